@@ -36,7 +36,7 @@ RESULTS, LEAST = 18, 16  # of the demo; so many must have a figure on a machine 
 CONTENTS = "ca-certificates,git,make"
 PROJECT = "root/espbench"
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
-# How this machine reaches Debian, PyPI and crates.io: settings that a root of its own does not have.
+# This machine reaches Debian, PyPI and crates.io by settings that a root of its own does not have.
 SETTINGS = re.compile(
     r"(?i)^(https?|ftp|all|no)_proxy$|^PIP_(?!FIND_LINKS)|^CARGO_(HTTP|NET|REGISTR|SOURCE)|^SSL_CERT_|_CA_BUNDLE$"
 )

@@ -58,8 +58,8 @@ tests:
                  settle: 50ms, residue: 500ms, warm_up: 200ms, learning: 100ms}}
   - flood: {{maximum: {LOAD_FPS}fps, trial: 2s, settle: 50ms, residue: 500ms, warm_up: 200ms, learning: 100ms}}
 """
-# What the guest's root is on, what namespaces with ESP need, and what nothing pulls in by itself: without drbg every
-# SA is refused ("Kernel was unable to initialize cryptographic operations").
+# Modules that the guest's root is on, that namespaces with ESP need, or that nothing else pulls in: without
+# drbg every SA is refused ("Kernel was unable to initialize cryptographic operations").
 MODULES = (
     "virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "overlay", "veth", "xfrm_user", "xfrm_interface", "esp4", "esp6",
     "sha1_generic", "sha256_generic", "sha512_generic", "hmac", "ctr", "jitterentropy_rng", "drbg", "cbc", "ecb",

@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def measure(folder: Path, checks: int) -> None:
-    """All of it, in this folder."""
+    """Build the kernels, measure their bases and run the checks, all in this folder."""
     caches = [kernel_with(folder, nops) for nops in (0, 1)]
     plan = folder / "plan.yaml"
     plan.write_text(PLAN, encoding="utf-8")

@@ -46,7 +46,7 @@ QUERIES = ("changes()", "changes(plan='plan-7')", "series(plan='plan-3')", "seri
 
 
 def build(parent: Path, runs: int) -> None:
-    """Not a step of espbench: makes the runs, as copies of a few that differ in their figures."""
+    """Make the runs, as copies of a few that differ in their figures; this is no step of espbench."""
     chance = random.Random(1)
     samples: dict[tuple[int, int], list[tuple[str, str]]] = {}
     with tempfile.TemporaryDirectory(dir=parent.parent) as folder:

@@ -13,7 +13,7 @@ from espbench.this_machine.processes import descendants
 
 HERTZ = 997
 LISTED = 20
-# What a process has been mapped from → what that is. Memory of no file that is executed is translated code.
+# Maps what a process is mapped from to what that is. Memory of no file that is executed is translated code.
 PARTS = {
     "qemu-system-ppc": "QEMU",
     "libnettle": "ciphers and hashes (nettle)",

@@ -25,7 +25,7 @@ from bare_roots import REPOSITORY, Tried, end_processes, make_root, run_inside, 
 
 RELEASE = "bookworm"
 FORMS = ("wheel", "deb", "container")
-# What an ordinary user of a wheel asks his administrator for: docs/install.md, "Without a clone".
+# An ordinary user of a wheel asks his administrator for these: docs/install.md, "Without a clone".
 TOOLS = r"""sed -n '/^\[virtual\]/,/^\[/p' /root/espbench/scripts/packages.txt | sed '/^\[/d; s/ .*//'"""
 APT = "apt-get install -qq -y"
 AS_USER = "su somebody -c"

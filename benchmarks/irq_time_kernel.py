@@ -35,7 +35,7 @@ from espbench.terms import WITH_FIGURE, Outcome
 from espbench.this_machine.registry import Registry
 
 FRAGMENT = Path(__file__).with_name("irq_time.frag")
-# What the guest prints of itself: the share that is in no account, and what espbench makes of it without the
+# The guest prints of itself the share that is in no account, and what espbench makes of it without the
 # kernel's configuration.
 TRIAL = """\
 {python} -c 'from espbench.this_machine import irq_time as it

@@ -45,7 +45,7 @@ MANY_TRIALS = replace(SHAPE, repeats=5)
 
 
 def build(path: Path, shape: synthetic_run.Shape) -> str:
-    """Not a step of espbench: makes the run."""
+    """Make the run; this is no step of espbench."""
     run = synthetic_run.build(path, shape, sealed=True)
     return f"{len(run.manifest.cases):,} cases, {len(run.outcomes()):,} outcomes"
 
@@ -71,7 +71,7 @@ def load_trials(path: Path) -> str:
 
 
 def report(path: Path) -> str:
-    """All documents."""
+    """Write all documents of a report."""
     from espbench.reporting.report import write_report  # noqa: PLC0415
 
     html = write_report(RunDirectory.open(path))

@@ -18,7 +18,8 @@ SUITE = "3des-sha1"
 LARGE = 1456
 # A byte goes over a bus of eight bytes at the SEC's clock. No published figure tells bus and cipher apart.
 BUS_CYCLES = Decimal("0.125")
-# What `talitos` has moved beside the data: hash key 20, cipher key 24, IVs 8 + 8, SPI, number and IV 16, ICV 12.
+# The driver `talitos` has this moved beside the data: hash key 20, cipher key 24, IVs 8 + 8, SPI, number and
+# IV 16, ICV 12.
 _OVERHEAD_BYTES = 88
 _ESP_TRAILER = 2
 

@@ -81,7 +81,7 @@ def apart(dut: duts.Dut) -> Answer:
 
 
 def together(verified: int = 0) -> Callable[[duts.Dut], Answer]:
-    """Both goals in one search of espbench's."""
+    """Return a method that has both goals in one search of espbench's."""
 
     def method(dut: duts.Dut) -> Answer:
         search = duts.a_search(GOALS, **RANGE, **LENGTHS, loss_verification=verified)

@@ -46,7 +46,7 @@ from espbench.runs.platform import Workspace
 from espbench.this_machine.processes import descendants, tree_cpu_ns
 from espbench.this_machine.registry import Registry
 
-# What two guests and the source cost in the feasibility prototype, whose links were stream sockets and whose
+# Two guests and the source cost this in the feasibility prototype, whose links were stream sockets and whose
 # instructions took 1 ns; issue 5 asks for half of it at 40,000 frames/s.
 PROTOTYPE = {0: 0.9, 20_000: 2.6, 40_000: 4.7}
 WANTED = {40_000: 2.35}
@@ -138,7 +138,7 @@ def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
     for side, (a, b, *ends) in between.items():
         numbers = [str(MIRROR_NS), "0", str(MIRROR_QUEUE)]
         argv = [str(program), str(links[a]), str(links[b]), *numbers, *ends]
-        # That the generator is gone in the end is no news.
+        # Nobody needs to read that the generator is gone in the end.
         nowhere = subprocess.DEVNULL
         processes[side] = registry.spawn(argv, f"mirror {side}", stdout=nowhere, stderr=nowhere).pid
 
@@ -233,12 +233,12 @@ HEAD = (
 
 
 def line(name: str, load: Load, costs: list[Cost], mirrors_costs: list[Cost]) -> str:
-    """A line of the table. The prototype's frames are taken to have been of 64 bytes."""
+    """Return a line of the table. The prototype's frames are taken to have been of 64 bytes."""
     size, fps = load
     known = [of.get(fps, "") if name != "mirrors" and size == 64 else "" for of in (PROTOTYPE, WANTED)]
     host = sorted(cost.host_s for cost in costs)
     text = f"{statistics.median(host):.2f} ({host[0]:.2f} to {host[-1]:.2f})"
-    # Of one round, and so of one speed of the host.
+    # Both figures are of one round, and so of one speed of the host.
     ratio = statistics.median(a.host_s / b.host_s for a, b in zip(costs, mirrors_costs, strict=True))
     spent = "  ".join(f"{statistics.median(cost.cpu_s[who] for cost in costs):.2f}" for who in costs[0].cpu_s)
     lost = f"; {costs[0].lost} frames lost" if costs[0].lost else ""

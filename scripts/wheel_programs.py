@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class WheelPrograms(BuildHookInterface):  # type: ignore[type-arg,misc]
-    """What hatchling calls before it builds a wheel. Without the two variables the wheel has no programs in it."""
+    """Acts when hatchling builds a wheel. Without the two variables the wheel has no programs in it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """ESPBENCH_PROGRAMS: their folder; ESPBENCH_PLATFORM: the wheel's platform tag (PEP 425)."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for all tests: those that need what is not here are skipped (needs.py), Hypothesis makes up as many
-examples as are asked for (examples.py), those that fail show their logs (logs.py), Ctrl-C works as at a terminal.
+"""Sets what holds for all tests.
+
+Those that need what is not here are skipped (needs.py), Hypothesis makes up as many examples as are asked for
+(examples.py), those that fail show their logs (logs.py), and Ctrl-C works as at a terminal.
 """
 
 import signal

@@ -19,7 +19,7 @@ Trial = Mapping[str, Any]
 
 # 0: all have a figure · 3: some have none · 1, 2, 4: told, and resumable · 130: interrupted.
 WHOLE = (0, 3)
-# What a host does to a run that nobody disturbs; never the tester's, a gateway's or a daemon's death.
+# A host does this to a run that nobody disturbs; a death of tester, gateway or daemon is never among it.
 OF_THE_HOST = frozenset({
     Code.HOST_STALL, Code.HOST_STALL_IN_OUTAGE, Code.HOST_STALL_OF_LOSS, Code.HOST_STARVATION, Code.SENDER_STARVED,
     Code.SENT_FEWER, Code.SENT_SLOWLY, Code.LATE, Code.PROBES_LOST,
@@ -32,25 +32,25 @@ LESS = 0.1
 
 @dataclass(frozen=True)
 class Truth:
-    """Between which rates a throughput is right, frames/s; `maximum` is the search's own."""
+    """Has the rates between which a throughput is right, frames/s; `maximum` is the search's own."""
 
     least: float
     most: float
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    """results.csv as a list of rows."""
+    """Read a results.csv as a list of rows."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
 def outcomes_of(text: str) -> list[dict[str, Any]]:
-    """The outcomes of a results.json, with the codes of what they say."""
+    """Read the outcomes of a results.json, with the codes of what they say."""
     outcomes: list[dict[str, Any]] = json.loads(text)["outcomes"]
     return outcomes
 
 
 def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    """The trials of a trials.jsonl, and what is wrong with its lines."""
+    """Read the trials of a trials.jsonl, and tell what is wrong with its lines."""
     trials: list[dict[str, Any]] = []
     faults = []
     lines = data.split(b"\n")
@@ -65,7 +65,7 @@ def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[str]:
-    """It ended, with one of these codes, and what it said is for people."""
+    """Check that a run ended with one of these codes, and that what it said is for people."""
     faults = []
     if code is None:
         faults.append(f"it did not end: {_last(said)}")
@@ -77,7 +77,7 @@ def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[s
 
 
 def one_row_a_case(cases: Sequence[str], rows: Sequence[Cells]) -> list[str]:
-    """Nothing lost: every case of the manifest has its rows, no other has."""
+    """Check that nothing was lost: every case of the manifest has its rows, and no other has."""
     names = [row["case"] for row in rows]
     missing = [case for case in cases if case not in names]
     strange = [case for case in names if case not in cases]
@@ -87,7 +87,7 @@ def one_row_a_case(cases: Sequence[str], rows: Sequence[Cells]) -> list[str]:
 
 
 def kept(before: bytes, after: bytes) -> list[str]:
-    """Nothing lost: the whole lines that were on disk are still there, unchanged."""
+    """Check that nothing was lost: the whole lines that were on disk are still there, unchanged."""
     whole = before[: before.rfind(b"\n") + 1]
     if after.startswith(whole):
         return []
@@ -100,7 +100,7 @@ def right(
     slowed: frozenset[str] = frozenset(),
     trials: Sequence[Trial] = (),
 ) -> tuple[Counter[str], list[str]]:
-    """Each row by its status; a figure is right, a bound is at most the truth, and without either there is a reason.
+    """Check each row: a figure is right, a bound is at most the truth, and without either there is a reason.
 
     slowed: cases in which the gateway itself stood still or died, so that less than the truth is the truth.
     trials: the run's; a bound is not below what they have shown.
@@ -150,7 +150,7 @@ def _shown_without_loss(case: str, trials: Sequence[Trial]) -> float | None:
 def true_reasons(
     trials: Sequence[Trial], hit: Sequence[tuple[int, int]], of_the_victim: Collection[Code]
 ) -> list[str]:
-    """INVALID trials give a reason: the victim's where it was hit, the host's own elsewhere.
+    """Check that INVALID trials give a reason: the victim's where it was hit, the host's own elsewhere.
 
     hit: first and last line of the log that each hit may have touched; of_the_victim: the reasons that a hit may
     lead to, by their codes.
@@ -175,7 +175,7 @@ def true_reasons(
 
 
 def disturbed_cases(trials: Sequence[Trial]) -> frozenset[str]:
-    """The cases in which this machine itself kept the tester from a trial."""
+    """Return the cases in which this machine itself kept the tester from a trial."""
     return frozenset(
         str(trial["case"]) for trial in trials if any(r["code"] in OF_THE_HOST for r in trial["reason_codes"])
     )
@@ -193,14 +193,14 @@ def _told_again(trials: Sequence[Trial], line: int) -> bool:
 
 
 def nothing_left(things: set[str], living: Sequence[int]) -> list[str]:
-    """No namespace, journal, file, mount or process of the run."""
+    """Check that no namespace, journal, file, mount or process of the run is left."""
     return [f"left behind: {thing}" for thing in sorted(things)] + [
         f"left behind: process {pid}" for pid in living
     ]
 
 
 def same_tables(wanted: Mapping[str, bytes], got: Mapping[str, bytes]) -> list[str]:
-    """The same files, byte for byte."""
+    """Check that two folders have the same files, byte for byte."""
     faults = [f"{name} is not there" for name in wanted if name not in got]
     for name, text in wanted.items():
         if name in got and got[name] != text:
@@ -209,7 +209,7 @@ def same_tables(wanted: Mapping[str, bytes], got: Mapping[str, bytes]) -> list[s
 
 
 def same_trials(wanted: bytes, got: bytes) -> list[str]:
-    """Each case has the same trials in the same order, but for what depends on the host (key `host`).
+    """Check that each case has the same trials in the same order, but for what depends on the host (`host`).
 
     A case that was measured anew stands behind the others.
     """

@@ -33,7 +33,7 @@ from espbench.stacks.base import Stack
 ASKED: dict[str, Any] = json.loads(os.environ.get("DISTURB", '{"what": "", "seed": 0}'))
 RANDOM = random.Random(ASKED["seed"])
 PAIRS: list[str] = []  # the case for which each was made
-# From the stack's making on: its daemons start, negotiate, and carry some trials.
+# Moments count from the stack's making on: its daemons start, negotiate, and carry some trials.
 LATEST_S = 6.0
 OF_A_PAIR = 3
 KILLED = 0.8  # of the last moments

@@ -53,9 +53,9 @@ def run(
                     faults = "".join(f"\n    FAULT {text}" for text in verdict.faults)
                     left_s = time_left(rows, state, count)
                     say(f"  {repetition + 1}/{wanted}  {outcomes or '-'}  ({_clock(left_s)} left){faults}")
-        except Exception as error:  # what its repetitions share could not be made, or be undone
+        except Exception as error:  # the things that its repetitions share could not be made, or be undone
             say(f"    FAULT {_failed(error)}")
-            # Of a number that no repetition has.
+            # Give it a number that no repetition has.
             state.add(Done(row.name, row.repetitions, 0, 0.0, Verdict(0, faults=[_failed(error)])))
 
 

@@ -82,7 +82,7 @@ class State:
             self._forget(line)
 
     def of(self, row: str) -> list[Done]:
-        """A row's repetitions."""
+        """Return a row's repetitions."""
         return [done for (name, _), done in self.done.items() if name == row]
 
     def _append(self, line: dict[str, Any]) -> None:

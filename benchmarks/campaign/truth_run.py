@@ -80,7 +80,7 @@ class ToldGateway:
         }
 
     def sas(self) -> SaCounters:
-        """All that was forwarded, but for what leaked."""
+        """Return all frames that were forwarded, but for those that leaked."""
         counts = self._counts()
         passed = [a - b for a, b in zip(counts["forwarded"], counts["leaked"], strict=True)]
         mine = 0 if self.side == "home" else 1
@@ -95,15 +95,15 @@ class ToldGateway:
         return 0
 
     def waited_ns(self) -> int:
-        """Nor does it wait."""
+        """Return 0: it does not wait for a CPU."""
         return 0
 
     def alive(self) -> bool:
-        """Always."""
+        """Return true: a truth DUT never dies by itself."""
         return True
 
     def last_words(self) -> str:
-        """None."""
+        """Return no words: a truth DUT has none."""
         return ""
 
 
@@ -116,11 +116,11 @@ class ToldStack:
         self._bed = bed
 
     def block(self) -> None:
-        """Nothing passes."""
+        """Let nothing pass the DUT."""
         self._bed.generator.told("blocked=1")
 
     def establish(self) -> None:
-        """Everything passes."""
+        """Let everything pass the DUT."""
         self._bed.generator.told("blocked=0")
 
     def counters(self, side: Side) -> SaCounters:
@@ -130,14 +130,14 @@ class ToldStack:
         return gateway.sas()
 
     def rest(self) -> None:
-        """It keeps nothing."""
+        """Do nothing: the stack keeps nothing."""
 
     def security_context(self) -> dict[str, Any]:
-        """It is what it is."""
+        """Describe a tunnel that is always as asked for."""
         return {"protocol": "truth", "mismatches": []}
 
     def secrets(self) -> list[dict[str, Any]]:
-        """It has none."""
+        """Return no keys: there are none."""
         return []
 
 

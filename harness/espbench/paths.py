@@ -18,7 +18,7 @@ from espbench.errors import EspbenchError
 DataKind = Literal[
     "topologies", "dut-profiles", "reports", "traffic", "emulator", "network_processor", "plans"
 ]
-# Where each kind is in a clone; in a wheel all are in `_data`, under their names (pyproject.toml).
+# A clone has each kind here; in a wheel all are in `_data`, under their names (pyproject.toml).
 IN_CLONE: dict[DataKind, str] = {
     "topologies": "topologies",
     "dut-profiles": "dut-profiles",

@@ -25,7 +25,7 @@ class Code(StrEnum):
 
     NOTE = "note"  # text that espbench did not make, or that only people look at
 
-    # Why it is not proven that each frame was encrypted.
+    # These say why it is not proven that each frame was encrypted.
     NONE_TRANSFORMED = "none-transformed"
     MORE_TRANSFORMED = "more-transformed"
     MORE_DECRYPTED = "more-decrypted"
@@ -39,7 +39,7 @@ class Code(StrEnum):
     SPI_UNKNOWN = "spi-unknown"
     SEQUENCE_REPEATED = "sequence-repeated"
 
-    # Why a trial is INVALID, or not sustained.
+    # These say why a trial is INVALID, or not sustained.
     SENT_FEWER = "sent-fewer"
     SENT_SLOWLY = "sent-slowly"
     SENDER_STARVED = "sender-starved"
@@ -85,7 +85,7 @@ class Code(StrEnum):
     NO_POWER_SWITCH_OF_BOX = "no-power-switch-of-box"
     NO_REASON = "no-reason"
 
-    # Why a search has no figure, or only a bound.
+    # These say why a search has no figure, or only a bound.
     BELOW_MINIMUM = "below-minimum"
     FINALS_DISAGREE = "finals-disagree"
     TRIALS_DISAGREE = "trials-disagree"
@@ -104,7 +104,7 @@ class Code(StrEnum):
     LOST_IN_STALLS = "lost-in-stalls"
     AND_MORE = "and-more"
 
-    # Why another test has no figure.
+    # These say why another test has no figure.
     NO_THROUGHPUT = "no-throughput"
     THROUGHPUT_IS = "throughput-is"
     NO_FLOOD = "no-flood"

@@ -38,13 +38,13 @@ from pydantic import (
 from espbench import sentences
 from espbench.sentences import Code
 
-# With a single gateway, whose ESP peer is the tester, encryption is one way (west to east) and decryption the other.
+# A single gateway, whose ESP peer is the tester, encrypts one way (west to east) and decrypts the other.
 Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
 OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
 Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
 # LOWER_BOUND: at least this; above it nothing could be judged. VIOLATED: frames crossed without encryption.
 Status = Literal["OK", "LOWER_BOUND", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE", "VIOLATED"]
-PAIRED = "fixed-load"  # what a comparison at fixed loads is called where a test has its name
+PAIRED = "fixed-load"  # stands for the test's name in a comparison at fixed loads
 AT_BASE_LOADS = "at-base-loads"  # the same of trials at the loads of a base (`espbench check`)
 WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
 Validity = Literal["VALID", "INVALID"]
@@ -314,11 +314,11 @@ class DirectionReading(Counted):
     drain_s: float | None = 0.0  # from the last frame sent to the last received
     latency_us: Latency = Field(default_factory=Latency)
     tagged_us: float | None = None  # latency of the tagged frame, where there was one and it arrived
-    first_lost_s: float | None = None  # when it was sent, from the first frame
+    first_lost_s: float | None = None  # the time when it was sent, from the first frame
     last_lost_s: float | None = None
-    first_rx_s: float | None = None  # when the first frame arrived, from the first frame sent
+    first_rx_s: float | None = None  # the time when the first frame arrived, from the first frame sent
     longest_gap_s: tuple[float, float] | None = None  # the last arrival before it, the first one after it
-    departure_fps: float | None = None  # how fast the frames really left, first to last
+    departure_fps: float | None = None  # the rate at which the frames really left, first to last
     highest_fps: float | None = None  # the DUT saw none of them faster (Trial.highest_fps)
 
 
@@ -574,10 +574,10 @@ class Manifest(Record):
 
     format: int
     espbench: str  # its version
-    code: dict[str, str] = Field(default_factory=dict)  # which espbench that was (own_code.py)
+    code: dict[str, str] = Field(default_factory=dict)  # identifies that espbench (own_code.py)
     name: str
     started: str  # ISO 8601, UTC
-    plan_path: str = ""  # where the plan was read: a profile's relative path starts beside it
+    plan_path: str = ""  # the place where the plan was read: a profile's relative path starts beside it
     platform: str
     platform_reason: str
     topology: str
@@ -594,7 +594,7 @@ class Manifest(Record):
     search_hints: dict[str, list[float | None]] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     resumed: list[str] = Field(default_factory=list)
-    conditions: dict[str, Any] = Field(default_factory=dict)  # what must be equal to compare runs
+    conditions: dict[str, Any] = Field(default_factory=dict)  # these must be equal to compare runs
     asked: dict[str, Any] = Field(
         default_factory=dict
     )  # the plan and what it names, every key: equal to resume

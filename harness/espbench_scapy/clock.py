@@ -9,7 +9,7 @@ _STEP_NS = 20_000  # less is the noise of reading two clocks
 
 
 def now_ns() -> int:
-    """CLOCK_MONOTONIC."""
+    """Return the time of CLOCK_MONOTONIC, ns."""
     return time.monotonic_ns()
 
 

@@ -71,7 +71,7 @@ class Generator:
         self._bench: trial.Bench | None = None
 
     def serve(self) -> None:
-        """Until stdin ends."""
+        """Serve commands until stdin ends."""
         while not self._commands.ended:
             line = self._commands.next()
             if line is None:

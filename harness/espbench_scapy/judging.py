@@ -128,7 +128,7 @@ def judge(streams: list[Expected], frame: bytes) -> Verdict:
             return Verdict(Kind.CORRUPTED, index, number)
     ip = at.ip if at is not None else _ip_offset(frame)
     suspects = [i for i, expected in enumerate(streams) if expected.recognises(frame, ip)]
-    # Where several streams could be meant, believe the stream number.
+    # Believe the stream number if several streams could be meant.
     claimed = [i for i in suspects if streams[i].claimed(frame, ip)]
     return Verdict(Kind.CORRUPTED, (claimed or suspects)[0]) if suspects else FOREIGN
 

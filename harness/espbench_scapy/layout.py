@@ -47,7 +47,7 @@ def tags_end(frame: bytes) -> int:
 
 
 def layout(frame: bytes) -> Layout | None:
-    """None if it is not UDP or TCP directly in IP, or is too short to hold their headers."""
+    """Return where a frame's headers are; None if not UDP or TCP directly in IP, or too short for them."""
     at = tags_end(frame)
     ip, kind = at + 2, be16(frame, at)
     if kind == IPV4 and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:

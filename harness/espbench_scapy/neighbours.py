@@ -73,7 +73,7 @@ def answer(mac: str, asked: Heard) -> bytes:
 
 
 def read(frame: bytes) -> Heard | None:
-    """None if it is neither ARP nor neighbour discovery."""
+    """Return what a frame says; None if it is neither ARP nor neighbour discovery."""
     if len(frame) < 42:
         return None
     end = tags_end(frame)

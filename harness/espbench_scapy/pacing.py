@@ -8,7 +8,7 @@ intended, so that catching up is no burst.
 from __future__ import annotations
 
 CATCH_UP = 1.1
-# How far behind frames may leave together.
+# Frames may leave together if they are at most so far behind.
 SLACK_NS = 20_000.0
 
 

@@ -31,7 +31,7 @@ class StreamCount:
         self.arrived_ns: tuple[int, int] | None = None  # the first and the last intact one
         self.longest_gap: tuple[int, int] | None = None
         self.after_stop = 0
-        self.stopped_ns = 0  # when the last frame left; 0 while sending
+        self.stopped_ns = 0  # the time when the last frame left; 0 while sending
         self._start_ns, self._slice_ns = start_ns, max(1, duration_ns // SLICES)
         self._slices: list[list[int]] = [[0, 0, 0] for _ in range(SLICES)]  # frames, least and sum of ns
 

@@ -35,7 +35,7 @@ LAYERS: dict[str, type[Packet]] = {
 }  # fmt: skip
 OPTIONS = {name: getattr(inet, name) for name in dir(inet) if name.startswith("IPOption_")}
 ORDER = "Ether(), up to two Dot1Q() or Dot1AD(), IP() or IPv6(), UDP() or TCP(), joined by /"
-# What the generator writes into every frame: a template cannot set it.
+# The generator writes these into every frame: a template cannot set them.
 WRITTEN = {
     "Ether": {"dst", "src", "type"},
     "Dot1Q": {"type"},
@@ -45,7 +45,7 @@ WRITTEN = {
     "UDP": {"len", "chksum"},
     "TCP": {"dataofs", "chksum"},
 }
-# Where an expression leaves the ports out: those of RFC 2544 C.2.6.4.
+# RFC 2544 C.2.6.4 has these ports, for expressions that leave the ports out.
 SOURCE_PORT, DESTINATION_PORT = 49184, 7
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitOr: operator.or_,

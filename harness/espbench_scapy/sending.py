@@ -11,10 +11,10 @@ from espbench_scapy.histogram import Histogram
 from espbench_scapy.pacing import Schedule
 from espbench_scapy.port import Port
 
-# As traffic/src/count/tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good.
+# A stall begins where lateness jumps, and lasts until it is made good (as in traffic/src/count/tx_stalls.rs).
 LATE_NS, STALL_NS = 100_000, 500_000
 _LISTED = 1000
-_MARK_NS = 500_000  # how often it is noted which frame left when
+_MARK_NS = 500_000  # it is noted so often which frame left when
 
 
 class Outgoing:
@@ -30,7 +30,7 @@ class Outgoing:
         self.stalls_more = 0
         self.stalls_more_ns = 0
         self._late_ns = self._left_ns = 0
-        # Of the stall that goes on: when it began, its pauses, lateness before it and after it.
+        # The stall that goes on: when it began, its pauses, lateness before it and after it.
         self._stall: tuple[int, int, int, int] | None = None
 
     @property

@@ -114,7 +114,7 @@ class _Trial:
         self._steps = StepWatch()
         self._start_ns = now_ns() + LEAD_NS
         self._deadline_ns = self._start_ns + int(duration_ns * LONGEST) + LONGEST_MORE_NS
-        self._cut_ns = 0  # when sending was ended
+        self._cut_ns = 0  # the time when sending was ended
         self._ports = {name: PortCount() for name in bench.ports}
         self._out: list[Outgoing] = []
         self._in: list[StreamCount] = []
@@ -180,7 +180,7 @@ class _Trial:
             self._wait(min(due, self._deadline_ns) - now_ns() - _SPIN_NS)
 
     def _wait(self, ns: int) -> None:
-        """Until a frame comes or the time is over."""
+        """Wait until a frame comes or the time is over."""
         if ns > 0:
             # poll() rounds up to whole milliseconds.
             select.select(list(self._bench.ports.values()), [], [], min(ns / 1e9, 0.05))

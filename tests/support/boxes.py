@@ -111,7 +111,7 @@ class RouterBox:
 
     @contextlib.contextmanager
     def drops_all(self, after_s: float, for_s: float) -> Iterator[None]:
-        """While the block runs: so long after its start nothing is forwarded for so long, at least."""
+        """Forward nothing for so long, at least, from so long after the block's start."""
 
         def drop() -> None:
             time.sleep(after_s)

@@ -64,7 +64,7 @@ UseDNS no
 KexAlgorithms curve25519-sha256
 Banner /root/sshd/banner
 """
-# As on many a box: it greets whoever logs in, and everyone who runs something.
+# This box, like many, greets whoever logs in, and everyone who runs something.
 _SHELL = """\
 #!/bin/sh
 echo Welcome to this box
@@ -284,7 +284,7 @@ def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
             UmlKernel(),
             384,
             devices=[
-                # With fixed addresses, as real ports have them whenever they boot.
+                # Addresses are fixed, as those of real ports are whenever they boot.
                 f"vec{number}:transport=tap,ifname={tap},depth=64,gro=1,mac={_MACS[side]}:{number}"
                 for number, tap in enumerate((_LAN[side], f"middle-{side}", f"mgmt-{side}"))
             ],

@@ -75,7 +75,7 @@ def measured(plan: Path, out: Path, *options: str) -> Measured:
 
 @contextlib.contextmanager
 def busy_host() -> Iterator[None]:
-    """While others take every CPU of this machine; they did take them: each had one at many moments."""
+    """Let others take every CPU of this machine meanwhile; check that they had each at many moments."""
     # At a lower weight: they come between at any moment all the same, and the run ends sooner.
     burn = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
     burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]

@@ -27,7 +27,7 @@ from support.boxes import sh
 # A host that stands still at the end of a trial leaves its sender no time for the last frames.
 ATTEMPTS = 5
 RESIDUE_S = 5.0
-# Where a generator sends and receives: each of several workers of pytest-xdist has another, as far as there are any.
+# A generator sends and receives here: each worker of pytest-xdist has another CPU, as far as there are any.
 CPUS = sorted(os.sched_getaffinity(0))
 CPU = CPUS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % len(CPUS)]
 

@@ -30,7 +30,7 @@ from support.remote_boxes import RemoteLab, remote_lab
 
 MOMENTS = 20  # of one run
 WAIT_S = (0.1, 4.0)  # between two of them
-# Of gateways: else most of them would be hit while they boot.
+# Runs whose gateways boot are hit later: else most gateways would be hit while they boot.
 BOOTED_WAIT_S = (0.1, 10.0)
 # Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
 STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
@@ -55,7 +55,7 @@ GATEWAY = (
 
 
 def throughput(**changes: Any) -> dict[str, Any]:
-    """Trials as short as they can be and still be hit."""
+    """Return the settings of searches whose trials are as short as they can be and still be hit."""
     return {
         "loss_goals": [0], "minimum": "500fps", "maximum": f"{MAXIMUM_FPS:g}fps", "trial": "300ms",
         "final_trial": "1s", "resolution": f"{100 * RESOLUTION:g}%", "settle": "0s", "residue": "100ms",
@@ -282,7 +282,7 @@ class GeneratorHit(_OnABox, HitRow):
 
 
 class ReceiverHit(_OnABox, HitRow):
-    """Only the thread that receives: what has come waits for it in its ring."""
+    """Stops only the thread that receives: what has come waits for it in its ring."""
 
     name = "receiver"
     repetitions = 4
@@ -291,7 +291,7 @@ class ReceiverHit(_OnABox, HitRow):
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         pid = run.pid_of("generator")
         threads = hits.threads(pid) if pid else []
-        # In a trial: the process itself, the reader of commands, … the receiver, the sender.
+        # A trial's threads are: the process itself, the reader of commands, … the receiver, the sender.
         if len(threads) < 4:
             return ""
         seconds = 0.3 if seconds is None else min(seconds, 5.0)
@@ -388,7 +388,7 @@ class _InGuests(_OnGuests, _DisturbsItself):
                 done.append(coming.pop(0)[2])
             run.look()
             time.sleep(0.02)
-        # How long it lasts is not known here: it was touched until the next pair was made.
+        # Nobody knows here how long it lasts: take it as touched until the next pair was made.
         last = run.lines()
         touched += [(first, last) for first in firsts]
 
@@ -500,7 +500,7 @@ class RemoteHelperHit(HitRow):
 
     @contextlib.contextmanager
     def around(self) -> Iterator[Callable[[], list[str]]]:
-        """Both boxes are as they were, within the time a silent connection is given."""
+        """Yield what says whether both boxes are as they were, in the time that a silent connection gets."""
         before = {side: self._lab.state(side) for side in SIDES}
 
         def unlike() -> list[str]:

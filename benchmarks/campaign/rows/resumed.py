@@ -73,7 +73,7 @@ class Resumed(Row):
         return verdict
 
     def _kill(self, run: Observed, random_number: random.Random, verdict: Verdict) -> None:
-        """After a random share of the time that a run takes; then the machine is as before, after `clean`."""
+        """Kill it after a random share of a run's time; check that `clean` leaves the machine as before."""
         deadline = time.monotonic() + random_number.uniform(0.05, 1.0) * self._takes_s
         while time.monotonic() < deadline and run.process.poll() is None:
             run.look()

@@ -113,7 +113,10 @@ def _began_after(first: Observed, second: Observed) -> bool:
 
 
 def both_measure(first: Observed, second: Observed) -> bool:
-    """Both have a program running; the first one is asked last, or it could have ended before the second began."""
+    """Say whether both have a program running.
+
+    The first one is asked last, or it could have ended before the second began.
+    """
     return second.measures() and first.measures()
 
 

@@ -41,7 +41,7 @@ class Crypto:
 
     @property
     def descriptors(self) -> int:
-        """All that was given to the SEC."""
+        """The number of descriptors that were given to the SEC."""
         return self.single_pass + self.cipher + self.digest
 
 

@@ -30,7 +30,7 @@ class Moves:
 
     @property
     def total(self) -> int:
-        """Their sum."""
+        """The sum of all bytes."""
         return self.received + self.to_engine + self.from_engine + self.sent
 
 

@@ -49,7 +49,7 @@ STACKS = {
     "lean-esp": StackFacts(
         "static SAs in an ESP of espbench's own with as little code as can be: a bound on emulated boards, no product",
         kernel_esp=False,
-        # With every suite that a board has; it does not fragment.
+        # It works with every suite that a board has; it does not fragment.
         largest_packet=(1438, "it does not fragment what is longer than the link once encrypted"),
         boards_only=True,
     ),

@@ -66,7 +66,7 @@ def same_run(
         )
     if begun.espbench != __version__:
         raise _changed(directory, [Change("espbench's version", begun.espbench, __version__)])
-    if platform not in _EMULATED:  # in virtual time nothing of the machine is in a figure
+    if platform not in _EMULATED:  # no figure in virtual time depends on the machine
         moved = _machine_changes(begun.host, machine.describe())
         if moved:
             raise _changed(directory, moved)

@@ -125,7 +125,7 @@ def run(  # noqa: PLR0913  (its options)
     if resume is not None:
         _same_run(directory, resolved, choices)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
-    if not resolved.plan.cipher_kernels:  # which offer nothing
+    if not resolved.plan.cipher_kernels:  # cipher kernels need no generator
         generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
     progress_file = PrometheusFile(metrics) if metrics is not None else None
     elsewhere = connect(cluster) if cluster is not None else None

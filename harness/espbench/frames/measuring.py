@@ -25,7 +25,7 @@ from espbench.results import RunDirectory
 from espbench.results.run_lock import writer_of
 
 PROGRAM = (sys.executable, "-m", "espbench")
-_WHOLE = (0, 3)  # with a figure for each case, or with a word why not
+_WHOLE = (0, 3)  # 0: each case has a figure; 3: some have a word why not
 _JUDGED = (0, 3, 5)
 _ERRORS: dict[int, type[EspbenchError]] = {2: UsageError, 4: MachineLacks, 130: Interrupted}
 _LOOK_EVERY_S = 0.25
@@ -237,7 +237,7 @@ def _unfinished(out: Path, plan: Path) -> Path | None:
     try:
         text = plan.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        return None  # which the command says better
+        return None  # the command says it better
     for path in sorted(_folders(out), reverse=True):
         try:
             run = RunDirectory.open(path)

@@ -45,7 +45,7 @@ _READINGS = {
 COLUMNS = (
     *_IDENTITY, *_OF_TRIAL, "frame_bytes", "is_void", "is_disturbed", "is_violated", *_READINGS, *_LATENCIES.values(),
 )  # fmt: skip
-# Of lines read at once: their short-lived objects stay few.
+# Read so many lines at once, so that their short-lived objects stay few.
 _AT_ONCE = 1000
 
 _Row = tuple[Any, ...]

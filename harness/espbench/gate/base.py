@@ -81,7 +81,7 @@ class BaseCase:
 
 @dataclass(frozen=True)
 class Base:
-    """All points, what they are valid for, and where it was read."""
+    """Has all points, what they are valid for, and where it was read."""
 
     where: str
     conditions: Mapping[str, str]

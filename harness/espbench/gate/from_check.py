@@ -15,7 +15,7 @@ from espbench.results import RunDirectory
 from espbench.sentences import goal_name
 from espbench.terms import AT_BASE_LOADS, BaseLoad, CaseEntry, Finding, Trial
 
-_LEAST = 0.05  # of a load: a floor is no lower
+_LEAST = 0.05  # a floor is no lower than this share of a load
 
 
 def base_loads(

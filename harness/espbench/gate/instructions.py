@@ -8,8 +8,8 @@ from typing import Any
 
 from espbench.terms import Manifest, Trial
 
-DIGITS = 3  # of what is recorded and compared
-_KEY = "ns_per_instruction"  # of a profile: each instruction takes so long, whichever it is
+DIGITS = 3  # digits that are recorded and compared
+_KEY = "ns_per_instruction"  # a profile with this key: each instruction takes so long, whichever it is
 
 
 def are_counted(manifest: Manifest) -> bool:

@@ -36,7 +36,7 @@ class Measured:
     floor_met: bool | None
 
 
-# By point, repeat, loss goal and load.
+# Measurements are found by point, repeat, loss goal and load.
 Measurements = Mapping[tuple[Point, int, float, float], Measured]
 
 

@@ -27,7 +27,7 @@ from espbench.this_machine.registry import Registry, Surroundings
 _BINARY = "espbench-traffic"
 # Beyond what a trial must take; a generator silent for longer is taken for dead.
 _GRACE_S = 60.0
-# In virtual time a second takes as long as the host needs, or is let. The ends of links notice who has died.
+# A second of virtual time takes as long as the host needs, or is let. The ends of links notice who has died.
 _VIRTUAL_GRACE_S = 3600.0
 
 

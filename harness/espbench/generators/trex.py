@@ -45,7 +45,7 @@ NOT_MEASURED = [
 _FRAMING_BYTES = 14 + FCS_BYTES
 # The server looks after its ports every 10 ms; it may need as long again to begin.
 _NOTICED_S, _BEGUN_S = 0.01, 0.05
-# For so long nobody may have looked when TRex came to its end; of a long trial, for this share of it.
+# Nobody may have looked for so long when TRex came to its end; in a long trial, for this share of it.
 _UNSEEN_S, _UNSEEN_SHARE = 0.05, 0.005
 _PROGRESS_S = 0.25
 # Through AF_PACKET frames leave once a millisecond, all that are due.

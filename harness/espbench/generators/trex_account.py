@@ -49,7 +49,7 @@ def stream_counts(s: Stream, planned: int | None, accounts: dict[PortName, Accou
         tx_refused=sender.refused,
         unsent=max(0, (planned or 0) - sender.sent),
         rx_frames=rx,
-        never_came=max(0, sender.sent - rx),  # what came damaged it cannot tell
+        never_came=max(0, sender.sent - rx),  # TRex cannot tell which frames came damaged
         duplicated=None,
         reordered=None,
         corrupted=None,

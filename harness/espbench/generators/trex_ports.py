@@ -97,7 +97,7 @@ class TrexPorts:
             return self._client.call(method, **params)
         except EspbenchError:
             if self.launched is not None:
-                self.launched.check()  # that it died says more
+                self.launched.check()  # its death says more
             raise
 
     def tell(self, name: PortName, method: str, **params: Any) -> None:

@@ -22,7 +22,7 @@ from espbench.errors import EspbenchError, GeneratorFailed
 RPC_PORT = 4501
 API_NAME, API_MAJOR, API_MINOR = "STL", 5, 1
 TIMEOUT_S = 30.0
-# So often, while an answer is waited for, it is asked whether the server lives. These looks are counted and not the
+# A client that waits for an answer looks this often whether the server lives. Looks are counted and not the
 # clock: where all of us stand still for a while, nobody has waited.
 _LOOK_S = 0.5
 _TRY_AGAIN = -32001  # the server is busy with a task of its own

@@ -133,7 +133,7 @@ def _config(ports: list[Port]) -> dict[str, object]:
         "low_end": True,
         "low_end_core": ports[0].tx_cpus[0],
         "interfaces": [_VDEV.format(number, port.interface) for number, port in enumerate(ports)],
-        # With MAC addresses given TRex resolves nothing and announces nothing on the wire.
+        # TRex resolves nothing and announces nothing on the wire if it is given MAC addresses.
         "port_info": [
             {"src_mac": port.mac or "02:00:00:00:00:01", "dest_mac": port.next_hop_mac or "02:00:00:00:00:02"}
             for port in ports

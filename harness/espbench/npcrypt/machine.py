@@ -29,7 +29,7 @@ class Spent(BaseModel):
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all cycles."""
         return self.executing + self.aborted + self.idle + self.stalled
 
 

@@ -30,7 +30,7 @@ def facts(manifest: Manifest) -> dict[str, str]:
     exact = is_exact(manifest)
     recorded = conditions.of_run(manifest, virtual=exact)
     known = {**recorded.instrument, **recorded.subject, "platform": manifest.platform}
-    # Not the commit: most change nothing of what measures.
+    # The commit is left out: most change nothing of what measures.
     known |= {
         f"espbench's {key}": manifest.code[key] for key in ("code", "generator") if key in manifest.code
     }

@@ -45,12 +45,12 @@ class Figures:
 
     @property
     def median(self) -> float | None:
-        """None where no repeat has a figure."""
+        """The median over repeats; None where no repeat has a figure."""
         return statistics.median(self.by_repeat.values()) if self.by_repeat else None
 
     @property
     def status(self) -> str:
-        """Each status once, `OK` before the others."""
+        """The statuses, each once, `OK` before the others."""
         return ", ".join(sorted(set(self.statuses), key=lambda status: (status != "OK", status)))
 
 

@@ -209,15 +209,15 @@ class Testbed(ABC):
     gateway_netns: dict[Side, str] = field(default_factory=dict)
     # The host has no influence: there are no stalls and no waits, and each trial begins in the same state.
     virtual_time: bool = False
-    # In virtual time, the source of all random numbers.
+    # The source of all random numbers in virtual time.
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
-    # In virtual time, the time of each instruction of a gateway, ns; None: not known.
+    # The time of each instruction of a gateway in virtual time, ns; None: not known.
     ns_per_instruction: Fraction | None = None
     # Other facts about the gateways, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
     # Daemons that are part of the gateways, by name; other programs cannot be added to them.
     held: Mapping[str, HeldDaemon] = field(default_factory=dict)
-    # Why the CPU time of the gateways cannot be measured; empty if it can.
+    # The reason why the CPU time of the gateways cannot be measured; empty if it can.
     cpu_unknown: str = ""
     # The time for which other programs kept the gateways from a CPU, since they were made, ns; None: not known.
     kept_waiting_ns: Callable[[], int | None] = field(default=_not_known)

@@ -39,7 +39,7 @@ from espbench.this_machine.registry import Entry, Registry, Surroundings, interp
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
 _AGENT_TIMEOUT_S = 120.0  # one that dies is told at once
 _BEDS = itertools.count()
-_ESP_PROBE = (  # what `doctor` asks a fresh namespace: may ESP be had at all?
+_ESP_PROBE = (  # `doctor` asks a fresh namespace with it whether ESP can be had at all
     "import socket,struct,sys;"
     "s=socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,6);s.send(bytes.fromhex(sys.argv[1]));"
     "r=s.recv(8192);print(-struct.unpack_from('=i',r,16)[0])"
@@ -280,7 +280,7 @@ class PortThreads:
         self.side = side
         self.cpus = cpus
         self.pids: dict[str, int] = {}  # by port
-        self._ran_ns: dict[int, int] = {}  # of all there ever were, when last looked at
+        self._ran_ns: dict[int, int] = {}  # CPU time of each thread there ever was, at the last look
 
     def adopt(self, device: str) -> None:
         """Find and pin the thread of a port; EspbenchError: there is none."""

@@ -13,7 +13,7 @@ from espbench.terms import Calibration, line_rate_fps, loaded_directions
 # A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;
 # what is found there is within 10 % of the ceiling and flagged.
 CEILING_MARGIN = 0.9
-# Where neither the line's rate nor a ceiling is known: a search begins at what such a line carries, and ends at what
+# A search without a line rate or a ceiling begins at what such a line carries, and ends at what
 # could be offered.
 ASSUMED_BPS = 10e9
 

@@ -187,7 +187,7 @@ class PairedLoads:
                     for first in (beginner, other(beginner))
                 ]
         centres = self._ladder()
-        # Where between two rungs the throughput lies is left to chance, the same for both arms.
+        # Chance decides where the throughput lies between two rungs, the same for both arms.
         dither = chance.uniform(-0.5, 0.5)
         rungs = list(range(RUNGS))
         chance.shuffle(rungs)

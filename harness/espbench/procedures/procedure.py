@@ -65,7 +65,7 @@ class Procedure(Protocol):
 
     @property
     def trials(self) -> Sequence[Trial]:
-        """All so far, in order."""
+        """The trials so far, in order."""
 
     @property
     def warm_up_fps(self) -> float:

@@ -43,7 +43,7 @@ class Profile:
 
     @property
     def instructions(self) -> int:
-        """All of them: what the trial's record holds."""
+        """The instructions of all functions: what the trial's record holds."""
         return sum(self.costs.values())
 
     @property

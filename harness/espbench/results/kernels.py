@@ -14,7 +14,7 @@ from espbench.terms import Record
 FILE, TABLE = "kernels.jsonl", "kernels.csv"
 KINDS = ("simple", "complex", "jump", "branch", "immediate", "load", "store", "local", "other")
 """Kinds of instructions; load and store: of shared memory, local: of local memory and stack."""
-MEMORIES = ("local", "scratch", "sram")  # that control data lie in
+MEMORIES = ("local", "scratch", "sram")  # control data lie in one of these
 KernelKey = tuple[str, str, int, str, str, int, int, float, float, int]
 
 

@@ -27,9 +27,7 @@ def sealed(trial: Trial, before: str) -> bytes:
     record = trial.model_dump(mode="json")
     host: dict[str, Any] = record.pop("host")
     record["host"] = {**{key: value for key, value in host.items() if key != KEY}, KEY: "0" * _DIGITS}
-    line = (to_json(record) + "\n").encode(
-        errors="replace"
-    )  # what is no text is in a gateway's last words at most
+    line = (to_json(record) + "\n").encode(errors="replace")  # only a gateway's last words can be no text
     return line[:-_FROM] + _digest(line[:-_FROM], before).encode() + _AFTER
 
 

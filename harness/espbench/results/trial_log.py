@@ -193,7 +193,7 @@ class TrialLog:
         try:
             written = os.write(self._fd, line)
             if written < len(line):
-                os.write(self._fd, line[written:])  # on a full disk this one says why
+                os.write(self._fd, line[written:])  # this write says so if the disk is full
             os.fsync(self._fd)
         except OSError:
             os.ftruncate(self._fd, end)
@@ -227,7 +227,7 @@ class TrialLog:
                 unreadable = None
                 case = _case_in(line)
                 if case and (seal := seals.held(line, contents.seals.get(case, ""))):
-                    contents.take(number, offset, line, case, seal)  # as most are; not read any further
+                    contents.take(number, offset, line, case, seal)  # as most lines; not read any further
                     seals_begun = True
                 elif (head := _head(line)) is None:
                     unreadable = _Rejected(number, case, None, "not a trial")

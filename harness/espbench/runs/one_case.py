@@ -123,7 +123,7 @@ class OneCase:
                 elsewhere = deaths.died(request.load_fps, why)
                 if isinstance(error, NegotiationFailed) and error.final:
                     self._hopeless[self._kind(case)] = str(error)
-                # In virtual time what was not ready once never will be.
+                # Gateways in virtual time that were not ready once never will be.
                 for_good = self._virtual_time and isinstance(error, readiness.NotReady)
                 if not leak and (elsewhere or for_good or self._kind(case) in self._hopeless):
                     self._give_up(running, why)

@@ -171,7 +171,7 @@ class Boards(_FromProfile):
         )  # fmt: skip
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
-        return None  # in virtual time the generator's ceiling is the line rate
+        return None  # the generator's ceiling in virtual time is the line rate
 
     def memory_mb(self) -> float:
         return (1 if self._single else 2) * self._profile.memory
@@ -215,7 +215,7 @@ class Machines(_FromProfile):
         )  # fmt: skip
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
-        return None  # in virtual time the generator's ceiling is the line rate
+        return None  # the generator's ceiling in virtual time is the line rate
 
     def memory_mb(self) -> float:
         return (1 if self._single else 2) * self._profile.memory

@@ -30,7 +30,7 @@ from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
 from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial
 
-# For the guess of the time left, until a case has been timed: trials of a case.
+# The guess of the time left takes so many trials for a case, until one has been timed.
 _USUAL_TRIALS = 9
 
 
@@ -71,7 +71,7 @@ class Session:
     def run(self) -> list[Outcome | Finding]:
         """Measure every case that is not complete; returns the results in the plan's order."""
         self._calibrate()
-        # Where configurations are compared, no repeat inherits its gateways from the one before.
+        # No repeat inherits its gateways from the one before where configurations are compared.
         fresh = self._plan.compare is not None
         own = self._beds.virtual_time
         for _, group in itertools.groupby(

@@ -13,7 +13,7 @@ from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
 
 LOWEST_PRECEDENCE = 2**32 - 1
 FIRST_REQID = 2544
-# So many tunnels are listed one by one in the Security Context; of more the first one is, and the rest counted.
+# The Security Context lists so many tunnels one by one; of more it lists the first, and counts them.
 LISTED_TUNNELS = 4
 
 

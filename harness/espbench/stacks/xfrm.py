@@ -52,7 +52,7 @@ class Xfrm:
         self._suite = suite
         self._options = options
         self._interface_id = devices.XFRM_IF_ID if options.interface else 0
-        # In virtual time a run is to be repeated to the bit, and what a key is can show in a few instructions.
+        # Runs in virtual time repeat to the bit, and what a key is can show in a few instructions.
         self._random = (
             random.Random(bed.chance.number("keys and SPIs", 2544))
             if bed.virtual_time

@@ -58,7 +58,7 @@ def _say_again_what_was_dropped() -> None:
     def dropped(unraisable: sys.UnraisableHookArgs) -> None:
         if unraisable.exc_type is KeyboardInterrupt and _heard:
             _arm()
-            # Not at once: this hook is such a place too.
+            # The signal must not come at once: this hook is such a place too.
             threading.Timer(_AGAIN_S, os.kill, (os.getpid(), _heard[0])).start()
         else:
             former(unraisable)

@@ -101,7 +101,7 @@ def renice(nice: int) -> None:
     """Put the whole session before the neighbours on its CPU; without the right to, nothing changes."""
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, nice)
-    # With autogrouping a nice value only counts inside its session, and the session has its own.
+    # Autogrouping makes a nice value count inside its session only, and the session has its own.
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:  # noqa: PTH123
         group.write(str(nice))
 

@@ -49,7 +49,7 @@ def foreign(path: Path) -> str:
 
 def _demand_safe_parents(path: Path, remedy: str) -> None:
     """Demand that no parent, on either side of symbolic links, lets others put another directory into our place."""
-    # Where the real root is unknown, as in a user namespace, it is whoever owns / that is trusted.
+    # The real root is unknown in a user namespace: there, whoever owns / is trusted.
     trusted = {0, os.geteuid(), Path("/").stat().st_uid}
     for parent in dict.fromkeys(
         [*path.absolute().parents, *path.parent.resolve().parents, path.parent.resolve()]

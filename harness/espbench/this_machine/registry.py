@@ -145,10 +145,10 @@ class Registry:
             if error is None:
                 raise
             error.add_note(str(failure))
-            if isinstance(error, KeyboardInterrupt):  # whose notes nobody shows
+            if isinstance(error, KeyboardInterrupt):  # nobody shows its notes
                 print(failure, file=sys.stderr)
         finally:
-            # Also when a second Ctrl-C was held back until all was undone.
+            # The journal is removed even when a second Ctrl-C was held back until all was undone.
             if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
                 self.path.unlink(missing_ok=True)
             if self._journal is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What emulated boards move over their memory's bus for a frame, to the byte."""
+"""Emulated boards count what they move over their memory's bus for a frame, to the byte."""
 
 from __future__ import annotations
 

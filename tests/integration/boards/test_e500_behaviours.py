@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a guest's IPsec gets at its SEC: each behaviour computes what it should, in the way that it says.
+"""Each behaviour of a guest's IPsec towards its SEC computes what it should, in the way that it says.
 
-That the driver, in each of them, and the engine do what they should: the kernel's own tests, its fuzzing included.
+The kernel's own tests, its fuzzing included, say that driver and engine do so in each of them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PROOFS = 3
 
 @pytest.fixture(scope="module")
 def built() -> Built:
-    """What a run would find."""
+    """Return the kit as a run would find it."""
     return built_by_command()
 
 
@@ -65,7 +65,7 @@ def behaving(start: Start, behaviour: Behaviour, version: str = "2.1") -> Machin
 
 @dataclass(frozen=True)
 class Counts:
-    """What was done since the boot: by the guest's words, by the engine's, by the interrupt controller's."""
+    """Counts what was done since the boot, as the guest, the engine and the interrupt controller say it."""
 
     kinds: tuple[int, ...]
     polled: int
@@ -147,7 +147,7 @@ def test_each_behaviour_computes_the_suites_in_its_own_way(start: Start, behavio
 
 @pytest.mark.parametrize("version", ["2.0", "2.2", "2.4", "3.0"])
 def test_every_engine_serves_the_suites(start: Start, version: str) -> None:
-    """With and without a check of ICVs of its own, with one channel or four."""
+    """Engines do so with and without a check of ICVs of their own, and with one channel or four."""
     without = {"software", *(["dual-pass"] if version in board_crypto.WITHOUT_DUAL_PASS else [])}
     for behaviour in (one for one in BEHAVIOURS if one not in without):
         machine = behaving(start, behaviour, version)
@@ -158,7 +158,7 @@ def test_every_engine_serves_the_suites(start: Start, version: str) -> None:
 
 
 def test_what_nobody_asked_for(start: Start) -> None:
-    """As Linux does it by itself: the engine where there is one."""
+    """A guest then does as Linux does by itself: it uses the engine where there is one."""
     assert says(start(*sec())).behaviour == board_crypto.DEFAULT == "async"
     alone = says(start())
     assert (alone.behaviour, alone.sec, alone.descriptors) == ("software", None, 0)
@@ -199,7 +199,7 @@ BLOCK = 8  # of the smallest cipher
 
 
 def drew_what_both_refuse(machine: Machine) -> bool:
-    """And nothing else failed: each failure is followed by the driver's own line, said twice."""
+    """Say whether nothing else failed: each failure is followed by the driver's own line, said twice."""
     failed = [line for line in machine.console.splitlines() if "failed" in line]
     drawn = [found for line in failed if (found := BOTH_REFUSE.search(line)) and int(found[1]) % BLOCK]
     told = [line for line in failed if re.search(r"self-tests for \S+ using \S+ failed \(rc=-22\)$", line)]
@@ -229,13 +229,13 @@ def test_the_kernels_own_tests_pass(
 
 
 def has_vectors(driver: str) -> bool:
-    """Of the AEADs of the SEC's, those for which the kernel has test vectors; of others "passed" says nothing."""
+    """Say whether the kernel has test vectors for an AEAD of the SEC; if not, "passed" says nothing."""
     return not re.search(r"md5|(sha224|sha384)-cbc-aes", driver)
 
 
 @pytest.mark.parametrize(("version", "aeads"), [("2.1", 10), ("3.0", 13)])
 def test_one_wrong_bit_of_each_icv_is_found(start: Start, version: str, aeads: int) -> None:
-    """By those same tests: they can fail."""
+    """The kernel's own tests, those that pass elsewhere, find it: so they can fail."""
     machine = start(*sec(version, "x-flip-icv=on"), append=TESTS)
     passed = {driver for driver, said in tested(machine).items() if said == "passed"}
     assert not [driver for driver in passed if driver.startswith("authenc") and has_vectors(driver)]

@@ -94,7 +94,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(program: Path, tmp_path: Path) -> Iterator[Guest]:
-    """In a namespace with a veth pair: eth0 is the program's, eth0-peer the test's; and eth1."""
+    """Run the program in a namespace with two veth pairs: it has eth0 and eth1, the test eth0-peer."""
     with Registry(secrets.token_hex(3), tmp_path / "state") as registry:
         netns = registry.netns("init")
         for name in ("eth0", "eth1"):
@@ -115,7 +115,7 @@ def here(program: Path, tmp_path: Path) -> Iterator[Guest]:
 
 
 def shown(guest: Guest, *words: str) -> list[dict[str, Any]]:
-    """What ip(8) says of the program's namespace."""
+    """Return what ip(8) says of the program's namespace."""
     done = subprocess.run(["ip", "-n", guest.netns, "-j", *words], capture_output=True, check=True)
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
@@ -187,7 +187,7 @@ def test_a_gateway_is_configured_as_by_ip_batch(here: Guest) -> None:
     ],
 )
 def test_refusals_name_the_cause(here: Guest, request_: str, error: str, errno: int | None) -> None:
-    """And the next request is served as if nothing had been."""
+    """The next request is served as if nothing had been."""
     said, number = here.refusal(request_)
     assert error in said
     assert errno in (None, number)
@@ -237,7 +237,7 @@ def test_the_kernels_own_remark_is_in_the_error(here: Guest) -> None:
 
 
 def test_counters_move_with_frames(here: Guest) -> None:
-    """Those of /proc/net/dev, by name."""
+    """The counters have the names of /proc/net/dev."""
     for line in ip_lines(ADDRESSING, "eth0", "eth1"):
         here.ask(f"ip {line}")
     before = here.ask("counters")["links"]
@@ -264,7 +264,7 @@ def test_requests_come_by_frame(here: Guest) -> None:
 
 
 def test_idle_time_is_a_part_of_the_time(here: Guest) -> None:
-    """Of all CPUs of this machine; in ns, not in ticks."""
+    """Idle time is the sum over all CPUs of this machine; in ns, not in ticks."""
 
     def is_part() -> bool:
         first, second = here.ask("cpu"), here.ask("cpu")
@@ -272,7 +272,7 @@ def test_idle_time_is_a_part_of_the_time(here: Guest) -> None:
         assert passed > 0
         return bool(0 <= second["idle_ns"] - first["idle_ns"] <= (os.cpu_count() or 1) * passed)
 
-    # What the kernel books late, or while the program stands still between clock and CPUs, is in one of them alone.
+    # One reading alone may have what the kernel booked late, or a stall between clock and CPUs: try again.
     assert any(is_part() for _ in range(20))
     assert any(here.ask("cpu")["idle_ns"] % 1_000_000 for _ in range(3))
 
@@ -287,7 +287,7 @@ def test_esp_in_udp_is_taken_once(here: Guest) -> None:
 
 
 def test_poweroff_and_a_line_that_hangs_up_end_it(here: Guest) -> None:
-    """As another process than 1 it just ends."""
+    """A program that is not process 1 just ends."""
     here.say("1 poweroff")
     assert here.process.wait(PATIENCE_S) == 0
 
@@ -312,7 +312,7 @@ def send(guest: Guest, frame: bytes) -> None:
 
 
 def wait_for(condition: Any, within_s: float = PATIENCE_S) -> None:
-    """Until it holds."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline
@@ -320,7 +320,10 @@ def wait_for(condition: Any, within_s: float = PATIENCE_S) -> None:
 
 
 def test_a_program_is_run_to_its_end(here: Guest, tmp_path: Path) -> None:
-    """What it printed, how it ended; one that does not end in time is killed, and what it leaves running lives on."""
+    """The answer has what it printed and how it ended.
+
+    One that does not end in time is killed; what a program leaves running lives on.
+    """
 
     def words(*of: str) -> str:
         return " ".join(word.encode().hex() for word in of)

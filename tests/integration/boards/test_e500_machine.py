@@ -29,7 +29,7 @@ SEC = sec()
 
 @pytest.fixture(scope="module")
 def built() -> Built:
-    """What a run would find."""
+    """Return the kit as a run would find it."""
     return built_by_command()
 
 
@@ -42,7 +42,7 @@ def start(built: Built, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.root
 def test_what_is_built_is_found_without_network(built: Built) -> None:
-    """In a network namespace with nothing in it, at once."""
+    """The command finds it in a network namespace with nothing in it, at once."""
     done = subprocess.run(["unshare", "-n", *BUILD], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert str(built.kernel) in done.stdout
@@ -94,13 +94,13 @@ def test_a_build_that_is_ended_leaves_nothing_half_done(built: Built, tmp_path: 
     while (
         str(own) in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     ):
-        assert time.monotonic() < deadline  # what was killed ends when it has a CPU
+        assert time.monotonic() < deadline  # a killed process ends when it has a CPU
         time.sleep(0.05)
 
 
 @pytest.mark.root
 def test_too_little_disk_is_said_before_anything_is_built(tmp_path: Path) -> None:
-    """On a disk of 64 MB: exit code 4, how much there is and must be, and nothing on it."""
+    """The command ends with 4, says what is free and what it needs, and writes nothing to a disk of 64 MB."""
     script = 'mount -t tmpfs -o size=64m none "$0" && { "$@"; code=$?; find "$0" -type f; exit $code; }'
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, tmp_path, *BUILD],
@@ -137,7 +137,7 @@ def test_the_guest_greets_answers_and_switches_off(start: Any) -> None:
 
 
 def test_two_starts_are_the_same_to_the_nanosecond(start: Any) -> None:
-    """What is asked by the file: no byte comes from outside."""
+    """A file asks the guests, so that no byte comes from outside."""
     asked = b"".join(b"%d %b\n" % (n, r) for n, r in enumerate([b"ping", b"cpu", b"read /proc/interrupts"]))
     machines = [start(*SEC, requests=asked) for _ in range(2)]
     first, second = ([m.greeting, *(m.answer() for _ in range(3))] for m in machines)

@@ -46,7 +46,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trials(directory: Path) -> dict[str, list[dict[str, Any]]]:
-    """By behaviour, the valid ones."""
+    """Return the trials by behaviour; all are valid."""
     read = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
     found: dict[str, list[dict[str, Any]]] = {
         way: [trial for trial in read if f"-{way}-" in trial["case"]] for way in BEHAVIOURS
@@ -56,7 +56,7 @@ def trials(directory: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def service_us() -> float:
-    """Of one packet in a single pass, without what crosses the bus."""
+    """Return the SEC's time for one packet in a single pass, without what crosses the bus."""
     board = load_profile(BOARD).board
     assert board is not None
     cycles = board.sec.cycles
@@ -64,7 +64,7 @@ def service_us() -> float:
 
 
 def home(trials: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the encrypting gateway did, in each case under the same load: the search begins with it."""
+    """Return what the encrypting gateway did under the load with which the search of each case begins."""
     assert trials[0]["intended_fps"] == LOAD_FPS
     return dict(trials[0]["gateways"]["home"])
 

@@ -24,7 +24,7 @@ PATIENCE_S = 1800.0
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     built_by_command()
 
 
@@ -51,7 +51,7 @@ def based(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
-    """With no limit: a single instruction counts."""
+    """Run the check with a limit of 0, so that a single instruction counts."""
     return espbench(
         "check", folder / "gate.yaml", "--against", folder / "baseline.json", "--limit", "instructions=0",
         "--out", folder / "checks", "--json", folder / "verdict.json", timeout=PATIENCE_S,
@@ -70,7 +70,7 @@ def test_nothing_changed(based: Path) -> None:
 
 @pytest.mark.slow
 def test_one_instruction_less_in_the_base_is_a_regression(based: Path, tmp_path: Path) -> None:
-    """Of Home alone, of the case with ESP alone."""
+    """Home alone regresses, in the case with ESP alone."""
     shutil.copy(based / "gate.yaml", tmp_path)
     base = baseline_file.read(based / "baseline.json")
     (tmp_path / "baseline.json").write_text(baseline_file.text_of(cheaper(base)))

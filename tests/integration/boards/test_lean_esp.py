@@ -29,7 +29,7 @@ THROUGHPUT = {
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     built_by_command()
 
 

@@ -29,7 +29,7 @@ LATENCY = {
 
 
 def spread(share: float, of: int = FRAMES) -> Any:
-    """So many of them, within four standard deviations."""
+    """Expect that so many are hit, within four standard deviations."""
     return pytest.approx(of * share, abs=4 * (of * share * (1 - share)) ** 0.5)
 
 

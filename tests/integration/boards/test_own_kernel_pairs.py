@@ -27,7 +27,7 @@ FPS = 5_000
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
 
 
@@ -43,7 +43,7 @@ def profile(folder: Path, name: str, more: str = "", cpu: str = "Haswell-noTSX")
 
 
 def measure(folder: Path, duts: list[str]) -> Measured:
-    """At one load."""
+    """Measure the boards at one load."""
     throughput = {
         "loss_goals": [0], "minimum": f"{FPS // 2}fps", "maximum": f"{FPS}fps", "trial": "20ms", "final_trial": "100ms",
         "warm_up": "10ms", "resolution": "20%",
@@ -68,7 +68,7 @@ def cost(run: Measured, dut: str) -> dict[str, float]:
 
 @pytest.mark.needs("gcc", "make")
 def test_what_an_own_module_spins_for_each_packet_is_found(tmp_path: Path) -> None:
-    """On both gateways; and which module it was is in the Security Context."""
+    """Both gateways cost that much more, and the Security Context says which module they had."""
     of_kernel = headers(tmp_path)
     names = {turns: f"spin-{turns}" for turns in (FEW, MANY)}
     duts = []
@@ -106,7 +106,7 @@ def test_debians_kernel_as_an_own_one_measures_what_debians_does(tmp_path: Path)
 
 
 def test_a_processor_without_instructions_for_aes_encrypts_all_the_same(tmp_path: Path) -> None:
-    """In C, for several times as many instructions; the modules for such instructions are passed over."""
+    """It does so in C, for several times the instructions; modules for AES instructions are passed over."""
     plain = profile(tmp_path, "plain-processor", cpu="Opteron_G1")
     run = measure(tmp_path, ["virt-x86", plain])
     with_aes, without = cost(run, "virt-x86"), cost(run, "plain-processor")

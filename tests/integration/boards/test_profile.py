@@ -70,7 +70,7 @@ def final_trial(run: Path) -> dict[str, Any]:
 
 
 def test_the_sum_over_functions_is_what_the_run_recorded(measured: tuple[Path, Path]) -> None:
-    """Of the run that nobody profiled: to the last instruction, with a ns for each."""
+    """The run that nobody profiled recorded the same sum, to the last instruction, with one ns for each."""
     run, profiled = measured
     sums: defaultdict[str, int] = defaultdict(int)
     unnamed: defaultdict[str, int] = defaultdict(int)
@@ -105,7 +105,7 @@ def test_each_frame_is_encrypted_by_a_function_of_its_module(measured: tuple[Pat
 
 
 def test_its_flame_graph_has_the_whole(measured: tuple[Path, Path]) -> None:
-    """And callers: the interrupt's softirq polls the driver, which leads to ESP."""
+    """The graph also has callers: the interrupt's softirq polls the driver, which leads to ESP."""
     _, profiled = measured
     page = (profiled / "profile.html").read_text()
     (data,) = re.findall(r'id="data">(.*?)</script>', page)
@@ -116,7 +116,7 @@ def test_its_flame_graph_has_the_whole(measured: tuple[Path, Path]) -> None:
 
 
 def called(box: dict[str, Any], names: list[str]) -> bool:
-    """Whether a path of boxes has these names in this order."""
+    """Say whether a path of boxes has these names in this order."""
     rest = names[1:] if box["n"] == names[0] else names
     return not rest or any(called(child, rest) for child in box.get("c", []))
 
@@ -132,7 +132,7 @@ def test_against_itself_nothing_differs(measured: tuple[Path, Path], tmp_path: P
 
 
 def test_mistakes_are_one_message(measured: tuple[Path, Path], tmp_path: Path) -> None:
-    """Before anything is measured."""
+    """The message comes before anything is measured."""
     run, _ = measured
     done = espbench("profile", run, "--case", "0009-nothing", "--out", tmp_path / "out")
     assert done.returncode == 2

@@ -49,7 +49,7 @@ SIZE = 512
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     built_by_command()
 
 
@@ -104,7 +104,7 @@ def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
     first, _ = twice
     assert_complete(first.directory)
     rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
-    assert rate["plain"] > max(rate["null"], rate["xfrm"])  # which of them is ahead, 40 % cannot tell
+    assert rate["plain"] > max(rate["null"], rate["xfrm"])  # 40 % cannot tell which of the two is ahead
     assert all("core: e500 standing in for e300" in row["warnings"] for row in rows(first.directory))
     assert "core: e500 standing in for e300" in (first.directory / "report.md").read_text()
     manifest = json.loads((first.directory / "manifest.json").read_text())
@@ -127,7 +127,7 @@ def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]
         assert office["decrypted_frames"] >= trial["rx_frames"]
         if not trial["lost"]:
             assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
-        # What was lost was lost somewhere.
+        # Each lost frame was lost at a known place.
         assert sum(trial["loss_at"].values()) == trial["lost"]
         assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
 

@@ -16,7 +16,7 @@ from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, espbench, rows
 from support.virtual_runs import PATIENCE_S, Measured, build, busy_host, frames, measured, without_the_host
 
-# What make test shows of these machines is in test_x86_daemons.py.
+# Tests of these machines in `make test` are in test_x86_daemons.py.
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 SIZE = 512
@@ -24,7 +24,7 @@ SIZE = 512
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
     assert X86_KIT.find() is not None
 
@@ -85,7 +85,7 @@ def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]
         assert trial["tx_frames"] >= home["encrypted_frames"] >= office["decrypted_frames"]
         if not trial["lost"]:
             assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
-        # What was lost was lost somewhere.
+        # Each lost frame was lost at a known place.
         assert sum(trial["loss_at"].values()) == trial["lost"]
         assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
 
@@ -98,7 +98,7 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
         kept = [trial for trial in first.of(stack) if not trial["lost"]]
         assert kept
         readings = [trial["gateways"][side] for trial in kept for side in ("home", "office")]
-        # What is queued when the last frame is sent is worked off after the trial's 20 ms.
+        # Frames that are queued when the last one is sent are worked off after the trial's 20 ms.
         assert all(0 < reading["cpu_pct"] <= 103 for reading in readings)
         each[stack] = readings[0]["cpu_us_per_frame"]
     assert each["plain"] < each["xfrm"]

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
     assert X86_KIT.find() is not None
 
@@ -96,7 +96,7 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
 
 @pytest.mark.slow
 def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
-    """With its gateway; the set-up is then not what was asked for."""
+    """The mismatch names its gateway: the set-up is no longer what was asked for."""
     with shop.pair("strongswan", "aes128gcm16", dut="virt-x86") as (bench, _):
         assert bench.stack is not None
         readiness.establish(bench, TRAFFIC)

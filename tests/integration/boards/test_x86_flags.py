@@ -18,7 +18,7 @@ PROGRAM = Path(__file__).parents[2] / "support" / "x86_flags.S"
 
 @pytest.fixture(scope="module")
 def qemu() -> Path:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it. Return their QEMU."""
     build("x86")
     found = X86_KIT.find()
     assert found is not None

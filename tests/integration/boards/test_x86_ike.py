@@ -26,7 +26,7 @@ TESTS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module", autouse=True)
 def built() -> None:
-    """In the user's cache: the first test that needs it builds it."""
+    """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
     assert X86_KIT.find() is not None
 
@@ -62,14 +62,14 @@ def test_each_has_its_figure(charon: Measured) -> None:
 
 
 def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
-    """So that repeating it says something; but its frames are the same."""
+    """Repeating a trial then says something; but its frames are the same."""
     first, second = charon.of_test("time_to_first_packet")
     assert first["tx_frames"] == second["tx_frames"]
     assert without_the_host([first]) != without_the_host([second])
 
 
 def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
-    """By Home's kernel, one by one; no legitimate frame was lost to them."""
+    """Home's kernel refused them one by one, and no legitimate frame was lost to them."""
     alone, attacked = charon.of_test("attack")
     refused = attacked["gateways"]["home"]["xfrm_errors"]["XfrmInStateProtoError"]
     assert refused == ATTACK_FPS * ATTACK_S

@@ -48,7 +48,7 @@ def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
 @pytest.mark.parametrize(("tx", "rx"), [("xdp", "af_packet"), ("af_packet", "xdp")])
 @pytest.mark.parametrize("version", [4, 6])
 def test_each_way_understands_the_other(wire: Net, tx: str, rx: str, version: int) -> None:
-    """What one path sends the other finds intact to the last byte, in every size of a mix, and counts alike."""
+    """Each path finds intact, to the last byte, what the other sends in a mix of sizes; the counts agree."""
     generator = Generator(tx, rx)
     try:
         ports = open_ports(generator, wire)
@@ -153,7 +153,7 @@ def test_frames_are_spread_over_the_tunnels_both_ways(
         "ip_version": version, "tunnels": 1000, "tunnel_bits": bits, "frames": [{"size": size}], "ports": 3,
     }  # fmt: skip
     there, here = stream(ports, src=src, dst=dst, **both), back(ports, src=dst, dst=src, **both)
-    result = trial(generator, there, here, duration_s=2.0)  # of 10,000 frames at least 1,000 leave
+    result = trial(generator, there, here, duration_s=2.0)  # at least 1,000 of 10,000 frames leave
     for one in result["streams"]:
         assert one["rx_frames"] == one["tx_frames"] > 1000
         assert one["corrupted"] == one["lost"] == 0
@@ -285,7 +285,7 @@ def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> 
 
 @pytest.mark.alone
 def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire: Net) -> None:
-    """At the very end, too: the trial takes longer, the stall is listed as long as it was, and no frame is unsent."""
+    """The stall is listed as long as it was, no frame is unsent; one at the end makes the trial longer."""
     ports = open_ports(generator, wire)
 
     def stop() -> None:
@@ -310,7 +310,7 @@ def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire
 
 
 def test_frames_come_in_by_any_queue(generator: Generator, net: Net) -> None:
-    """By many flows and four queues of the receiving port nothing is lost, or the port is refused with the remedy."""
+    """Many flows through four queues of the receiving port lose nothing, or it is refused with advice."""
     for name in ("t1", "dut", "t2"):
         net.namespace(name)
     net.pair("t1", "a0", "dut", "r0")
@@ -557,7 +557,7 @@ def test_generator_dies_with_its_parent() -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process exists and is not a zombie."""
+    """Say whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every generator promises, asked of all that this machine has, over a pair of veth ports.
+"""Every generator of this machine keeps the promises that all make, over a pair of veth ports.
 
 tester namespace: west ═══ east
 """
@@ -80,7 +80,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 
 
 def the_books_balance(offered: Offered) -> None:
-    """Whatever was counted: it adds up, and what was not counted is named."""
+    """Check that what was counted adds up, and that what was not counted is named."""
     for s in offered.streams:
         if s.intended_frames is not None:
             # A frame that the next device refused may have been offered again.
@@ -151,7 +151,7 @@ def test_a_flood_has_no_plan(bench: Bench) -> None:
 
 
 def test_a_burst_is_so_many_frames(bench: Bench) -> None:
-    """At the rate asked for, and how fast they left is told; what cannot be sent so is refused."""
+    """They leave at the rate asked for, and how fast they left is told; what cannot be sent so is refused."""
     hops = {name: port.next_hop_mac or "" for name, port in bench.bed.ports.items()}
     one_way = Traffic(frames=((128, 1),), ip_version=4, direction="one-way")
     [stream] = one_way.streams(bench.bed, hops, bench.rate)
@@ -170,7 +170,7 @@ def test_a_burst_is_so_many_frames(bench: Bench) -> None:
 
 
 def test_trials_do_not_leak_into_each_other(bench: Bench) -> None:
-    """Nor does opening the ports again."""
+    """Opening the ports again does not do so either."""
     all_arrived(bench.offer(), round(bench.rate * 0.5))
     all_arrived(bench.offer(rate=2 * bench.rate), round(bench.rate))
     bench.generator.open(list(bench.bed.ports.values()), [])

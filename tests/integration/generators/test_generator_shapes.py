@@ -77,7 +77,7 @@ def test_two_cpus_step_together(wire: Net) -> None:
 
 
 def test_a_burst_is_so_many_frames(generator: Generator, wire: Net) -> None:
-    """Not one more or less, and how fast they left is told."""
+    """There is not one more or less, and how fast they left is told."""
     ports = open_ports(generator, wire)
     for rate_fps in (None, 50_000.0):
         [one] = trial(generator, stream(ports, rate_fps=rate_fps, burst_frames=1_003))["streams"]
@@ -121,7 +121,7 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
 
 
 def bytes_in(net: Net) -> int:
-    """Of all frames that arrived at the receiver's port."""
+    """Return the bytes of all frames that arrived at the receiver's port."""
     [link] = json.loads(net.inside("t2", "ip -j -s link show a1"))
     return int(link["stats64"]["rx"]["bytes"])
 

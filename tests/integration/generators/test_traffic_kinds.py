@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 BINARY = Path(__file__).parents[3] / "traffic" / "target" / "release" / "espbench-traffic"
 FRAMES, RATE = 60, 200.0
-RESIDUE_S, PATIENCE_S = 30.0, 60.0  # where all arrive, neither is waited for
+RESIDUE_S, PATIENCE_S = 30.0, 60.0  # neither is waited for if all arrive
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Bench:
 
 
 class Seen:
-    """What comes in on a port while the context lasts, as Scapy reads it; least: so many frames are waited for."""
+    """Collects what comes in on a port while the context lasts, and awaits `least` frames at its end."""
 
     least = 1
 
@@ -131,7 +131,7 @@ class Seen:
         self.frames = list(rdpcap(str(self._file)))
 
     def _written(self) -> int:
-        """How many frames are whole in the file."""
+        """Count the frames that are whole in the file."""
         data, at, frames = self._file.read_bytes(), 24, 0
         while at + 16 <= len(data):
             at += 16 + int.from_bytes(data[at + 8 : at + 12], sys.byteorder)
@@ -164,7 +164,7 @@ def all_arrived(offered: Offered) -> None:
 
 
 def sizes(seen: list[Any]) -> list[int]:
-    """Of frames, with FCS."""
+    """Return the sizes of frames, with FCS."""
     return [len(frame) + 4 for frame in seen]
 
 
@@ -174,14 +174,14 @@ def in_order(seen: list[Any], expected: list[int]) -> None:
 
 
 def test_rfc2544_frames(bench: Bench) -> None:
-    """As appendix C.2.6.4 has them; both ways at once."""
+    """They are as appendix C.2.6.4 has them, both ways at once."""
     offered, seen = bench.offer("rfc2544", "both-ways")
     all_arrived(offered)
     assert {(len(f) + 4, f[IP].ttl, f[UDP].sport, f[UDP].dport) for f in seen} == {(64, 10, 49184, 7)}
 
 
 def test_mixes(bench: Bench) -> None:
-    """In their proportions, over IPv4 and IPv6."""
+    """Sizes come in the proportions of each mix, over IPv4 and IPv6."""
     for name, weights in (
         ("simple-imix", {64: 7, 594: 4, 1518: 1}),
         ("csit-imix", {64: 7, 570: 4, 1518: 1}),
@@ -222,7 +222,7 @@ def test_256_networks(bench: Bench) -> None:
 
 
 def test_ipv6(bench: Bench) -> None:
-    """From 84 B on."""
+    """The smallest IPv6 frame, of 84 B, arrives."""
     offered, seen = bench.offer("ipv6")
     all_arrived(offered)
     assert {(len(f) + 4, f[IPv6].hlim, f[IPv6].nh) for f in seen} == {(84, 10, 17)}
@@ -280,7 +280,7 @@ def test_the_gateway_is_asked_and_answered_in_its_vlan(bench: Bench) -> None:
     """A box whose port is a VLAN interface hears no untagged question. Both ends are the generator's here."""
     tags = bytes.fromhex("81000002")
     with pytest.raises(EspbenchError, match=r"gateway 10\.0\.0\.1 did not answer 10\.0\.0\.2"):
-        bench.generator.resolve("east", "10.0.0.2", "10.0.0.1", 0.1, tags)  # from now on it answers
+        bench.generator.resolve("east", "10.0.0.2", "10.0.0.1", 0.1, tags)  # it answers from now on
     with bench.seeing() as seen:
         found = bench.generator.resolve("west", "10.0.0.1", "10.0.0.2", PATIENCE_S, tags)
     interface = bench.bed.ports["east"].interface

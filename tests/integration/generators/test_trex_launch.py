@@ -81,7 +81,7 @@ def bed(registry: Registry) -> Testbed:
 def test_it_is_launched_beside_the_ports_and_ends_with_the_generator(
     registry: Registry, bed: Testbed, told: Path, tmp_path: Path
 ) -> None:
-    """With the recorded command line, in the ports' namespace; one for each set of ports, nothing left."""
+    """TRex gets the recorded command line in the ports' namespace, once for each set; nothing is left."""
     before = list(registry.entries)
     generator = choose.new("trex", {"server": None, "ports": (0, 1)}, registry, tmp_path / "generator.log")
     ports = list(bed.ports.values())
@@ -133,7 +133,7 @@ def test_what_it_counts_as_sent_and_keeps_was_not_sent(
 def test_its_death_is_told_with_its_last_words(
     registry: Registry, bed: Testbed, told: Path, tmp_path: Path
 ) -> None:
-    """In whatever request comes next."""
+    """The next request says it, whichever that is."""
     generator = TrexGenerator(registry, tmp_path / "generator.log")
     generator.open(list(bed.ports.values()), [])
     os.killpg(generator.pid(), signal.SIGKILL)

@@ -118,12 +118,12 @@ def stream(size: int = 64, number: int = 0, **more: Any) -> dict[str, Any]:
 
 
 def latency_us(size: int, service_ns: int, delay_ns: int, mbps: int = 1000) -> float:
-    """From a frame's first bit leaving to its last arriving, by way of an idle mirror."""
+    """Return the time from a frame's first bit leaving to its last arriving, by way of an idle mirror."""
     return (2 * (wire_ns(size, mbps) + LATENCY_NS) + service_ns + delay_ns) / 1e3
 
 
 def served(arrivals: list[int], service_ns: int, queue: int) -> list[int]:
-    """When the mirror is done with each frame that it does not drop."""
+    """Return when the mirror is done with each frame that it does not drop."""
     done: list[int] = []
     for now in arrivals:
         if sum(1 for at in done[-queue:] if at > now) < queue:
@@ -223,7 +223,7 @@ def test_a_trial_can_be_stopped(rigs: Any) -> None:
     result = rig.ask({"cmd": "stop"})
     assert result["stopped_early"]
     assert result["streams"][0]["unsent"] > 0
-    assert rig.trial(stream(64, rate_fps=1_000.0))["streams"][0]["lost"] == 0  # and the next one is whole
+    assert rig.trial(stream(64, rate_fps=1_000.0))["streams"][0]["lost"] == 0  # the next one is whole
 
 
 def burn() -> subprocess.Popen[bytes]:
@@ -251,7 +251,7 @@ def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(rigs: Any) -> None:
 
 
 def test_each_branch_begins_in_the_same_state(rigs: Any) -> None:
-    """What a trial leaves behind, here a queue and the time of day, is not in the next branch."""
+    """The next branch has nothing that a trial left behind, here a queue and the time of day."""
     rig = rigs(service_ns=11_111, delay_ns=7_777, queue=17)
     asked = {"cmd": "console", "port": "west", "line": "x", "until": "{", "timeout_s": 1}
     rig.ask(asked)
@@ -281,7 +281,7 @@ def test_what_links_lose_damage_and_delay_is_what_the_trial_finds(rigs: Any) -> 
     ways = result["streams"]
     lost = sum(way["lost"] for way in ways)
     assert lost == sum(link["lost"] + link["damaged"] for link in links.values())
-    # Of 80,000 frames of both directions; four standard deviations.
+    # Both directions together have 80,000 frames; the tolerances are four standard deviations.
     assert links["west"]["lost"] == pytest.approx(800, abs=4 * 28)
     assert links["east"]["damaged"] == pytest.approx(80_000 * 512 * 8 * 1e-6, abs=4 * 18)
     assert links["west"]["late"] == pytest.approx(4_000, abs=4 * 62)

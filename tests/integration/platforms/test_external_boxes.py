@@ -22,7 +22,7 @@ from support.session.unsettled import assert_found, require_settled
 pytestmark = pytest.mark.root
 
 SHORT = {"trial": "300ms", "final_trial": "1s", "resolution": "2%", "warm_up": "100ms"}
-VETH_BPS = 10e9  # what a veth says of itself
+VETH_BPS = 10e9  # a veth says this of itself
 
 
 @pytest.fixture

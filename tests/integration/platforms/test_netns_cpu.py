@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In namespaces each gateway's CPU figure is its own: work laid upon one shows there."""
+"""Each gateway's CPU figure in namespaces is its own: work laid upon one shows there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the controller makes of this machine's network is what ip(8) and ethtool(8) then find."""
+"""The controller's changes of this machine's network are what ip(8) and ethtool(8) then find."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def features(netns: str, name: str) -> dict[str, str]:
 
 
 def number() -> int:
-    """Which network namespace the calling thread is in."""
+    """Return the number of the network namespace that the calling thread is in."""
     return Path("/proc/thread-self/ns/net").stat().st_ino
 
 

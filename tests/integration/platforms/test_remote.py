@@ -118,7 +118,7 @@ def test_a_box_says_what_it_is_and_nothing_is_changed_by_asking(lab: RemoteLab) 
 def test_a_box_that_cannot_be_used_is_refused_in_one_line(
     lab: RemoteLab, changes: dict[str, Any], words: str
 ) -> None:
-    """What ssh says at length becomes one message that names the box."""
+    """One message that names the box replaces what ssh says at length."""
     wrong = (lab.folder / "other.pub").read_text().rpartition(" ")[0]
     (lab.folder / "changed").write_text(f"{lab.host('home')} {wrong}\n")
     (lab.folder / "empty").write_text("")
@@ -392,7 +392,7 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
 @pytest.mark.needs("labgrid")
 @pytest.mark.alone
 def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLab, tmp_path: Path) -> None:
-    """After its time, with what was tried last; the run can go on when the box is mended."""
+    """The message comes after the box's time, with the last attempt; the run can go on when it is mended."""
     profile = lab.profile("dead", home={"labgrid": lab.labgrid("home", back_within="5s")})
     lab.dead.add("home")
     try:
@@ -415,7 +415,7 @@ def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLa
 @pytest.mark.slow
 @pytest.mark.needs("labgrid")
 def test_a_kernel_panic_of_a_box_is_in_its_console_log(lab: RemoteLab, shop: Workshop) -> None:
-    """And in the words with which the gateway is told dead."""
+    """It is also in the words with which the gateway is told dead."""
     profile = lab.profile("panics", office={"labgrid": lab.labgrid("office")})
     with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(profile)) as (bench, _):
         with contextlib.suppress(EspbenchError):

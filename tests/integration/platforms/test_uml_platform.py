@@ -71,7 +71,7 @@ class SharedPair:
         assert not [pid for pid in pids if start_time(pid) is not None]
 
     def _answers(self, gateway: Gateway) -> bool:
-        """Whether it starts programs, for which its kernel needs its timer, and does not only read its line."""
+        """Say whether it starts programs, which needs the kernel's timer, and does not only read its line."""
         assert isinstance(gateway, AgentGateway)
         try:
             return bool(gateway.channel.request("exec", self.patience_s, argv=["true"])["ok"])
@@ -237,7 +237,7 @@ def test_the_guests_come_before_others_on_their_cpu(testbed: UmlTestbed) -> None
 
 
 def test_a_guest_has_no_way_to_write_the_hosts_files(testbed: UmlTestbed, tmp_path: Path) -> None:
-    """Not through its root, not by mounting the host's root a second time."""
+    """Neither its root nor a second mount of the host's root is a way."""
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     etc = Path(f"/etc/espbench-{uuid.uuid4().hex}")
@@ -279,7 +279,7 @@ def test_a_megabyte_passes_the_serial_line(testbed: UmlTestbed) -> None:
 
 
 def test_the_capture_port_shows_the_middle_link(testbed: UmlTestbed) -> None:
-    """With a bridge the frames between the gateways can be seen; with a socketpair there is no port."""
+    """A bridge shows the frames between the gateways; a socketpair has no port to capture at."""
     if testbed.capture is None:
         assert testbed.capture_netns is None
         return

@@ -74,7 +74,7 @@ def browser() -> Iterator[Browser]:
 
 
 def good(record: PageRecord) -> Any:
-    """What was read, after nothing went wrong and nothing was reached for."""
+    """Return what was read, once nothing went wrong and the page asked for nothing outside itself."""
     assert record.errors == []
     assert record.foreign_requests == []
     assert record.ready
@@ -133,7 +133,7 @@ def test_two_runs_stand_side_by_side_with_what_differs(browser: Browser, page: P
 
 
 def test_the_keyboard_alone_filters_and_opens_a_series(browser: Browser, page: Path) -> None:
-    """From the title's link to the filter, then past plan, figure and contents to the first change."""
+    """Keys go from the title's link to the filter, and past plan, figure and contents to the first change."""
     keys = ["Tab", "Tab", *"512 b", *["Tab"] * 2, *["Tab"] * 3, "Tab", "Tab", "Enter"]
     value = "({hash: location.hash, focus: document.activeElement.id, title: document.title})"
     shown = "document.activeElement.id === 'detail'"

@@ -51,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 
 def points_in(page: Path) -> dict[str, int]:
-    """How many points each chart of a report has to show, from the rows in the page."""
+    """Return how many points each chart of a report has to show, from the rows in the page."""
     charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert charts
     return {
@@ -115,7 +115,7 @@ def test_every_figure_of_the_other_tests_is_drawn(browser: Browser, tests_page: 
         "test-tunnel-setup-rate-part": 2,
     }
     drawn = {chart["id"]: chart for chart in record.value}
-    # What has no latency, and the load that could not be measured, are marks and no points.
+    # Frames without latency, and the load that could not be measured, are marks and no points.
     latency = "test-latency-part-1-2-xfrm-3des-sha1"
     assert drawn[latency]["marks"] == 2
     assert drawn[latency]["rules"] == 2
@@ -190,7 +190,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_in(page: Path) -> dict[str, dict[str, int]]:
-    """How many marks of each kind each chart of a comparison has to show."""
+    """Return how many marks of each kind each chart of a comparison has to show."""
     charts = re.search(r'id="charts">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert charts
     return {
@@ -225,7 +225,7 @@ def test_a_comparison_shows_every_point_interval_and_mark(browser: Browser, comp
     # One arm of five lost its figure at one size, another has a single repeat there: no interval.
     assert rows["comparison-1-fps"] == {"points": 5 * sizes - 1, "rules": 5 * sizes - 2, "marks": 1}
     assert rows["comparison-1-ratio"] == {"points": 2 * sizes - 1, "rules": 2 * sizes - 2 + 1, "marks": 1}
-    # In the other panel one arm lost its figure at one size and is at the tester's limit at another.
+    # One arm of the other panel lost its figure at one size and is at the tester's limit at another.
     assert rows["comparison-2-fps"] == {"points": 5 * sizes - 1, "rules": 5 * sizes - 2, "marks": 2}
     assert rows["comparison-2-ratio"] == {"points": 2 * sizes - 2, "rules": 2 * sizes - 2 + 1, "marks": 2}
     assert rows["comparison-2-cpu"] == {"points": 11 * sizes - 3, "rules": 5 * sizes - 1, "marks": 0}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user can get wrong and the machine can lack: one message, the right exit code, nothing made."""
+"""A user's mistake, or a lack of the machine, gets one message and the right exit code; nothing is made."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_schema_is_json_for_editors() -> None:
 
 @pytest.mark.root
 def test_doctor_says_of_each_part_whether_it_is_ready() -> None:
-    """For people and for programs the same answer; what is not ready comes with what mends it."""
+    """People and programs get the same answer; a part that is not ready comes with what mends it."""
     done = espbench("doctor", "--json")
     assert done.returncode == 0
     found = json.loads(done.stdout)
@@ -236,7 +236,7 @@ def test_an_interface_in_use_is_refused_before_anything_is_made(tmp_path: Path) 
 @pytest.mark.root
 @pytest.mark.alone
 def test_the_initial_namespace_is_refused_under_any_name(tmp_path: Path) -> None:
-    """By its path it looks like a namespace of the tester's; the generator is not deceived."""
+    """The path looks like that of a tester's namespace, but the generator is not deceived."""
     file = write_plan(tmp_path, own_network_plan(netns="/proc/self/ns/net"))
     done = espbench("run", file, "--out", tmp_path / "runs")
     assert done.returncode in (1, 2)

@@ -51,7 +51,7 @@ def verdicts(of: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_user_space_esp_is_slower_and_static_keys_make_no_difference(compared: Path) -> None:
-    """Which daemon put the keys into the kernel is nothing its forwarding depends on; where ESP is done is."""
+    """Forwarding depends on where ESP is done, and not on which daemon put the keys into the kernel."""
     done = espbench("compare", compared, "--out", compared.parent)
     assert done.returncode == 0, done.stderr
     found = verdicts(Path(done.stdout.strip().splitlines()[-1]).parent)

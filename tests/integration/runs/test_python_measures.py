@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.uml, pytest.mark.slow]
 
 
 class Enough(Exception):
-    """What a notebook's user pressed."""
+    """Stands for the key with which a notebook's user interrupts a run."""
 
 
 def test_a_plan_is_measured_interrupted_gone_on_with_and_checked(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_plan_is_measured_interrupted_gone_on_with_and_checked(tmp_path: Path)
     assert set(run.results["status"]) <= set(WITH_FIGURE)
 
     verdict = espbench.check(plan.path, run.path, out=tmp_path / "checks", wait=True)
-    # Of one repeat each nothing can be said in real time.
+    # One repeat each allows no verdict in real time.
     assert verdict.attrs["verdict"] == "not judged"
     assert set(verdict["word"]) == {"no verdict"}
     assert len(espbench.history(tmp_path, index=tmp_path / "index.sqlite").runs) == 2

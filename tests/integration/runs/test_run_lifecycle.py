@@ -27,7 +27,7 @@ pytestmark = pytest.mark.root
 
 # Long enough to be disturbed in the middle.
 LONG = quick(trial="500ms", final_trial="1500ms")
-# On a box that forwards some 1,450 frames/s: half a dozen trials.
+# The search makes half a dozen trials on a box that forwards some 1,450 frames/s.
 SEARCHING = quick(trial="500ms", final_trial="1s", minimum="1000fps", resolution="20%")
 RESIDENT_KIB = 400 << 10
 GATEWAY_KIB = 512 << 10
@@ -239,7 +239,7 @@ def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> No
 
 
 def homes_built(run: Run) -> int:
-    """How often its journal says that a Home was made."""
+    """Count how often the run's journal says that a Home was made."""
     return sum(entry["kind"] == "netns" and entry["name"].endswith("-home") for entry in run.look())
 
 
@@ -324,7 +324,7 @@ def pss_kib(pid: int) -> int:
 
 @pytest.mark.slow
 def test_a_terminal_shows_case_trial_bounds_and_time_left(box: RouterBox, tmp_path: Path) -> None:
-    """What a person sees; without a terminal it is one line for each trial."""
+    """A person sees them; without a terminal there is one line for each trial."""
     box.limit_rate(700_000, burst=2000, limit=3000)
     plan = write_plan(tmp_path, box.plan(throughput=SEARCHING))
     main, terminal = pty.openpty()
@@ -346,7 +346,7 @@ def test_a_terminal_shows_case_trial_bounds_and_time_left(box: RouterBox, tmp_pa
 
 
 def read(descriptor: int) -> bytes:
-    """What a pseudo-terminal shows next; empty when the other side is closed."""
+    """Return what a pseudo-terminal shows next; empty when the other side is closed."""
     try:
         return os.read(descriptor, 65536)
     except OSError:

@@ -47,7 +47,7 @@ TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
 TUNNEL_6 = Tunnel(6, "2001:2:0:f::1", "2001:2:0:f::2", "2001:2:0:1000::/52", "2001:2:0:2000::/52")
 WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 FPS, SECONDS = 1000.0, 0.4
-SOME = 200  # of 400 frames that leave at least, on however busy a host
+SOME = 200  # at least so many of 400 frames leave, on however busy a host
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def offer(bench: Setup, streams: list[Stream]) -> tuple[Offered, counters.Gatewa
 
 @pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
 def test_each_suite_both_ways(workshop: tuple[Registry, Setup, Path], suite: str) -> None:
-    """What the kernel seals the tester opens, and the other way round, frame by frame; all counts agree."""
+    """The tester opens what the kernel seals, and the other way round, frame by frame; all counts agree."""
     _, bench, _ = workshop
     with_stack(bench, suite)
     trial = trial_of(bench, traffic_of("encryption"))
@@ -269,7 +269,7 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
 
 @pytest.mark.slow
 def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
-    """From the plan to the report: both operations, proven, beside each other; no key on disk."""
+    """Plan and report have both operations beside each other, both proven; no key is on disk."""
     plan = {
         "name": "single", "topology": "single-gateway", "dut": "uml", "stacks": ["xfrm"], "capture": True,
         "suites": ["aes128gcm16"], "frame_sizes": [256], "tests": [{"throughput": quick()}],

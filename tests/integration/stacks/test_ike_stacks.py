@@ -187,7 +187,7 @@ def test_no_secret_is_in_logs_or_process_lists(
         commands = home.run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).out
         daemons = home.read([log])[log] or ""
     logs = "".join(file.read_text(errors="replace") for file in shop.folder.glob("*.log"))
-    # What is searched is what it is meant to be, and so is what is searched for.
+    # Texts and secrets are the real ones: otherwise the search below would find nothing in any case.
     assert program in commands
     assert len(daemons) > 1000
     assert program in logs

@@ -34,7 +34,7 @@ from support.workshop import TRAFFIC, Workshop
 pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
 _WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
-# What charon waits for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
+# Charon waits this long for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
 GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
 
 
@@ -125,7 +125,7 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, C
 
 @pytest.mark.slow
 def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case]) -> None:
-    """At that moment and not before; whether and when its daemon notices is the daemon's answer."""
+    """It stops at that moment and not before; whether and when its daemon notices is the daemon's answer."""
     _, trials = found(
         pair,
         Reset,
@@ -142,7 +142,7 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case
         assert action["began_s"] < direction.first_lost_s < action["ended_s"] + 0.1
 
 
-# Of one daemon only: what is known of the answer is charon's.
+# One daemon only is tested: charon's answer is what is known.
 charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 
 
@@ -158,7 +158,7 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) 
 @pytest.mark.slow
 @charon
 def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
-    """As many rekeys as are due; as many tunnels as are asked for."""
+    """There are as many rekeys as are due, and as many tunnels as are asked for."""
     finding, _ = found(pair, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
     assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
     finding, _ = found(pair, Capacity, of="tunnels", limit=4, step=2)

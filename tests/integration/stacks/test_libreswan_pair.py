@@ -194,7 +194,7 @@ def algorithms(pair: Pair) -> set[str]:
     ],
 )
 def test_a_suite_negotiates_and_carries(pair: Pair, suite: str, kernel: set[str]) -> None:
-    """With a PSK: the kernels hold what was asked for, pluto says so too, a datagram crosses encrypted."""
+    """Keys come from a PSK; kernels and pluto have what was asked for; a datagram crosses encrypted."""
     with started(pair, ends(suite=suite)) as (home, office):
         home.initiate(60)
         assert algorithms(pair) == kernel
@@ -243,7 +243,7 @@ def test_options_reach_the_kernel(pair: Pair) -> None:
 
 @pytest.mark.parametrize("window", [0, 32, 64])
 def test_replay_windows(pair: Pair, window: int) -> None:
-    """Without ESN, and none at all."""
+    """Windows of two sizes, and none at all, work without ESN."""
     with started(pair, ends(IkeOptions(replay_window=window))) as (home, _):
         home.initiate(60)
         assert home.reading().mismatches == []
@@ -264,7 +264,7 @@ def test_a_hundred_tunnels_under_one_ike_sa(pair: Pair) -> None:
 
 
 def test_rekeying(pair: Pair) -> None:
-    """With a lifetime the SAs are replaced in time, by Home alone."""
+    """Home alone replaces the SAs in time when they have a lifetime."""
     with started(pair, ends(IkeOptions(lifetime_s=2))) as (home, office):
         home.initiate(60)
         first = {sa.spi for sa in dump_sas(pair.gateways["home"])}
@@ -404,7 +404,7 @@ def test_a_build_under_a_prefix(pair: Pair) -> None:
 
 
 def test_programs_that_are_not_there_are_named(pair: Pair) -> None:
-    """In the shell's own words."""
+    """The message has the shell's own words."""
     daemon = Libreswan(pair.gateways["home"], ends()["home"], elsewhere(pair.build, "/opt/nothing"))
     with pytest.raises(NegotiationFailed, match="/opt/nothing/libexec/ipsec/pluto"):
         daemon.start()

@@ -61,7 +61,7 @@ def test_a_configuration_charon_refuses_is_told_in_its_words_and_final(shop: Wor
 
 
 def test_a_charon_that_died_is_a_mismatch(shop: Workshop) -> None:
-    """Of the Security Context; and no reason to give the pair up for."""
+    """The Security Context says it, and it is no reason to give the pair up."""
     with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (bench, _):
         assert bench.stack is not None
         readiness.establish(bench, Traffic(((256, 1),), 4, "both-ways"))

@@ -144,7 +144,7 @@ def test_a_kernel_thread_carries_the_encryption(guest: AgentGateway) -> None:
 
 
 def test_nothing_is_left_inside(guest: AgentGateway) -> None:
-    """After all these runs: no namespace, no journal, no generator."""
+    """No namespace, no journal and no generator is left after all these runs."""
     assert guest.run(["ip", "netns", "list"]).out == ""
     assert guest.run(["ls", "/run/espbench"]).out == ""
     assert "espbench-traffic" not in guest.run(["ps", "-eo", "args"]).out

@@ -110,7 +110,7 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
 
 @pytest.mark.parametrize("stack", ["xfrm", "strongswan"])
 def test_a_route_that_bypasses_the_interface_is_found(shop: Workshop, stack: str) -> None:
-    """By the middle link instead: the Security Context says so. With a daemon Office blocks what comes in clear."""
+    """The Security Context says that it takes the middle link. Office with a daemon blocks cleartext."""
     with shop.pair(on_interface(stack), "aes128gcm16", dut=PROFILE) as (bench, _):
         routed(bench)
         home = bench.bed.gateways["home"]

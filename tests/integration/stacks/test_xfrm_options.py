@@ -61,7 +61,7 @@ class CapturedPair:
         return Setup(self.bed, self.generator, stack, hops)
 
     def reset(self) -> None:
-        """As if just booted: no policies, routes by the middle link."""
+        """Make the pair as if just booted: without policies, and with routes by the middle link."""
         for gateway, _ in both(self.bed):
             policies.flush(gateway)
             far = 1 if gateway.side == "home" else 0
@@ -149,7 +149,7 @@ def test_the_option_works_and_is_read_back(
 def test_df_of_the_outer_header_is_as_asked(
     pair: CapturedPair, options: StackOptions, inner_df: bool, outer_df: bool
 ) -> None:
-    """On the wire, for inner packets with and without it; and the gateway says so itself."""
+    """The wire shows it for inner packets with and without DF, and the gateway says so itself."""
     stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128gcm16"], options)
     traffic = Traffic(((256, 1),), 4, "one-way", dont_fragment=inner_df)
     readiness.establish(pair.bench(stack), traffic)
@@ -174,7 +174,7 @@ def test_every_tunnel_carries_its_share_both_ways(pair: CapturedPair) -> None:
     for gateway, _ in both(pair.bed):
         found = policies.dump_sas(gateway)
         assert len(found) == 24
-        # On a busy machine the last frames may not have been sent: then some SAs have one less.
+        # The last frames may not have been sent on a busy machine: then some SAs have one less.
         assert {sa.packets for sa in found} <= {min(sent) // 12, *(-(-n // 12) for n in sent), sent[0] // 12}
     counted = {gateway.side: stack.counters(gateway.side) for gateway, _ in both(pair.bed)}
     assert (counted["home"].encrypted, counted["home"].decrypted) == (sent[0], sent[1])
@@ -242,7 +242,7 @@ def test_a_missing_sa_or_policy_or_route_is_a_mismatch(pair: CapturedPair) -> No
 
 
 def test_an_interface_needs_a_kernel_that_has_it(pair: CapturedPair) -> None:
-    """Where the kernel has no XFRM interface, the option that is missing is named."""
+    """The message names the option that is missing where the kernel has no XFRM interface."""
     stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128-sha1"], StackOptions(interface=True))
     home = pair.bed.gateways["home"]
     probe = home.run(["ip", "link", "add", "probe", "type", "xfrm", "dev", home.wan, "if_id", "9"])
@@ -283,7 +283,7 @@ def test_blocking_holds_before_and_after_a_daemons_policies(pair: CapturedPair) 
 
 @pytest.mark.parametrize("suite", ["aes128gcm16", "3des-sha1", "null-null"])
 def test_the_kernels_keys_are_those_that_were_made(pair: CapturedPair, suite: str) -> None:
-    """For stacks whose daemon makes the keys: read from the kernel they open the capture just as well."""
+    """Keys read from the kernel open the capture too; stacks whose daemon makes the keys need this."""
     stack = Xfrm(pair.bed, tunnel_of(4, 3), suites()[suite], StackOptions(esn=True))
     stack.block()
     stack.establish()

@@ -122,14 +122,14 @@ def certificates(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What one case after the other comes to."""
+    """Return the result of one case after the other."""
     return side_by_side.one_job(tmp_path_factory.mktemp("one"))
 
 
 def test_a_cluster_leaves_the_files_of_one_job(
     one_job: dict[str, Any], cluster: Cluster, tmp_path: Path
 ) -> None:
-    """And when the run is over, nothing on its machines."""
+    """Nothing is left on its machines when the run is over."""
     folder = tmp_path / "run"
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
@@ -178,7 +178,7 @@ def descendants_of(cluster: Cluster) -> list[int]:
 
 
 def run_id_of(pid: int) -> str:
-    """What a worker process calls its journal; empty of another, or of one that has ended."""
+    """Return the run id that a worker process got as argument; empty for another process, or an ended one."""
     words: list[bytes] = []
     with suppress(FileNotFoundError, ProcessLookupError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")

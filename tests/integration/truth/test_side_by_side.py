@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
 @pytest.fixture(scope="module")
 def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What one case after the other comes to."""
+    """Return the result of one case after the other."""
     return side_by_side.one_job(tmp_path_factory.mktemp("one"))
 
 
@@ -50,7 +50,7 @@ def test_several_jobs_leave_the_files_of_one(one_job: dict[str, Any], tmp_path: 
 
 
 def test_a_killed_worker_is_named_and_its_case_goes_on(one_job: dict[str, Any], tmp_path: Path) -> None:
-    """With those of its trials that are on disk."""
+    """Another worker goes on with those of the case's trials that are on disk."""
     with begun(tmp_path, 2) as run:
         run.look()
         ids = workers(run)

@@ -93,7 +93,7 @@ def test_scapy_decrypts_the_middle_link_and_finds_the_offered_frames(
 
 
 def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Setup, Path]) -> None:
-    """With one bit of the key flipped nothing decrypts: the check can fail."""
+    """Nothing decrypts with one bit of the key flipped: the check can fail."""
     registry, bench, logs = workshop
     stack = with_stack(bench, "aes128gcm16")
     honest = stack.secrets
@@ -111,7 +111,7 @@ def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Setup, Path]
 
 
 def test_an_honest_tunnel_is_proven_frame_by_frame(workshop: tuple[Registry, Setup, Path]) -> None:
-    """As many encrypted and decrypted as sent and received, in the record of the trial."""
+    """The trial's record has as many frames encrypted and decrypted as sent and received."""
     _, bench, _ = workshop
     with_stack(bench, "aes128-sha1")
     trial = trial_of(bench, 1000, 0.5)

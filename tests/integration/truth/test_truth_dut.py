@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one trial can tell, against DUTs that are known to the nanosecond and to the frame; and what those do.
+"""One trial tells the truth about DUTs that are known to the nanosecond and to the frame.
 
-Virtual time: every figure is exact, whatever the host does.
+The DUTs themselves do what they are told. Time is virtual: every figure is exact, whatever the host does.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def test_the_tagged_frame(tmp_path: Path, at_s: float, lost: bool | None) -> Non
 
 
 def test_a_burst_at_a_rate(tmp_path: Path) -> None:
-    """So many frames, no sooner and no later than the rate says."""
+    """It has so many frames, no sooner and no later than the rate says."""
     with truth_dut.bench(tmp_path, **IDLE) as dut:
         offered, s = offer(dut, rate_fps=1_000_000.0, burst_frames=12_345)
         assert dut.counts()["forwarded"] == [12_345, 0]
@@ -230,7 +230,7 @@ def test_a_frame_that_waits_for_the_wire_is_lost_when_it_left(tmp_path: Path) ->
 
 
 def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:
-    """Through measure(), as procedures do: with learning frames, an outage in each trial, and records alike."""
+    """Trials run through measure(), as in procedures: learning frames, an outage each, equal records."""
     traffic = Traffic(frames=((64, 1),), ip_version=4, direction="one-way")
     with truth_dut.bench(tmp_path, service_ns=1_000, buffer=4) as dut:
         dut.drop_all(0.2, 0.1)

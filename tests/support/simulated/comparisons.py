@@ -131,7 +131,7 @@ def compared(setting: Setting, chance: random.Random) -> Comparison:
 
 
 def verdicts_of(comparison: Comparison) -> list[PointVerdict]:
-    """All its verdicts."""
+    """Return all its verdicts."""
     return [point for panel in comparison.panels for pair in panel.pairs for point in pair.points]
 
 

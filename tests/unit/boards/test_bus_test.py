@@ -18,7 +18,7 @@ from espbench.terms import Finding, GatewayReading, Trial
 from support.simulated.procedures import answer, case_of, known, run
 from support.simulated.queue import QueueDut
 
-# Of each frame of 64 B: in with FCS, out without; two descriptors, each read and written.
+# Each frame of 64 B comes in with FCS and goes out without; two descriptors are each read and written.
 PLAIN = BusBytes(port_read=60 + 16, port_written=64 + 16, port_frame_read=60, port_frame_written=64)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn at random in virtual time: a function of seed and repeat, and of the first of both as it always was."""
+"""Random numbers in virtual time follow from seed and repeat alone; those of 1 and 1 never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ repeats = st.integers(1, 1000)
 
 @given(seed=seeds, repeat=repeats)
 def test_both_gateways_draw_other_numbers_the_same_each_time(seed: int, repeat: int) -> None:
-    """With equal ones both ends of a tunnel would have the same keys and cookies."""
+    """Ends of a tunnel that drew equal numbers would have the same keys and cookies."""
     drawn = [seed_of(Chance(seed, repeat), side) for side in ("home", "office")]
     assert drawn == [seed_of(Chance(seed, repeat), side) for side in ("home", "office")]
     assert all(0 <= number < 2**64 for number in drawn)
@@ -31,7 +31,7 @@ def test_another_seed_or_repeat_draws_others(one: tuple[int, int], other: tuple[
 
 
 def test_the_first_repeat_of_the_first_seed_draws_what_it_did_without_seeds() -> None:
-    """So figures that were published stay the same to the last instruction."""
+    """Figures that were published then stay the same to the last instruction."""
     assert [seed_of(Chance(), side) for side in ("home", "office")] == [1, 1]
     assert Chance().number("keys and SPIs", 2544) == 2544
     assert "-seed 1 " in " ".join(clock(Fraction(1), seed_of(Chance(), "home")))

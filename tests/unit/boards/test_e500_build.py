@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How e500 guests are built: what the key holds, what is refused, what a broken-off build leaves behind."""
+"""E500 guests are built by key: what it holds, what is refused, what a broken-off build leaves behind."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 
 def linux(version: str = "6.1.9-1", **files: str) -> SourcePackage:
-    """A source package."""
+    """Return a source package."""
     return SourcePackage("linux", version, "6.1.", files or {"linux.dsc": SHA})
 
 
@@ -126,7 +126,7 @@ def test_a_file_changes_the_key_of_what_is_made_of_it(ours: Path, file: str, par
 
 
 def test_a_version_changes_the_key(ours: Path) -> None:
-    """By the hashes of its files."""
+    """The key changes with the hashes of the version's files."""
     before = {p.name: recipe.key(p) for p in PARTS}
     text = (ours / "versions.yaml").read_text()
     (sha, *_) = recipe.pinned()["linux"].files.values()
@@ -238,7 +238,7 @@ def sha(text: str) -> str:
 def test_the_pinned_version_is_fetched_once(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:
-    """Then its files are there, and nothing is asked of anybody."""
+    """Its files are then there, and nothing is asked of anybody."""
     package = linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc"), "orig": sha("tar")})
     pin(ours, package)
     apt |= {"linux_6.1.9-1.dsc": "dsc", "orig": "tar"}
@@ -253,7 +253,7 @@ def test_the_pinned_version_is_fetched_once(
 def test_a_file_that_is_not_the_pinned_one_is_refused(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:
-    """Whether fetched or put there; it says which, and what it should have been."""
+    """The message names a file that was fetched or put there, and says what it should have been."""
     pin(ours, linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc")}))
     apt["linux_6.1.9-1.dsc"] = "another"
     with pytest.raises(EspbenchError, match=f"as apt fetched it: expected SHA-256 {sha('dsc')}, got"):
@@ -345,7 +345,7 @@ def test_what_is_missing_is_one_message_with_the_command(
 
 
 def test_a_missing_cross_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its package, beside nothing that is here."""
+    """The message names its package, and none that is here."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in tools.NEEDS:
@@ -360,7 +360,7 @@ def test_a_missing_cross_compiler_is_named(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_building_needs_is_installed_for_the_tests() -> None:
-    """By scripts/setup.sh: where it did not, all tests of real boards would be skipped."""
+    """The script scripts/setup.sh installs it; otherwise all tests of real boards would be skipped."""
     lines = (Path(__file__).parents[3] / "scripts/packages.txt").read_text().splitlines()
     installed = {line.split()[0] for line in lines if line and line[0] not in "#["}
     assert {*tools.NEEDS.values(), *tools.LIBRARIES.values()} <= installed
@@ -406,7 +406,7 @@ def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> No
 
 
 def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[str, bytes]) -> None:
-    """Inputs, compilers, products."""
+    """The manifest has inputs, compilers and products."""
     manifests = E500_KIT.build(registry, Told()).manifests
     assert manifests["kernel"]["products"]["vmlinux"] == sha("vmlinux")
     assert manifests["kernel"]["inputs"] == recipe.inputs(KERNEL)
@@ -453,7 +453,7 @@ def test_a_second_build_says_whether_it_is_the_same(
 def test_a_file_that_changes_meanwhile_spoils_the_build(
     ours: Path, registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was made of the old one must not bear the new one's key."""
+    """A product of the old file must not bear the new one's key."""
     step = E500_KIT.steps[GUEST.name]
 
     def slow(work: Path, runner: tools.Runner) -> Mapping[str, Path]:
@@ -469,7 +469,7 @@ def test_a_file_that_changes_meanwhile_spoils_the_build(
 def test_too_little_room_is_said_before_anything_is_fetched(
     registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How much is needed, where, and what to do."""
+    """The message says how much room is needed, where, and how much is free."""
     usage = shutil.disk_usage("/")._replace(free=10**9)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(MachineLacks, match=r"building needs \d+ MB there, 1000 MB are free"):
@@ -496,7 +496,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
 
 
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
-    """Until it is built."""
+    """They name it until it is built."""
     before, _ = doctor.survey()["build"]
     assert (before.ready, before.install) == (False, "espbench build e500")
     with pytest.raises(MachineLacks, match="not built") as refused:
@@ -614,7 +614,7 @@ def test_qemu_gets_every_source_of_ours(ours: Path) -> None:
 
 
 def test_patches_are_applied_in_their_order(ours: Path) -> None:
-    """By name."""
+    """Their order is that of their names."""
     for name in ("90-b.patch", "05-a.patch"):
         (ours / "qemu" / name).write_text("")
     names = [patch.name for patch in recipe.qemu_patches(ours)]

@@ -18,7 +18,7 @@ from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 
 ALL = 2**64
 LATE_NS = 5_000
-# What the device's header has as functions for whoever includes it.
+# The shim calls what the device's header has as functions for whoever includes it.
 SHIM = """
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -54,7 +54,7 @@ def module(depends: str = "", release: str = OURS) -> bytes:
 
 @pytest.fixture
 def built(tmp_path: Path) -> Built:
-    """What was built of Debian's: a kernel of OURS with two modules."""
+    """Return what would be built with Debian's kernel: a kernel of OURS with two modules."""
     folder = tmp_path / "debian"
     folder.mkdir()
     (folder / "vmlinux").write_bytes(elf())

@@ -43,7 +43,7 @@ def test_clocks_versions_and_links_are_those_printed(name: str) -> None:
 
 @pytest.mark.parametrize("name", EMULATED)
 def test_nothing_but_clocks_and_version_tells_a_device_from_the_fitted_one(name: str) -> None:
-    """As many cycles for an instruction, as many of the SEC's for its work: predicted, not fitted."""
+    """Instructions and the SEC's work take the cycles of the fitted device: predicted, not fitted."""
     fitted, other = board(FITTED), board(name)
     same = calibration.at_clock(fitted.ns_per_instruction, fitted.core_clock, other.core_clock)
     assert other.ns_per_instruction == (fitted.ns_per_instruction if name == FITTED else same)

@@ -82,7 +82,7 @@ def test_pkeu_refuses_what_it_cannot_do(sec: Sec) -> None:
 
 
 def test_random_numbers_are_ready_and_the_same_for_the_same_seed(make: Make) -> None:
-    """By the registers, as talitos's hwrng reads them, and by descriptor."""
+    """They come from the registers, as talitos's hwrng reads them, and by descriptor."""
 
     def some(seed: int) -> tuple[list[int], bytes]:
         sec = make(seed=seed)

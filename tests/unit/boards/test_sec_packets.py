@@ -70,7 +70,7 @@ def test_esp_inbound_where_software_compares(make: Make) -> None:
 
 
 def test_a_model_told_to_err_errs_in_one_bit(make: Make) -> None:
-    """What the guest's self-tests are tried with: each ICV has a wrong bit, so none is found right."""
+    """The guest's self-tests are tried with it: each ICV has a wrong bit, so none is found right."""
     sec, packet = make(flip_icv=True), Packet("3des", "sha1", 12)
     out = sec.room(512, extent=12)
     sec.run(packet.header(c.ESP, encrypt=True), esp(sec, packet, sec.at(packet.text), out))
@@ -213,7 +213,7 @@ def test_a_segment_must_not_hold_parts_of_two_parcels(sec: Sec) -> None:
 
 
 def test_packets_of_any_length_in_any_pieces(sec: Sec) -> None:
-    """Also empty ones, and ICVs of no bytes: the entry that stands for them is never looked at."""
+    """Empty packets and ICVs of no bytes work too: the entry that stands for them is never looked at."""
     chance = random.Random(5)
     for _ in range(40):
         suite = chance.choice([("3des", "sha1"), ("aes", "sha256"), ("aes", "md5")])

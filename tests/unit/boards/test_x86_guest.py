@@ -95,7 +95,7 @@ SHA256: bb
 
 
 def test_what_apt_knows_of_a_package() -> None:
-    """Those of its series; another flavour is none."""
+    """Versions of its series are its own; another flavour is none of them."""
     series = recipe.pinned_packages()["linux-amd64"].series
     pinned = BinaryPackage("linux-image-6.1.0-1-amd64", "6.1.4-1", series, "cc")
     assert parse_show(pinned, SHOWN) == [BinaryPackage("linux-image-6.1.0-9-amd64", "6.1.27-1", series, "aa")]
@@ -281,7 +281,7 @@ NO_SUCH_DEVICE = {"ok": False, "error": "interface eth0: No such device", "errno
 def test_a_kernel_that_found_no_ports_is_one_message(
     tmp_path: Path, own_kernel: bool, answers: list[dict[str, Any]], words: str
 ) -> None:
-    """Where the user could do something about it; asked when something failed, since each request takes time."""
+    """The message advises on an own kernel. Links are asked for after a failure only: requests take time."""
     home, _ = gateway(tmp_path, *answers, own_kernel=own_kernel)
     with pytest.raises(EspbenchError, match=words):
         home.ip(["link set eth0 up"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How commands end: each kind of error has its exit code and one message, never a traceback."""
+"""Each kind of error ends a command with its own exit code and one message, never a traceback."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_each_way_to_end_has_its_exit_code(
 def test_what_else_went_wrong_is_shown_with_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What could not be undone, or how to go on, is added to an error as a note."""
+    """An error has a note that says what could not be undone, or how to go on."""
     error = MachineLacks("no ip", "apt-get install iproute2")
     error.add_note("go on with: [this]")
     assert ending(monkeypatch, error) == 4
@@ -76,7 +76,7 @@ def test_what_else_went_wrong_is_shown_with_an_error(
 
 
 def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What follows the first must not stop the tidying up it has started."""
+    """Later signals must not stop the tidying up that the first has started."""
     app = typer.Typer()
     tidied = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many cases are measured at once, and how that looks."""
+"""The command decides how many cases are measured at once, and shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def jobs(dut: str, folder: Path, asked: int | None = None) -> int:
 def test_in_virtual_time_there_are_as_many_as_cpus_and_memory_allow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless somebody asks for another number."""
+    """Somebody may ask for another number."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(machine, "free_memory_mb", lambda: 64_000.0)
     assert jobs("mpc8548e", tmp_path) == 8
@@ -60,7 +60,7 @@ def test_the_command_refuses_before_it_makes_anything(tmp_path: Path) -> None:
 
 
 def test_what_came_of_a_case_is_told_in_one_piece(tmp_path: Path) -> None:
-    """Whatever is told of others meanwhile."""
+    """The piece stays whole whatever is told of others meanwhile."""
     plan = load_plan(write_plan(tmp_path, pair_plan("mpc8548e", frame_sizes=[64, 512])))
     text = io.StringIO()
     told = ManyCases(Console(file=text, soft_wrap=True), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From outcomes to a comparison: arms, panels, baselines, what gives no verdict, overheads and words."""
+"""Outcomes become a comparison: arms, panels, baselines, overheads, words, and points without a verdict."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def change(**update: Any) -> Callable[[Run], Run]:
 
 
 def conditions(networks: int = 1, **settings: Any) -> dict[str, Any]:
-    """As a plan's are recorded."""
+    """Return conditions as a run of a plan records them."""
     throughput = {"trial": "2", "loss_goals": ["0", "0.001%"], **settings}
     return {"flows": {"networks": networks}, "tests": [{"throughput": throughput}]}
 

@@ -54,7 +54,7 @@ def test_quantile_of_t_is_the_tables(alpha: float, df: float, t: float) -> None:
 
 
 def test_quantile_of_t_far_out_with_two_degrees_is_exact() -> None:
-    # For df = 2 the distribution has a closed form.
+    # The distribution has a closed form for df = 2.
     for alpha in (0.5, 1e-3, 1e-6):
         expected = (1 - alpha) * math.sqrt(2 / (alpha * (2 - alpha)))
         assert student_t.two_sided(alpha, 2) == pytest.approx(expected, rel=1e-8)

@@ -25,7 +25,7 @@ from support.simulated.comparisons import CAPPED, by_stack, only, repeats
 
 
 def estimate(value: float, n: int = 5) -> Estimate:
-    """With 10 % to either side, where there are repeats enough."""
+    """Return an estimate with 10 % to either side, or without an interval where there is one repeat."""
     low, high = sorted((value * 0.9, value * 1.1)) if n > 1 else (value, value)
     return Estimate(value, low, high, n)
 

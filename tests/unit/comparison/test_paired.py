@@ -107,7 +107,7 @@ def test_one_arms_gateways_after_the_others_serve_half_a_round_each() -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_void_trial_voids_its_pair_and_the_pair_is_made_again(together: bool) -> None:
-    """In turns both trials again; apart, the one that was void. All pairs are there in the end."""
+    """Both trials are made again in turns; apart, only the void one. All pairs are there in the end."""
     running = start(together=together)
     whole = len(made(start(together=together)))
     asked = made(running, valid=lambda n: n != 3)
@@ -156,7 +156,7 @@ def test_a_trial_that_was_faster_at_any_time_was_at_another_load() -> None:
 
 
 def test_a_leak_ends_the_comparison_for_ever() -> None:
-    """Whatever was measured before and would come after."""
+    """It ends whatever was measured before and would come after."""
     running = start()
     for _ in range(9):
         ask = running.next()
@@ -180,7 +180,7 @@ def test_a_leak_ends_the_comparison_for_ever() -> None:
 def test_a_resumed_comparison_is_the_uninterrupted_one(
     seed: int, void: float, together: bool, cut: int
 ) -> None:
-    """What comes next follows from the records alone."""
+    """The next trial follows from the records alone."""
 
     def run(running: PairedLoads, trials: int | None = None) -> PairedLoads:
         while (ask := running.next()) is not None and trials != 0:
@@ -218,7 +218,7 @@ def test_a_steady_drift_of_the_host_cancels(truth: float, drift: float) -> None:
 @settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 1000), st.floats(-0.08, 0.08))
 def test_the_rungs_tell_the_ratio_of_throughputs_on_average(seed: int, truth: float) -> None:
-    """Of gateways with exact limits: each round within a step, for where the rungs stand is drawn."""
+    """Each round is within a step of the truth for gateways with exact limits: chance places the rungs."""
     running = start(FixedLoads(pairs=6, rounds=3), seed=str(seed))
     while (ask := running.next()) is not None:
         limit = 20_500 * math.exp(truth if ask.arm == "b" else 0)

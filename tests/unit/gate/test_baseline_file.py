@@ -93,7 +93,7 @@ def update(path: Path, run: RunDirectory) -> None:
 
 
 def test_two_branches_that_add_cases_merge(tmp_path: Path) -> None:
-    """By git's own three-way merge of lines: one adds a stack in front, one behind, each in a run of all cases."""
+    """Git's three-way merge joins the lines: one branch adds a stack in front, one behind."""
     common = written(tmp_path)
     ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
     for path, stacks in ((ours, ("null", "plain", "xfrm")), (theirs, ("plain", "xfrm", "zero"))):

@@ -64,7 +64,7 @@ class Lab:
         )  # fmt: skip
 
     def run(self, argv: list[str]) -> tuple[int, str]:
-        """In the place of `espbench run`."""
+        """Stand in for `espbench run`."""
         if len(self.measured) == self.patience:
             raise KeyboardInterrupt
         cost = float(self.built.read_text())
@@ -93,7 +93,7 @@ def step_at(place: int, more: float = 212.0) -> list[float | None]:
 
 
 def test_the_commit_is_found_with_its_cost(lab: Lab) -> None:
-    """In four steps of sixteen commits, good (twice) and bad beside them; nothing is left in the user's tree."""
+    """Four steps suffice for sixteen commits, beside good (twice) and bad; the user's tree is as before."""
     lab.grow(step_at(11))
     done = lab.bisect()
     assert done.returncode == 0, done.stderr
@@ -107,7 +107,7 @@ def test_the_commit_is_found_with_its_cost(lab: Lab) -> None:
 
 
 def test_after_the_first_steps_only_the_worst_case_is_measured(lab: Lab) -> None:
-    """What is known to be worse in one case need not be measured in all of them."""
+    """A commit that is known to be worse in one case need not be measured in all of them."""
     lab.grow(step_at(5))
     assert lab.bisect().returncode == 0
     (folder,) = (lab.folder / "runs").iterdir()

@@ -58,7 +58,7 @@ class Bench:
         )  # fmt: skip
 
     def run(self, argv: Sequence[str]) -> tuple[int, str]:
-        """In the place of `espbench run`."""
+        """Stand in for `espbench run`."""
         self.asked.append(list(argv))
         if "--base-loads" not in argv:
             run = self.after.run(self.folder / "runs")
@@ -149,7 +149,7 @@ def test_the_loads_measured_are_the_bases(bench: Bench) -> None:
 
 
 def test_the_users_own_daemon_is_what_is_tested(bench: Bench) -> None:
-    """By `prefix` its version is the subject, told and not held against the base; from a package it is refused."""
+    """A daemon from `prefix` is the subject: its version is told, and may differ. A package's is refused."""
     for prefixed in (True, False):
         options = {"prefix": "./mine"} if prefixed else {}
         listed = [
@@ -448,7 +448,7 @@ FAULTS: list[tuple[Fault, int]] = [
 
 @pytest.mark.parametrize(("fault", "code"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS])
 def test_no_fault_is_green(bench: Bench, fault: Fault, code: int) -> None:
-    """Nor is an old file of a check that passed left lying about."""
+    """An old file of a check that passed is not left lying about either."""
     for form in ("json", "markdown"):
         (bench.folder / form).write_text("passed")
     fault(bench)

@@ -37,7 +37,7 @@ class Bench:
         )  # fmt: skip
 
     def run(self, argv: Sequence[str]) -> tuple[int, str]:
-        """In the place of `espbench run`."""
+        """Stand in for `espbench run`."""
         assert "--base-loads" not in argv
         return 0, f"{self.after.run(self.folder / 'runs', self.spoil).path / 'results.csv'}\n"
 

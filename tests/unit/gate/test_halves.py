@@ -17,7 +17,7 @@ from espbench.terms import BaseLoad, Finding
 from support.command_line import in_process
 from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
 
-# What each frame costs where the gateway is busy all the time: the figure says when it was full, not what it did.
+# Each frame costs this where the gateway is always busy: the figure says when it was full, not what it did.
 FULL = 11_778.5
 
 
@@ -36,7 +36,7 @@ class Lab:
         return self.folder / "baseline.json"
 
     def measure(self, argv: Sequence[str]) -> tuple[int, str]:
-        """In the place of `espbench run`: full at the throughput, and at half of it as dear as the world has it."""
+        """Stand in for `espbench run`: full at the throughput, and at half of it as dear as in the world."""
         self.asked += 1
         loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
         typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}
@@ -69,7 +69,7 @@ def test_each_case_has_half_of_its_throughput(lab: Lab) -> None:
 
 
 def test_what_a_full_gateway_hides_is_found_at_half(lab: Lab) -> None:
-    """At the throughput the figure is the same whatever a frame costs."""
+    """The figure at the throughput is the same whatever a frame costs."""
     plan = lab.folder / "plan.yaml"
     lab.world = replace(lab.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12000.0)
     assert in_process("baseline", lab.run.path, "--out", lab.file).returncode == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is the same, what moved, what regressed: of known numbers of instructions."""
+"""Known numbers of instructions are judged as the same, moved or regressed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_one_instruction_more_is_found_and_is_one(tmp_path: Path) -> None:
 
 
 def test_within_the_limit_it_moved(tmp_path: Path) -> None:
-    """Of 12,000 instructions 0.1 % are 12."""
+    """The limit of 0.1 % is 12 of 12,000 instructions."""
     for more, word in ((12.0, "moved"), (12.001, "regressed"), (-12.0, "moved"), (-13.0, "improved")):
         after = World(stacks=("xfrm",), sizes=(64,), cost=lambda entry, more=more: 12000.0 + more)  # type: ignore[misc]
         before = World(stacks=("xfrm",), sizes=(64,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In real time a difference must be shown and beyond the limit; without a verdict there is no green."""
+"""A difference in real time must be shown and beyond the limit; without a verdict there is no green."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ratio(value: float) -> Estimate:
     ],
 )
 def test_a_verdict_of_the_searches(word: str, value: float, found: str, code: int) -> None:
-    """Limit: 2 %."""
+    """The limit is 2 %."""
     made = check(PointVerdict(64, ratio(value), word, "five repeats"))  # type: ignore[arg-type]
     assert [row.word for row in made.rows] == [found]
     assert made.exit_code == code

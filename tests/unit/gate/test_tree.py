@@ -99,7 +99,7 @@ def test_whether_something_was_written(tmp_path: Path) -> None:
     time.sleep(0.02)  # longer than a tick of the file system's clock
     moment = time.time_ns()
     assert not written_since([old, folder, tmp_path / "missing"], moment)
-    # That clock is behind by as much as the machine has stood still: until it has passed the moment.
+    # The file's clock is as far behind as the machine has stood still: wait until it has passed the moment.
     later = tmp_path / "later"
     later.touch()
     while later.stat().st_mtime_ns <= moment:

@@ -21,9 +21,9 @@ from espbench.runs.setups import Setups
 
 RESULT = Path(__file__).parents[3] / "traffic" / "src" / "protocol" / "trial_result.json"
 EVENTS = RESULT.with_name("event.rs")
-# Which answer it is, and to which command: the client has seen to that.
+# The client has seen to which answer it is, and to which command.
 IGNORED = {"event", "id"}
-# Of generators that measure less.
+# Generators that measure less send this.
 NOT_OF_NATIVE = {"not_measured"}
 
 
@@ -47,7 +47,7 @@ def apart(model: type[BaseModel], told: dict[str, Any], where: str = "") -> Iter
 
 
 def test_every_field_of_a_trial_is_read() -> None:
-    """And none is waited for that never comes."""
+    """No field is waited for that never comes."""
     told = {name: value for name, value in json.loads(RESULT.read_text()).items() if name not in IGNORED}
     found = {line for line in apart(Offered, told) if line.split()[0] not in NOT_OF_NATIVE}
     # One model for two kinds of stalls.
@@ -56,7 +56,7 @@ def test_every_field_of_a_trial_is_read() -> None:
 
 
 def test_what_the_generator_remarks_is_kept() -> None:
-    """Without real-time priority, not pinned, frames merged: with the trial, and with its figures."""
+    """The remarks are: no real-time priority, not pinned, frames merged; trial and figures have them."""
     offered = Offered.model_validate_json(RESULT.read_text())
     assert offered.notes == ["what else was noticed"]
     assert [*map(str, offered.warnings)] == ["what holds for each figure"]

@@ -143,7 +143,7 @@ def test_a_short_frame_whose_tag_was_taken_is_intact_with_its_padding() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_flipped_bit_behind_the_ip_header_is_corruption(form: str) -> None:
-    """Of every byte that must arrive as it was sent."""
+    """Every bit that must arrive as it was sent is covered."""
     template, expected = setting(form, sizes=(128,))
     frame = template.write(0, FIRST, 1)
     for bit in range(8 * template.layouts[0].transport, 8 * len(frame)):
@@ -161,7 +161,7 @@ def test_words_that_changed_places_are_corruption() -> None:
 
 
 def test_cut_and_lengthened_frames_are_corrupted_and_others_are_foreign() -> None:
-    """Of another run, of an earlier trial, of somebody else; short ones bring nothing down."""
+    """Foreign frames are of another run, an earlier trial or somebody else; short ones raise nothing."""
     template, expected = setting()
     frame = template.write(1, FIRST, 1)
     assert judge(expected, frame[:200]).kind is Kind.CORRUPTED
@@ -175,7 +175,7 @@ def test_cut_and_lengthened_frames_are_corrupted_and_others_are_foreign() -> Non
 
 
 def test_two_streams_of_one_port_are_told_apart() -> None:
-    """By the stream number in the test header."""
+    """The stream number in the test header says which stream it is."""
     templates = [Template(stream(id=number, src_port=number + 1), KEY) for number in (0, 1)]
     expected = [Expected(template, KEY, FIRST, 10) for template in templates]
     for number, template in enumerate(templates):
@@ -186,7 +186,7 @@ def test_two_streams_of_one_port_are_told_apart() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_frame_brings_down_the_judge(data: bytes) -> None:
-    """Whatever arrives on a port."""
+    """Any bytes may arrive on a port."""
     _, expected = setting("tagged")
     for frame in (data, bytes(12) + b"\x08\x00\x45" + data, bytes(12) + b"\x81\x00" + data):
         judge(expected, frame)
@@ -195,7 +195,7 @@ def test_no_frame_brings_down_the_judge(data: bytes) -> None:
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30))
 def test_a_cycle_holds_each_size_as_often_as_its_weight(weights: list[int]) -> None:
-    """And where all weigh the same, keeps their order: an exact sequence (RFC 6985)."""
+    """It keeps their order where all weigh the same: an exact sequence (RFC 6985)."""
     order = cycle([{"size": 64, "weight": weight} for weight in weights])
     times = [order.count(i) for i in range(len(weights))]
     assert all(weight * times[0] == count * weights[0] for weight, count in zip(weights, times, strict=True))
@@ -222,14 +222,14 @@ def test_no_size_comes_in_clumps() -> None:
     ],
 )  # fmt: skip
 def test_a_stream_that_makes_no_sense_is_refused(change: dict[str, Any], said: str) -> None:
-    """Before any frame is sent."""
+    """The refusal comes before any frame is sent."""
     with pytest.raises(Failure) as failure:
         Template(stream(**change), KEY)
     assert said in failure.value.message
 
 
 def test_lost_duplicated_reordered_and_corrupted_are_each_counted_as_themselves() -> None:
-    """As the native generator counts them (RFC 4737 for reordering)."""
+    """Counts are the native generator's (RFC 4737 for reordering)."""
     count = SequenceCount()
     for number in (0, 1, 1, 4, 3, 5, 5, 5, 7):
         count.intact(number)
@@ -259,7 +259,7 @@ def test_the_histogram_is_the_one_others_read(values: list[int]) -> None:
 
 
 def test_a_stall_is_a_pause_and_overload_is_none() -> None:
-    """As of the native generator: since when, for how long, and until it was made good."""
+    """A stall has what the native generator says: its beginning, its length, when it was made good."""
 
     def stalls(late_us: list[int]) -> list[tuple[int, float, int]]:
         out = Outgoing(cast(Template, None), Schedule(0, 1000.0, 1.0, None), 0, cast(Port, None))
@@ -317,7 +317,7 @@ def test_a_burst_stops_at_its_length_and_a_flood_never() -> None:
     ],
 )
 def test_what_only_the_native_generator_can_is_refused(change: dict[str, Any], said: str) -> None:
-    """Before any frame is sent, with the generator that can."""
+    """The refusal comes before any frame is sent, and names the generator that can."""
     noise = change.pop("noise", None)
     asked = {"id": "t", "duration_s": 1.0, "streams": [stream(**change)], "noise": noise}
     with pytest.raises(Failure) as failure:

@@ -122,7 +122,7 @@ def test_a_stretched_trial_is_of_the_load_that_was_offered(registry: Registry, t
     assert (one.tx_frames, one.unsent) == (1000, 0)
     assert offered.duration_s > 1.5 * offered.intended_duration_s
     assert tester_faults(offered, 0, {}, as_offered=True) == []
-    assert "instead of 1.000 s" in reasons(offered)[0]  # for a test that asked for a load, it is another one
+    assert "instead of 1.000 s" in reasons(offered)[0]  # a test that asked for a load needs exactly that one
 
 
 def test_where_nobody_looked_when_it_ended_its_load_is_not_known(
@@ -163,7 +163,7 @@ def test_a_trial_that_does_not_end_is_cut_off_and_says_so(registry: Registry, tm
 
 
 def test_silence_ends_the_wait_only_when_all_is_accounted_for(registry: Registry, tmp_path: Path) -> None:
-    """Else the residue is waited for; where it need not be, a minute is far more than all else takes."""
+    """The residue is waited for otherwise; where it need not be, a minute is far more than all else takes."""
     for lose, residue_s in ((0, 60.0), (1, 1.0)):
         with FakeTrex(lose=lose) as server:
             generator = opened(registry, server, tmp_path)
@@ -215,7 +215,7 @@ def test_a_link_that_drops_is_no_loss(registry: Registry, tmp_path: Path) -> Non
 
 
 def test_a_link_that_is_down_is_not_opened(registry: Registry, tmp_path: Path) -> None:
-    """Else everything would look lost."""
+    """Everything would look lost otherwise."""
     with FakeTrex(link_down_after_s=0.0) as server:
         server._began = 0.0
         with pytest.raises(EspbenchError, match=r"port west \(west0\): its link is down"):
@@ -256,7 +256,7 @@ def test_frames_of_others_make_it_invalid(registry: Registry, tmp_path: Path) ->
 def test_what_trex_cannot_send_is_refused(
     registry: Registry, tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
-    """With what was expected and what came; nothing is sent."""
+    """The message says what was expected and what came; nothing is sent."""
     with FakeTrex() as server:
         generator = opened(registry, server, tmp_path)
         with pytest.raises(UsageError) as said:
@@ -284,7 +284,7 @@ def test_what_af_packet_does_is_said_of_it_alone(registry: Registry, tmp_path: P
 def test_a_server_that_is_gone_is_an_error(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the middle of a trial, and from then on; closing it does not hang."""
+    """The error comes in the middle of a trial, and from then on; closing does not hang."""
     with FakeTrex(dies_at="start_traffic") as server:
         generator = opened(registry, server, tmp_path)
         start = generator._trex.start
@@ -338,7 +338,7 @@ def test_a_server_that_comes_late_is_waited_for() -> None:
 def test_a_fault_of_the_stand_in_is_not_silence(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What ended its thread is what the test shows."""
+    """The test shows the error that ended its thread."""
     server = FakeTrex().__enter__()
     generator = opened(registry, server, tmp_path)
 
@@ -356,7 +356,7 @@ def test_a_fault_of_the_stand_in_is_not_silence(
 def test_no_server_at_all_is_an_error(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its address."""
+    """The message has its address."""
     monkeypatch.setattr(trex_rpc, "TIMEOUT_S", 0.3)
     generator = TrexGenerator(registry, tmp_path / "log", ("127.0.0.1", 9))
     with pytest.raises(EspbenchError, match=r"TRex at 127.0.0.1:9: no answer to `api_sync_v2`"):
@@ -365,7 +365,7 @@ def test_no_server_at_all_is_an_error(
 
 
 def test_another_api_is_named(registry: Registry, tmp_path: Path) -> None:
-    """With the server's own words and what to use."""
+    """The message has the server's own words and what to use."""
     with (
         FakeTrex(api=("ASTF", 2, 3)) as server,
         pytest.raises(EspbenchError, match=r"API 5.1: .*ASTF 2.3(.|\n)*--stl"),
@@ -384,7 +384,7 @@ def test_a_server_of_another_kind_is_told(registry: Registry, tmp_path: Path, tr
 
 
 def test_the_servers_refusal_is_passed_on(registry: Registry, tmp_path: Path) -> None:
-    """Method and words."""
+    """The message has method and words."""
     with FakeTrex(refuses={"start_traffic": "required bandwidth exceeds the line"}) as server:
         generator = opened(registry, server, tmp_path)
         with pytest.raises(EspbenchError, match=r"refused `start_traffic`: .*exceeds the line"):

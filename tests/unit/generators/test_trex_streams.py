@@ -127,7 +127,7 @@ def test_the_frame_is_the_native_generators() -> None:
     frames=st.integers(1, 10**6),
 )
 def test_a_mix_adds_up_and_keeps_its_proportions(weights: list[int], frames: int) -> None:
-    """To the frame; no size is off by more than one."""
+    """It adds up to the frame; no size is off by more than one."""
     one = stream(frames=[FrameShare(size=64 + n, weight=w) for n, w in enumerate(weights)])
     made = trex_streams(one, frames, 5000.0)
     counts = {len(base64.b64decode(m["packet"]["binary"])) + 4 - 64: m["mode"]["total_pkts"] for m in made}
@@ -138,7 +138,7 @@ def test_a_mix_adds_up_and_keeps_its_proportions(weights: list[int], frames: int
 
 
 def flows_of(one: Stream, frames: int) -> list[tuple[bytes, bytes, int]]:
-    """What the field engine makes of it: source, destination and source port of each frame."""
+    """Return what the field engine makes of a stream: source, destination and source port of each frame."""
     (made,) = trex_streams(one, frames, 5000.0)
     data = bytearray(base64.b64decode(made["packet"]["binary"]))
     *program, last = made["vm"]["instructions"]
@@ -162,7 +162,7 @@ def flows_of(one: Stream, frames: int) -> list[tuple[bytes, bytes, int]]:
 
 @given(networks=st.integers(1, 256), ports=st.integers(1, 40))
 def test_every_flow_of_the_networks_is_sent_or_all_are_refused(networks: int, ports: int) -> None:
-    """As the native generator counts them: network n is n more in the third octet."""
+    """Flows are counted as in the native generator: network n is n more in the third octet."""
     one = stream(networks=networks, ports=ports)
     if networks * ports == 1:
         assert trex_streams(one, 1, 1.0)[0]["vm"]["instructions"] == []
@@ -201,7 +201,7 @@ def test_flows_beyond_the_address_space_are_refused() -> None:
 
 
 def test_macs_are_the_frames() -> None:
-    """And not those of the server's configuration: bit 0, and 1 in bits 1 and 2."""
+    """The server's own configuration is overruled: the flags have bit 0, and 1 in bits 1 and 2."""
     assert trex_streams(stream(), 1, 1.0)[0]["flags"] == 3
 
 

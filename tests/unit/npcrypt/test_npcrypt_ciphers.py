@@ -17,7 +17,7 @@ ALL = [*KERNELS.values()]
 
 @pytest.mark.parametrize("kernel", ALL, ids=[*KERNELS])
 def test_what_must_come_out_is_what_is_published(kernel: Kernel) -> None:
-    """So the answers that runs are compared with are right."""
+    """The answers that runs are compared with are right because of it."""
     assert kernel.vectors
     for vector in kernel.vectors:
         found = kernel.expected(vector.key, vector.data, 0)

@@ -50,7 +50,7 @@ def test_every_measure_answers_a_claim_and_every_claim_has_its_measure() -> None
 
 
 def test_every_claim_that_is_measured_was_predicted() -> None:
-    """Before the first run; but for what follows from table III by itself, and rows written when figures were known."""
+    """Predictions came before the first run, but for rows that follow from table III, and later rows."""
     given = [
         c
         for c in OURS
@@ -129,7 +129,7 @@ FAST, SLOW = {"cycles": 10_000}, {"cycles": 2_000_000}
     ],
 )
 def test_a_statement_can_hold_and_can_fail(what: str, results: list[KernelResult]) -> None:
-    """With figures that are all alike it does not hold, or with those it is about it does."""
+    """It holds with its own figures, and fails with others: all alike, kernels swapped, longer, reversed."""
     assert held(what, results).holds is True
     other_kernel = dict(zip(KERNELS, reversed(KERNELS), strict=True))
     opposite = [r.model_copy(update={"kernel": other_kernel[r.kernel]}) for r in results]

@@ -54,7 +54,7 @@ def test_the_plan_names_the_kernels_there_are() -> None:
 @pytest.mark.parametrize("dut", slow_but(["ixp2800"], ["ixp1200", "ixp2800"]))
 @pytest.mark.parametrize("kernel", NAMES)
 def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, programs: Programs) -> None:
-    """At every level, with and without multiplication, rotation and local memory; every byte of a run as well."""
+    """They do so at every level, with and without multiplication, rotation and local memory, to the byte."""
     for level in (0, 1, 2, 3):
         found = measure.measure(configuration(kernel, level, dut=dut), processor(dut), programs)
         assert found.checked == KERNELS[kernel].output_bytes(256)

@@ -35,7 +35,7 @@ def refused(text: str) -> str:
 
 
 def test_every_combination_is_measured_once() -> None:
-    """Also one that two tests list; there are no cases of gateways, and no note of a baseline."""
+    """One that two tests list is so too; there are no cases of gateways, and no note of a baseline."""
     asked = plan()
     found = [c for c, _ in configurations(asked)]
     assert len(found) == len(set(found)) == 2 * 2 * 2 + 2

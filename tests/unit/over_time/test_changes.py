@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a series changes: an exact one where its value does, a noisy one where three runs confirm it."""
+"""An exact series changes where its value does; a noisy one where three runs confirm it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_scatter_alone_is_no_change(seed: int, spread: float) -> None:
 @scatter
 @pytest.mark.parametrize("at", [10, 40, WINDOW - 1, WINDOW, 70, 110])
 def test_a_step_is_found_near_its_run_wherever_it_stands(at: int) -> None:
-    """Also where it falls onto the edge of a window."""
+    """A step on the edge of a window is found too."""
     found = noisy(points(*level(1e5, at), *level(1.1e5, 130 - at, seed=2)))
     assert len(found) == 1
     assert abs(found[0].at - at) <= 1
@@ -71,7 +71,7 @@ def test_a_step_is_found_near_its_run_wherever_it_stands(at: int) -> None:
 
 @scatter
 def test_what_is_found_does_not_move_when_runs_come_after_it() -> None:
-    """Else yesterday's finding would be another one today."""
+    """Yesterday's finding would otherwise be another one today."""
     values = [*level(1e5, 30), *level(1.2e5, 30, 2), *level(0.9e5, 40, 3)]
     at_the_end = [jump.at for jump in noisy(points(*values))]
     assert len(at_the_end) == 2
@@ -101,7 +101,7 @@ def test_windows_that_were_searched_are_not_searched_again(monkeypatch: pytest.M
 
 @scatter
 def test_fewer_than_three_runs_are_outliers() -> None:
-    """In the middle, and at the end, where a further run may confirm them."""
+    """Fewer runs count for nothing in the middle, nor at the end, where a further run may confirm them."""
     before, after = level(1e5, 12), level(1e5, 12, seed=3)
     for outliers in range(1, LEAST):
         assert noisy(points(*before, *[2e5] * outliers, *after)) == []

@@ -81,7 +81,7 @@ def test_a_change_is_named_by_its_first_run_with_what_else_changed(runs: Path) -
 
 @pytest.mark.needs("jumpavg")
 def test_a_noisy_series_is_changed_near_a_run(runs: Path) -> None:
-    """In real time the host's kernel may be why."""
+    """The host's kernel may be the reason in real time."""
     scatter = [1.003, 0.997, 1.001, 0.999, 1.002, 0.998]
     for number in range(12):
         changed = number >= 6
@@ -220,7 +220,7 @@ def test_folders_without_runs_are_refused(tmp_path: Path, make: Callable[[Path],
 
 
 def test_the_command_lists_changes_series_and_runs(runs: Path) -> None:
-    """As text, and as JSON with the same figures in it."""
+    """The lists are text, or JSON with the same figures."""
     shape = synthetic_run.Shape(
         stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64,), goals=(0.0,), repeats=3
     )

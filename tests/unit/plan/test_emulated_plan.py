@@ -25,7 +25,7 @@ PLAN = plan_text(
 
 
 def profile_said(folder: Path, before: str, after: str) -> str:
-    """What is wrong with the first profile once a text in it is replaced."""
+    """Return what is wrong with the first profile once a text in it is replaced."""
     text = FIRST.read_text()
     assert len(re.findall(before, text, re.MULTILINE)) == 1, before
     path = folder / "mine.yaml"
@@ -278,7 +278,7 @@ def test_links_err_on_every_platform_of_virtual_time() -> None:
 
 @pytest.mark.parametrize("duts", ["uml", "netns", "auto", "[mpc8548e, uml]"])
 def test_no_link_of_the_kernel_errs(duts: str) -> None:
-    """Not beside boards either."""
+    """Gateways of the kernel beside boards are no exception."""
     text = PLAN.replace("dut: mpc8548e", f"dut: {duts}").replace("tests:", LINKS, 1)
     with pytest.raises(UsageError) as error:
         resolve(read_text(text, "plan.yaml", "plan"))

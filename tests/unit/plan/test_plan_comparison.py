@@ -90,7 +90,7 @@ def test_arms_are_what_the_axis_puts_side_by_side(stacks: str, compare: str, exp
 
 
 def test_the_reference_may_be_a_number_or_the_stack_null() -> None:
-    """As YAML reads them."""
+    """Both are given as YAML reads them."""
     assert compare_settings(_plan(_with("[xfrm]", "{by: frame_size, reference: 512}")))["reference"] == "512"
     assert compare_settings(_plan(_with("[xfrm, null]", "{by: stack, reference: null, seed: 7}"))) == {
         "by": "stack", "reference": "null", "seed": 7, "at": AT,
@@ -266,7 +266,7 @@ tests:
 
 
 def test_without_compare_the_order_is_the_plans() -> None:
-    """So that a gateway pair is built once."""
+    """A gateway pair is then built once."""
     plan = _plan(_with().replace("compare: stack\n", ""))
     listed = cases(plan)
     assert execution_order(listed, plan) == listed
@@ -309,7 +309,7 @@ def test_the_order_loses_and_doubles_no_case(
 
 @pytest.mark.parametrize("seed", range(20))
 def test_arms_and_baselines_are_neighbours_at_each_point(seed: int) -> None:
-    """What drifts in the host meets them alike; a baseline stands at one point of its frame size."""
+    """Drifts of the host meet them alike; a baseline stands at one point of its frame size."""
     plan = _plan(_with("[plain, null, strongswan, libreswan, xfrm]", f"{{by: stack, seed: {seed}}}"))
     ordered = execution_order(cases(plan), plan)
     for _, group in groupby(ordered, key=lambda case: case.repeat):
@@ -382,7 +382,7 @@ def test_neighbouring_points_share_a_gateway_pair_where_they_can(seed: int) -> N
 
 
 def test_the_points_stand_in_another_order_in_each_repeat() -> None:
-    """Else what drifts within a repeat would always meet the same frame size."""
+    """Drifts within a repeat would otherwise always meet the same frame size."""
     plan = _plan(_with())
     ordered = [case for case in execution_order(cases(plan), plan) if case.stack.kind != "plain"]
     orders = {
@@ -393,7 +393,7 @@ def test_the_points_stand_in_another_order_in_each_repeat() -> None:
 
 
 def test_conditions_are_everything_that_is_fixed_and_none_of_the_axes(tmp_path: Path) -> None:
-    """In plain text, ready for JSON; both kernels of a comparison by kernel."""
+    """They are plain text, ready for JSON; both kernels of a comparison are named."""
     plan = _plan(_with("[xfrm]").replace("compare: stack\n", "compare: suite\n"))
     told = conditions(plan, [load_profile("netns")])
     assert told["tests"] == [

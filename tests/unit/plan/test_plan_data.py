@@ -111,7 +111,7 @@ def test_the_schema_accepts_every_example_plan(path: Path) -> None:
     ],
 )
 def test_the_schema_refuses_what_validate_refuses(change: dict[str, Any]) -> None:
-    """So that an editor marks the mistake while it is made."""
+    """An editor can mark the mistake while it is made."""
     assert not _schema_refuses(SMALL)
     assert _schema_refuses(SMALL | change)
     assert _validate_refuses(SMALL | change)
@@ -200,7 +200,7 @@ def test_a_mistake_in_a_profile_is_named_with_its_place(tmp_path: Path, line: st
 
 
 def test_an_unknown_profile_is_answered_with_the_known_ones() -> None:
-    """And with the nearest of them."""
+    """The answer also has the nearest of them."""
     with pytest.raises(UsageError) as error:
         load_profile("umll")
     assert (

@@ -60,7 +60,7 @@ def test_what_a_plan_may_say(
 
 
 def test_native_is_the_default() -> None:
-    """And the schema says so in the word a plan would use."""
+    """The schema says so in the word a plan would use."""
     assert resolve(read_text(PAIR, "x.yaml", "plan")).plan.generator.name == "native"
     assert plan_schema()["properties"]["generator"]["default"] == "native"
 
@@ -115,7 +115,7 @@ def test_what_it_may_not(base: str, generator: str, message: str) -> None:
 
 
 def test_a_gateways_mac_is_taken_as_it_is_written() -> None:
-    """In lower case, as every other MAC here; without it, it is asked for."""
+    """It is kept in lower case, like every other MAC here; where it is missing, espbench asks for it."""
     ports = plan(BOXES, "native").plan.ports
     assert ports is not None
     assert ports.west.gateway_mac == "02:00:00:00:00:1a"

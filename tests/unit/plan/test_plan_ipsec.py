@@ -93,7 +93,7 @@ def test_only_guests_can_be_switched_off() -> None:
 
 
 def test_boxes_can_be_switched_off_where_labgrid_switches_them(tmp_path: Path) -> None:
-    """That gateway's box, not the other's; else the message says how to give it a switch."""
+    """The box of the named gateway must have a switch; else the message says how to give it one."""
     boxes: dict[str, dict[str, object]] = {
         side: {"host": f"192.0.2.{number}", "lan": "e1", "wan": "e2"}
         for number, side in enumerate(("home", "office"))

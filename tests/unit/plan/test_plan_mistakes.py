@@ -279,7 +279,7 @@ def test_a_mistake_about_external_boxes_is_named(right: str, wrong: str, message
 
 
 def test_ports_belong_to_external_plans_alone() -> None:
-    """With gateways espbench builds, it also makes the ports."""
+    """Plans whose gateways espbench builds have no ports, since it makes the ports too."""
     text = EXTERNAL.replace("external", "gateway-to-gateway") + "stacks: [plain]\n"
     assert _said(text) == (
         "plans/x.yaml:3:1: ports: expected no ports with topology: gateway-to-gateway, got one; "
@@ -420,7 +420,7 @@ _ODD_VALUES = [
 def test_no_odd_value_gets_past_the_reader_as_anything_but_a_usage_error(
     text: str, spoils: list[tuple[int, str]]
 ) -> None:
-    """Whatever stands behind a key: a good plan, or lines of file:line:column with a remedy."""
+    """A value behind a key makes a good plan, or lines of file:line:column with a remedy."""
     lines = text.splitlines()
     for number, value in spoils:
         lines[number] = re.sub(r":.*", f": {value}", lines[number], count=1)

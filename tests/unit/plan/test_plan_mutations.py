@@ -75,7 +75,7 @@ def test_a_profile_that_is_no_file_or_never_ends_is_not_read(tmp_path: Path, dut
 
 
 def test_more_combinations_than_anybody_waits_for_are_refused() -> None:
-    """Before they are all made."""
+    """The refusal comes before they are all made."""
     sizes = f"frame_sizes: [{', '.join(map(str, range(64, 1064)))}]\nrepeat: 1000\nstacks:"
     with pytest.raises(UsageError, match="expected at most 20,000 combinations of"):
         resolve(read_text(PLAN.replace("stacks:", sizes) % "", "plan.yaml", "plan"))

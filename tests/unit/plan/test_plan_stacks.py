@@ -85,7 +85,7 @@ def test_two_daemons_make_one_stack() -> None:
 
 
 def test_options_are_the_keys_that_are_not_defaults() -> None:
-    """As the plan writes them, for the manifest; label and name are not options."""
+    """The manifest gets them as the plan writes them; label and name are not options."""
     choice = _plan(
         "[{stack: strongswan, label: a, esn: true, df: copy, lifetime: 10m, tunnels: 10, auth: certificates}]"
     ).plan.stacks[0]
@@ -94,7 +94,7 @@ def test_options_are_the_keys_that_are_not_defaults() -> None:
 
 
 def test_a_prefix_starts_beside_the_plan(tmp_path: Path) -> None:
-    """As the paths of DUT profiles do; a folder that is not there is a mistake of the plan."""
+    """It does so like the paths of DUT profiles; a folder that is not there is a mistake of the plan."""
     (tmp_path / "built" / "strongswan").mkdir(parents=True)
     file = tmp_path / "plan.yaml"
     file.write_text(_text("[{stack: strongswan, prefix: built/strongswan}]"))
@@ -220,7 +220,7 @@ def test_ike_cannot_negotiate_null_with_null() -> None:
 
 
 def test_tunnels_and_networks_both_spread_the_traffic() -> None:
-    """Only one of them can."""
+    """A plan may have only one of the two."""
     assert _said("[{stack: xfrm, tunnels: 10}]", "flows: {networks: 2}\n") == (
         "3:33: stacks[0].tunnels: expected tunnels: 1 with flows.networks: 2, got 10; "
         "tunnels spread the traffic over networks of their own: remove one of the two keys"
@@ -244,7 +244,7 @@ def test_whole_frames_are_smaller_inside_udp() -> None:
 
 @pytest.mark.parametrize("dont_fragment", ["false", "true"])
 def test_frames_that_charons_tun_device_does_not_take(dont_fragment: str) -> None:
-    """Whether they may be fragmented or not, and whoever else is in the plan."""
+    """The plan is refused whether they may be fragmented or not, and whoever else is in it."""
     text = _text("[xfrm, strongswan-libipsec]", f"dont_fragment: {dont_fragment}\n")
     resolve(read_text(text.replace("[512]", "[1418]"), "plan.yaml", "plan"))
     with pytest.raises(UsageError) as error:

@@ -204,7 +204,7 @@ intr 5
 
 
 def test_a_boxs_cpu_time_counts_interrupts_and_not_what_was_stolen() -> None:
-    """In ns of all CPUs; guest time is in user already."""
+    """The time is in ns, of all CPUs; guest time is in user already."""
     found = cpu_times(STAT)
     assert found.cpus == 2
     assert found.busy_ns == (10 + 1 + 20 + 4 + 50 + 5 + 1 + 10 + 2 + 20) * 10_000_000

@@ -109,7 +109,7 @@ def test_no_damage_brings_down_the_reader(junk: bytes, at: int, byte: int) -> No
 
 @given(st.binary(max_size=120))
 def test_no_frame_brings_down_the_header_reader(data: bytes) -> None:
-    """Whatever a recording holds."""
+    """A recording may hold any bytes."""
     for frame in (data, bytes(12) + b"\x08\x00\x45" + data, bytes(12) + b"\x86\xdd\x60" + data):
         with contextlib.suppress(NotAHeader):
             header = header_of(frame)

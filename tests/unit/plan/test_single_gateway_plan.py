@@ -110,7 +110,7 @@ def test_home_cannot_tell_the_tester_from_office() -> None:
 
 
 class StackOf:
-    """As much of a stack as the tester asks: two tunnels' SAs, both directions of each."""
+    """Has as much of a stack as the tester asks: two tunnels' SAs, both directions of each."""
 
     encrypts = True
 
@@ -166,7 +166,7 @@ def test_streams_go_through_the_sas_of_their_direction(
 
 
 def test_a_pair_has_no_such_peer() -> None:
-    """Nor has a baseline."""
+    """A baseline has none either."""
     assert EspPeer.of(bed(ciphertext=None), StackOf()) is None  # type: ignore[arg-type]
     plain = StackOf()
     plain.encrypts = False
@@ -214,7 +214,7 @@ def test_each_direction_has_its_own_links_and_its_own_sas() -> None:
 def test_places_of_loss_add_up(
     west: bool, ring: int, refused: int, inside: int, queue: int, link: int
 ) -> None:
-    """What each place lost is booked there, and nowhere else."""
+    """Each place has the frames that were lost there, and no others."""
     sent = 1000
     entered = sent - ring
     transformed = entered - refused - inside
@@ -235,7 +235,7 @@ def test_places_of_loss_add_up(
 
 
 def test_exact_counts_prove_either_operation() -> None:
-    """And one frame too few, too many or beside the SA does not."""
+    """One frame too few, too many or beside the SA does not."""
     for source in ("west", "east"):
         whole = passage(1000, 1000, stream=counts(1000, 1000, source=source))
         assert proof_of_encryption(whole, fragments=False) == []

@@ -29,7 +29,7 @@ from espbench_scapy.render import rendered as render
     ],
 )  # fmt: skip
 def test_a_template_is_its_headers_bytes(expression: str, length: int, tags: str) -> None:
-    """As long as its layers, tags in their place, and what the generator writes left zero."""
+    """It is as long as its layers, has its tags in their place, and zeros where the generator writes."""
     header = rendered(expression)
     assert (len(header.data), header.tags.hex()) == (length, tags)
     assert header_of(header.data) == header
@@ -43,7 +43,7 @@ def test_a_template_is_its_headers_bytes(expression: str, length: int, tags: str
 
 
 def dissected(header: Header) -> Packet:
-    """By Scapy, which reads nothing behind an IPv6 header whose length is zero."""
+    """Return the packet as Scapy reads it, which reads nothing behind an IPv6 header of length zero."""
     data = bytearray(header.data)
     if header.ip_version == 6:
         assert data[header.ip + 4 : header.ip + 6] == b"\0\0"
@@ -89,13 +89,13 @@ def test_what_a_template_says_stands_in_its_bytes() -> None:
     ],
 )
 def test_whatever_is_no_layer_field_or_literal_is_refused(expression: str) -> None:
-    """With a message, and without running it."""
+    """The refusal has a message, and the expression is not run."""
     with pytest.raises(Refused, match=r"^expected "):
         render(expression)
 
 
 def test_a_refusal_comes_through_the_process_that_is_asked() -> None:
-    """With its three parts."""
+    """The refusal keeps its three parts."""
     with pytest.raises(BadTemplate) as bad:
         rendered("Ether()/IP(ttl=2)/UDP()")
     assert (bad.value.expected, bad.value.got) == ("no ttl in IP(): the generator writes it", "ttl=2")
@@ -120,7 +120,7 @@ def test_a_refusal_comes_through_the_process_that_is_asked() -> None:
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_is_allowed(expression: str, message: str) -> None:
-    """What was expected, what came, what to do; the same in what espbench makes of the answer."""
+    """A refusal says what was expected, what came and what to do; espbench's own message says the same."""
     with pytest.raises(Refused) as refusal:
         render(expression)
     assert message in str(refusal.value)

@@ -192,7 +192,7 @@ def test_a_mistake_in_a_profile_is_named_with_its_place(tmp_path: Path, text: st
     ],
 )  # fmt: skip
 def test_a_mistake_about_traffic_in_a_plan_is_named_with_its_place(text: str, message: str) -> None:
-    """At the key its author can mend."""
+    """The place is the key that its author can mend."""
     assert said(text).startswith(message)
 
 
@@ -229,7 +229,7 @@ def test_a_mix_is_one_case_under_its_name_and_a_template_goes_with_any_size(tmp_
 
 
 def test_the_streams_carry_the_headers() -> None:
-    """As base64, each frame with the index of its own."""
+    """Headers are base64, and each frame has the index of its own."""
     traffic = Traffic(((128, 3, 0), (512, 1, 1)), 4, "one-way", headers=(b"\x01", b"\x02"))
     assert traffic.mean_frame_size == 224.0
 
@@ -251,7 +251,7 @@ def test_other_frames_are_other_conditions(tmp_path: Path) -> None:
 
 
 def test_a_replay_says_what_it_changes(tmp_path: Path) -> None:
-    """In the notes that go to the terminal and into the report."""
+    """Notes say it, which go to the terminal and into the report."""
     arp = bytes(12) + b"\x08\x06" + bytes(46)
     voice = bytes(12) + b"\x08\x00" + struct.pack("!BBHHHBBH8x", 0x45, 184, 200, 1, 0, 64, 17, 0)
     voice += struct.pack("!HHHH", 16384, 16386, 180, 0) + bytes(172)

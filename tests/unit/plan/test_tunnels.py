@@ -24,7 +24,7 @@ from espbench.stacks.xfrm import Xfrm
 IPV4 = ("198.18.0.0/16", "198.19.0.0/16")
 IPV6 = ("2001:2:0:1000::/52", "2001:2:0:2000::/52")
 WAN = {4: ("192.0.2.1", "192.0.2.2"), 6: ("2001:2:0:f::1", "2001:2:0:f::2")}
-BED = cast(Testbed, SimpleNamespace(virtual_time=False))  # what is tested here asks it nothing else
+BED = cast(Testbed, SimpleNamespace(virtual_time=False))  # the tests ask it nothing else
 
 
 def tunnel_of(version: int = 4, n: int = 1) -> Tunnel:
@@ -48,7 +48,7 @@ def test_every_tunnel_has_its_own_subnet_on_both_sides(n: int, prefixes: tuple[s
 
 
 def test_one_tunnel_has_the_whole_prefixes() -> None:
-    """Also where no pairs are given; and the prefix length is that of the traffic's rotation."""
+    """The same holds where no pairs are given; the prefix length is that of the traffic's rotation."""
     assert split(*IPV4, 1) == (IPV4,)
     assert Tunnel(4, *WAN[4], *IPV4).pairs == (IPV4,)
     assert [tunnel_of(4, n).bits for n in (1, 10, 100, 1000)] == [16, 20, 23, 26]
@@ -105,7 +105,7 @@ def test_every_sa_of_every_tunnel_is_its_own() -> None:
 
 
 def test_in_virtual_time_a_run_has_the_keys_of_the_one_before() -> None:
-    """Of the same seed and repeat; elsewhere no two have one in common."""
+    """Runs of the same seed and repeat have the same keys; in real time no two have a key in common."""
     emulated = cast(Testbed, SimpleNamespace(virtual_time=True, chance=Chance()))
     repeated = cast(Testbed, SimpleNamespace(virtual_time=True, chance=Chance(repeat=2)))
 
@@ -131,7 +131,7 @@ def test_in_virtual_time_a_run_has_the_keys_of_the_one_before() -> None:
 def test_what_the_kernel_cannot_do_is_refused(
     options: StackOptions, version: int, n: int, words: str
 ) -> None:
-    """In the plan's words, with what to write instead."""
+    """The message has the plan's words, and what to write instead."""
     with pytest.raises(UsageError, match=words):
         Xfrm(BED, tunnel_of(version, n), suites()["aes128-sha1"], options)
 

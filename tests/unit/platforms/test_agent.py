@@ -178,7 +178,7 @@ def test_a_netlink_refusal_has_its_errno(running: Running, tmp_path: Path) -> No
     ],
 )
 def test_nonsense_gets_an_error_and_no_more(running: Running, line: bytes, complaint: str) -> None:
-    """Whatever comes in, one error reply goes out and the agent stays."""
+    """One error reply goes out whatever comes in, and the agent stays."""
     running.ours.setblocking(True)
     running.ours.sendall(line + b"\n")
     with running.ours.makefile() as answers:
@@ -189,7 +189,7 @@ def test_nonsense_gets_an_error_and_no_more(running: Running, line: bytes, compl
 
 
 def test_the_notebook_has_commands_and_no_secrets(running: Running, tmp_path: Path) -> None:
-    """What was run is written down; what went in by stdin, file or netlink is not."""
+    """The log has what was run, and not what went in by stdin, file or netlink."""
     gateway = running.gateway(tmp_path)
     gateway.run(["cat"], stdin="secret-1")
     gateway.write(str(tmp_path / "key"), "secret-2")
@@ -230,7 +230,7 @@ def test_the_last_words_of_a_box_have_its_banner_once(tmp_path: Path) -> None:
 
 
 def test_a_late_answer_is_not_taken_for_the_next() -> None:
-    """After a request that timed out its reply, coming late, is passed over."""
+    """The reply to a request that timed out comes late, and is passed over."""
     started = Running()
     with pytest.raises(EspbenchError, match=r"did not answer exec within 0\.1 s"):
         started.channel.request("exec", 0.1, argv=["sh", "-c", "sleep 0.5; echo late"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long others kept the gateways from a CPU: what the kernel writes is read, and comes before what is inferred."""
+"""The kernel's figure of how long others kept the gateways from a CPU is read, and comes before a guess."""
 
 import os
 import secrets
@@ -36,7 +36,7 @@ def test_what_the_group_tells_goes_before_what_is_inferred() -> None:
 
 
 def test_a_group_goes_with_its_registry(tmp_path: Path) -> None:
-    """Where this machine has such groups and lets us make them."""
+    """The registry removes it, where this machine has such groups and lets us make them."""
     with Registry("t" + secrets.token_hex(3), tmp_path / "state") as registry:
         group = CpuGroup.make(registry, "gateways")
         if group is None:

@@ -87,7 +87,7 @@ def wait_until(happened: Callable[[], bool]) -> None:
 def test_each_power_cycle_is_a_boot_whose_console_is_in_the_log(
     registry: Registry, environment: Path
 ) -> None:
-    """With a line of espbench's own where it was switched, so that a panic can be told from a plug."""
+    """A line of espbench's own says where it was switched, so that a panic can be told from a plug."""
     board, log = board_of(registry, environment), environment.with_name("home-console.log")
     assert (board.has_power, board.has_console, board.delay_s) == (True, True, 0.25)
     for number in (1, 2):
@@ -173,7 +173,7 @@ def test_clean_switches_on_what_a_killed_run_left_off(environment: Path) -> None
 
 
 def test_a_console_that_is_lost_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that hangs on the board's own power; what it says afterwards is in the log too."""
+    """A console on the board's own power is lost like this; what it says afterwards is in the log too."""
 
     class Console:
         said: ClassVar[list[Any]] = [
@@ -215,7 +215,7 @@ _WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=8
 
 @given(_WORDS, st.sampled_from(["password", "username", "cmd_on", "host", "community", "extra"]))
 def test_no_value_of_the_configuration_is_in_a_message(secret: str, key: str) -> None:
-    """Whatever labgrid or a library quotes: its own arguments, a command, an address with a login in it."""
+    """Labgrid or a library may quote its own arguments, a command, or an address with a login in it."""
     value = {
         "cmd_on": f"switch --key {secret} 'on {secret}'", "host": f"http://root:{secret}@192.0.2.9/", "extra": [secret],
     }.get(key, secret)  # fmt: skip
@@ -275,7 +275,7 @@ def test_a_target_with_neither_is_refused(environment: Path) -> None:
 
 @pytest.mark.needs("labgrid")
 def test_code_that_a_file_imports_is_not_run_by_looking(environment: Path, tmp_path: Path) -> None:
-    """Whether it brings a power driver, only opening the file tells."""
+    """The file may bring a power driver: only opening it tells."""
     (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     text = environment.read_text().replace("ExternalPowerDriver", "OwnPowerDriver")
     environment.write_text(f"imports: [own.py]\n{text}")

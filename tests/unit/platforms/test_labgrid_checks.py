@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan asks of boxes behind labgrid is held against labgrid's file before anything is opened."""
+"""A plan's boxes behind labgrid are checked against labgrid's file before anything is opened."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def written(folder: Path, targets: dict[str, Any] | None, what: str = "power", *
 
 
 def refused(plan: Path) -> str:
-    """What `validate` says is wrong, which must be one line that names the key in the profile."""
+    """Return what `validate` says is wrong, which must be one line that names the key in the profile."""
     with pytest.raises(UsageError) as told:
         CliRunner().invoke(app, ["validate", str(plan)], standalone_mode=False, catch_exceptions=False)
     at = re.match(rf"{re.escape(str(plan.with_name('mine.yaml')))}:(\d+):(\d+): (.*)\Z", str(told.value))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs on which CPU: tester and gateways apart where there are CPUs enough, and said where there are not."""
+"""Tester and gateways get CPUs of their own where there are enough; elsewhere espbench says who shares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espbench.platforms.placement import choose
 
 @given(st.sets(st.integers(0, 63), min_size=2, max_size=16), st.integers(0, 2), st.data())
 def test_no_gateway_is_on_a_cpu_that_sends(allowed: set[int], gateways: int, data: st.DataObject) -> None:
-    """Whatever the CPUs and the number of senders: each sender has its own, gateways have others."""
+    """Each sender has its own CPU and gateways have others, whatever CPUs and senders there are."""
     senders = data.draw(st.integers(1, len(allowed) - min(1, gateways)))
     placed = choose(gateways=gateways, senders=senders, allowed=allowed)
     tx = placed.cpus["tester tx"]
@@ -31,7 +31,7 @@ def test_no_gateway_is_on_a_cpu_that_sends(allowed: set[int], gateways: int, dat
     ("cpus", "rx", "home", "office"), [(2, 0, 1, 1), (3, 0, 1, 2), (4, 1, 2, 3), (8, 1, 2, 3)]
 )
 def test_each_gets_its_own_cpu_where_it_can(cpus: int, rx: int, home: int, office: int) -> None:
-    """From four CPUs on nobody shares one."""
+    """Nobody shares one from four CPUs on."""
     placed = choose(allowed=set(range(cpus)))
     assert placed.cpus == {
         "tester tx": [0], "tester rx": [rx], "controller": [rx], "home": [home], "office": [office],

@@ -31,7 +31,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
         alive.settimeout(120)
         with running.without_light():
             _send(alive)
-        while True:  # what was under way when it came on
+        while True:  # drain what was under way when it came on
             try:
                 dark.recv(2000, socket.MSG_DONTWAIT)
             except BlockingIOError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a killed helper leaves on a box, and how the next one makes of it what it was; in a network namespace."""
+"""A killed helper leaves a box changed, and the next one mends it; tried in a network namespace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ip route add 10.8.0.0/16 dev e0 table 77
 ip neigh replace 10.1.2.9 lladdr 02:00:00:00:00:99 dev e0 nud permanent
 exec "$@"
 """
-# As the kernel returns a port: bare.
+# The helper remembers a port, and makes it bare, as the kernel returns one; then comes the body.
 HELPER = """\
 import subprocess, sys
 from pathlib import Path
@@ -38,7 +38,7 @@ subprocess.run(["sh", "-c", bare], check=True)
 
 
 def on_a_box(body: str) -> str:
-    """What the helper says, both streams."""
+    """Return what the helper says, both streams."""
     done = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-c", BOX, "sh", sys.executable, "-c", HELPER.format(body=body)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,

@@ -47,7 +47,7 @@ class FakeBoard:
 
 
 class FakeGateway:
-    """What a power cycle asks of the gateway that goes down."""
+    """Has what a power cycle asks of the gateway that goes down."""
 
     side: Side = "home"
     lan, wan = "eth1", "eth2"
@@ -97,7 +97,7 @@ def cycle(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Switch a box whose surveys answer these one after the other; what came of it, and its pieces."""
     monkeypatch.setattr(
         "espbench.this_machine.ending.heard", lambda: False
-    )  # as other tests may have left it
+    )  # other tests may have left it so
 
     def made(answers: list[Any], board: FakeBoard | None = None) -> Any:
         clock, board, gateway = Clock(), board or FakeBoard(), FakeGateway()
@@ -136,7 +136,7 @@ UNREACHABLE = EspbenchError("home (root@192.0.2.10): cannot be reached: Connecti
 
 
 def test_a_box_that_boots_is_waited_for_and_made_the_router_it_was(cycle: Callable[..., Any]) -> None:
-    """How long it was down is told, progress every half minute; addresses and links come before it is ready."""
+    """The time that it was down is told, and progress; addresses and links come before it is ready."""
     found = cycle([UNREACHABLE] * 45 + [boot(2)])
     assert found.board.switched == ["off", "on"]
     assert found.gateway.abandoned

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a UML gateway needs of a machine: a minimal Debian root lacks more than a kernel."""
+"""A UML gateway needs a kernel and programs; a minimal Debian root lacks more than the kernel."""
 
 from __future__ import annotations
 

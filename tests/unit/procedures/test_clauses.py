@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a figure kept RFC 2544's clauses is read off the trials it was taken from, not off the plan."""
+"""The trials of a figure, not the plan, say whether it kept RFC 2544's clauses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def deviations(*trials: Trial, asked: Throughput | None = None) -> list[str]:
 
 
 def test_trials_of_full_length_with_all_waits_keep_every_clause() -> None:
-    """As the defaults of a plan make them, whatever the clock's last digits."""
+    """Trials are so with a plan's defaults, whatever the clock's last digits."""
     assert deviations(trial(59.99998)) == []
     assert deviations(trial(60.4, intended_duration_s=60.0)) == []
 

@@ -44,7 +44,7 @@ from espbench.stacks.daemons.sa_events import Phase, SaEvent, Span
 from espbench.terms import DirectionReading, Finding, GatewayReading, Quantity, Trial
 from support.ends import END
 
-# Of every set-up on these daemons, s.
+# Every set-up on these daemons takes these times, s.
 PHASE_1, TUNNEL, PHASE_2, REKEY = 0.016, 0.020, 0.005, 0.004
 SPEED = """\
 +F2:0:512:22392.929293:357156.000000
@@ -197,7 +197,7 @@ def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:
 
 @pytest.fixture(autouse=True)
 def carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many tunnels were shown to carry traffic, each time; that is tested on real gateways."""
+    """Return how many tunnels were shown to carry traffic, each time; real gateways test the showing."""
     asked: list[int] = []
 
     def show(bench: Setup, case: Case, tunnels: int) -> dict[str, Any]:
@@ -381,7 +381,7 @@ def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settin
 def test_an_outage_is_neither_a_stall_of_the_host_nor_a_stray_loss(
     gap: tuple[float, float], lost: tuple[float | None, float | None], truth: float
 ) -> None:
-    """At 1,000 frames/s."""
+    """The load is 1,000 frames/s."""
     trial = trial_of(
         Request(1000.0, 10.0, "measure"), 25, longest_gap_s=gap, first_lost_s=lost[0], last_lost_s=lost[1]
     )
@@ -501,7 +501,7 @@ def test_openssl_s_words() -> None:
 
 
 def test_quantities_have_a_unit() -> None:
-    """What the report prints beside each figure."""
+    """The report prints it beside each figure."""
     pair = Pair()
     found = answered(made(SetUpRate(tunnels=3)), pair)
     assert all(isinstance(q, Quantity) and q.unit for q in found.quantities)

@@ -109,7 +109,7 @@ def test_the_flood_is_set_beside_the_throughput() -> None:
 
 
 def test_a_flood_below_the_throughput_is_set_beside_nothing() -> None:
-    """Else a DUT that loses nothing would seem to collapse; at the throughput itself it is the line rate's answer."""
+    """A DUT without loss would seem to collapse; at the throughput itself it is the line rate's answer."""
     for maximum, ratio in ((30_000.0, None), (50_000.0, 1.0)):
         procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0, maximum), [])
         found = answer(_done(procedure, QueueDut(60_000.0)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the throughput procedure makes of trials that the tester spoilt."""
+"""The throughput procedure judges trials that the tester spoilt."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_leak_is_for_ever(tmp_path: Path) -> None:
 
 
 def test_a_port_without_a_speed_has_no_line_rate(tmp_path: Path) -> None:
-    """What is a share of it is empty, and nothing else changes."""
+    """Shares of the line rate are then empty, and nothing else changes."""
     measured = case(tmp_path)
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, 0.0, None), [512])
     while (wanted := running.next()) is not None:

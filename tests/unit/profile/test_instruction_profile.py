@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions cost, from what QEMU counted: nothing is lost from addresses to names to differences."""
+"""Functions get the costs that QEMU counted: nothing is lost from addresses to names to differences."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ some_addresses = st.lists(
 def test_the_sum_over_functions_is_what_the_clock_counted(
     runs: list[Run], blocks: list[list[int]], asking: int
 ) -> None:
-    """Whatever was executed wherever, named or not: nothing is lost, and nothing is counted twice."""
+    """Nothing is lost and nothing counted twice, whatever was executed wherever, named or not."""
     counted = section(runs, NODES, dict(enumerate(blocks)))
     profile = attribute("c", "home", 7, counted, NAMES, asking)
     assert sum(profile.by_function().values()) == counted.clock - asking
@@ -212,7 +212,7 @@ def test_differences_add_up(was: Profile, now: Profile) -> None:
 
 @given(profiles)
 def test_a_profile_does_not_differ_from_itself(profile: Profile) -> None:
-    """Not by anything."""
+    """No row has any change."""
     assert not any(row.change for row in difference(profile, profile))
 
 
@@ -235,7 +235,7 @@ def test_no_function_or_case_of_a_profile_is_a_formula() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(csv_file.COLUMNS) + "\nc,home,x,f,m,idle,1,1\n"])
 def test_a_csv_file_of_something_else_is_refused(text: str) -> None:
-    """With its name."""
+    """The message has its name."""
     with pytest.raises(UsageError, match=r"there\.csv: no profile"):
         csv_file.read(text, "there.csv")
 

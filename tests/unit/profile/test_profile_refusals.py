@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `espbench profile` refuses, before it measures anything: each is one message with what to do."""
+"""The command `espbench profile` refuses before it measures anything, in one message that says what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def board(tmp_path: Path) -> World:
 
 
 def refused(tmp_path: Path, subject: Path, *options: str | Path) -> str:
-    """What is said of it."""
+    """Return what the command says when it refuses the subject."""
     done = in_process("profile", subject, "--out", tmp_path / "out", *options)
     assert done.returncode == 2, done.stderr
     assert not (tmp_path / "out").exists()
@@ -55,7 +55,7 @@ def test_a_run_in_real_time_counts_none(tmp_path: Path, board: World) -> None:
 
 
 def test_a_kernel_that_tells_no_functions_is_named(tmp_path: Path, board: World) -> None:
-    """Of a run and of a plan, and of what is held against another before that is measured."""
+    """The refusal is the same for a run, a plan, and a plan compared with a run, before it is measured."""
     run, plan = board.run(tmp_path).path, tmp_path / "plan.yaml"
     asked: list[tuple[str, Path, list[str | Path]]] = [
         ("made-up", run, []),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose failure broke a trial: the reason's code says it, so that nobody has to read its words."""
+"""The code of a trial's reason says whose failure broke it, so that nobody has to read its words."""
 
 from __future__ import annotations
 

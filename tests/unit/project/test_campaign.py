@@ -51,7 +51,7 @@ class Planted(Row):
 
 
 class Unmakeable(Row):
-    """What its repetitions share cannot be made."""
+    """Cannot make what its repetitions share."""
 
     name, what, repetitions = "unmakeable", "nothing can be done", 2
 
@@ -63,7 +63,7 @@ class Unmakeable(Row):
 
 
 class Lacking(Row):
-    """Not on this machine."""
+    """Lacks something on this machine."""
 
     name, what, repetitions = "lacking", "nothing is there", 2
 
@@ -127,7 +127,7 @@ def test_faults_are_counted_and_told_in_the_table(tmp_path: Path) -> None:
 
 
 def test_a_lab_that_cannot_be_made_takes_no_repetitions_place(tmp_path: Path) -> None:
-    """Else the next run, of more repetitions, would leave one out."""
+    """The next run, of more repetitions, would otherwise leave one out."""
     kept = state(tmp_path)
     run([Unmakeable()], kept, count=1, say=lambda text: None)
     assert not {("unmakeable", n) for n in range(Unmakeable.repetitions)} & set(kept.done)
@@ -271,7 +271,7 @@ def test_a_very_long_word_is_mutated_in_no_time() -> None:
 
 
 def test_a_plan_that_kills_its_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its number and seed, so that it can be made again."""
+    """The fault has its number and seed, so that it can be made again."""
     monkeypatch.setattr(mutated, "PLANS", 5)
 
     def deadly(text: str, random_number: random.Random) -> str:
@@ -312,7 +312,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """What is stopped stays so until this is set, however late the test comes to look at it."""
+    """Return an event until which what is stopped stays so, however late the test comes to look at it."""
     event = threading.Event()
 
     def sleep(seconds: float) -> None:
@@ -359,7 +359,7 @@ def test_a_process_is_stopped_for_some_time_and_killed_for_good(seen: threading.
 def test_the_plan_of_each_row_is_a_plan(
     tmp_path: Path, row: hit.DisturbedRow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the first repetitions: every stack has its turn."""
+    """The plans of the first repetitions are valid; every stack has its turn in them."""
     profile = data_dir("dut-profiles") / "remote-example.yaml"
     monkeypatch.setattr(row, "_box", RouterBox(), raising=False)
     monkeypatch.setattr(row, "_lab", SimpleNamespace(profile=lambda: profile), raising=False)

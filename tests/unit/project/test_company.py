@@ -21,7 +21,7 @@ def test_sound(): pass
 
 @pytest.fixture
 def folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Where sessions are held that keep what failed."""
+    """Return a folder for sessions that keep what failed."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(CONFTEST)
     return pytester
@@ -54,7 +54,7 @@ def test_only_what_failed_is_tried_again_and_named(
 def test_failures_in_many_files_are_not_excused(
     folder: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though each would pass now."""
+    """They are not, though each would pass now."""
     folder.makepyfile(**{f"test_{n}": MOODY for n in range(company.MOST_FILES + 1)})
     folder.runpytest_inprocess()
     monkeypatch.setenv("ALONE", "1")
@@ -71,7 +71,7 @@ def test_where_no_test_failed_nothing_is_green(folder: pytest.Pytester) -> None:
 
 
 def test_make_test_uses_it() -> None:
-    """For both parts beside each other."""
+    """Both parts whose tests run beside each other use it."""
     root = Path(__file__).parents[3]
     assert (root / "Makefile").read_text().count("$(call BESIDE,") == 2
     assert company.OPTION in (root / "scripts" / "beside.sh").read_text()

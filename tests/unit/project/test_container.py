@@ -14,7 +14,7 @@ TEXT = (CLONE / "Containerfile").read_text()
 
 
 def test_it_installs_the_packages_of_the_set_up() -> None:
-    """Those for every user, and those for building the gateways in virtual time; the generator is in the wheel."""
+    """They are those for every user and for gateways in virtual time; the generator is in the wheel."""
     common, rest = (CLONE / "scripts/packages.txt").read_text().split("[root]\n")
     wanted = {line.split()[0] for line in f"{common}{rest.split('[virtual]')[1].split('[test]')[0]}".splitlines()
               if line and not line.startswith("#")}  # fmt: skip
@@ -23,7 +23,7 @@ def test_it_installs_the_packages_of_the_set_up() -> None:
 
 
 def test_its_steps_can_be_done_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, each as its user; the program is that of the entry point."""
+    """They run in order, each as its user; the program is that of the entry point."""
     done: list[str] = []
     monkeypatch.setattr(installed, "run_inside", lambda root, command: done.append(command))
     monkeypatch.setattr(shutil, "copy", lambda source, target: None)

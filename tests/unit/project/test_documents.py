@@ -51,7 +51,7 @@ def _anchors(text: str) -> set[str]:
 
 
 def _dead(document: Path, target: str) -> bool:
-    """Whether a relative link leads nowhere: no such file, or no such heading in it."""
+    """Say whether a relative link leads nowhere: no such file, or no such heading in it."""
     path, _, anchor = target.partition("#")
     file = document if not path else document.parent / path
     if not file.exists() or ROOT not in file.resolve().parents:
@@ -95,7 +95,7 @@ def test_every_path_that_prose_names_is_there(document: Path) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """What a newcomer needs first; the rest is in docs/."""
+    """It has what a newcomer needs first; the rest is in docs/."""
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
 
@@ -125,7 +125,7 @@ def test_decisions_are_numbered_dated_and_listed() -> None:
 
 
 def test_cited_documents_and_rules_are_there() -> None:
-    """What code says of docs/method.md and its neighbours leads somewhere."""
+    """References in code to docs/method.md and its neighbours lead somewhere."""
     rules = {
         int(n) for n in re.findall(r"^### Rule (\d+):", (ROOT / "docs/method.md").read_text(), re.MULTILINE)
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed test shows beside its own words: the logs of what it started, and what ended one of its threads."""
+"""A failed test also shows the logs of what it started, and what ended one of its threads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_test_that_passed_shows_none(ours: pytest.Pytester) -> None:
 
 
 def test_the_death_of_a_thread_fails_its_test(ours: pytest.Pytester) -> None:
-    """With what it died of."""
+    """The report says what it died of."""
     ours.makepyfile(THREAD)
     shown = ours.runpytest_inprocess("-p", "no:cacheprovider")
     assert shown.ret == pytest.ExitCode.TESTS_FAILED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which failures stalls of the host excuse, in sessions of their own whose stalls are made up."""
+"""Stalls of the host excuse some failures; sessions with made-up stalls show which."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
 
 
 def none(now: int) -> list[host_stalls.Window]:
-    """A quiet host."""
+    """Report a quiet host."""
     return []
 
 
@@ -154,7 +154,7 @@ def test_one_attempt_on_a_host_that_ran_makes_the_failure_stand(session: Session
 
 
 def test_in_virtual_time_a_failure_stands(session: Session) -> None:
-    """Whatever the host did."""
+    """It stands whatever the host did."""
     mark = "import pytest\npytestmark = pytest.mark.virtual_time\n"
     session(always, mark, FAILING.format(n=0)).assert_outcomes(failed=1)
 
@@ -170,7 +170,7 @@ def test_a_set_up_that_the_host_broke_skips_the_tests_of_its_file(session: Sessi
 
 @given(st.lists(WINDOW), st.integers(0, 500), st.integers(501, 1200))
 def test_windows_are_joined_and_cut_off(windows: list[host_stalls.Window], begin: int, end: int) -> None:
-    """What is covered is what any window covers, counted once."""
+    """Any window's time is covered, and counted once."""
     joined = host_stalls.within(windows, begin, end)
     covered = {t for a, b in windows for t in range(a, b)} & set(range(begin, end))
     assert {t for a, b in joined for t in range(a, b)} == covered
@@ -178,7 +178,7 @@ def test_windows_are_joined_and_cut_off(windows: list[host_stalls.Window], begin
 
 
 def test_a_bound_is_an_answer_where_the_test_can_use_it() -> None:
-    """INVALID never is."""
+    """A row that is INVALID never is."""
     rows = [{"status": "OK"}, {"status": "LOWER_BOUND"}]
     require_settled(rows)
     with pytest.raises(Unsettled, match="1 of 2 results are LOWER_BOUND"):

@@ -15,7 +15,7 @@ import pytest
 HARNESS = Path(__file__).parents[3] / "harness"
 MOST_MODULES = 15  # of a folder, beside its __init__
 
-# What the modules of each folder may import beside each other and the words (the modules at the top of espbench),
+# The modules of each folder may import these beside each other and the words (espbench's top modules),
 # from the bottom up: a row names rows above it. `plan.*` is plan and its folders. A row's folder says the same in the
 # docstring of its __init__.
 MAY_IMPORT = {
@@ -82,7 +82,7 @@ MAY_IMPORT = {
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.workers comparison.* reporting.* cli.gate cli.history cli.profile",
 }
-# What may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
+# These may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}
 WORDS = "espbench"
 # Scapy is GPL-2.0-only: a process of its own, which shares no module with espbench.
@@ -102,7 +102,7 @@ KNOWN = modules()
 
 
 def imports(text: str) -> set[str]:
-    """What a module imports of the harness: inside functions and for type checkers, too."""
+    """Return what a module imports of the harness, inside functions and for type checkers too."""
     wanted = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
@@ -186,7 +186,7 @@ def test_the_table_has_each_folder_and_points_upwards_to_none() -> None:
 
 
 def test_the_table_allows_nothing_that_nobody_uses() -> None:
-    """Else it would say less and less of the structure."""
+    """The table would otherwise say less and less of the structure."""
     for folder, row in MAY_IMPORT.items():
         used = {folder_of(o) for m, wanted in graph().items() if folder_of(m) == folder for o in wanted}
         idle = [name for name in row.split() if not used & (set(allowed("", name)) - {folder})]
@@ -195,7 +195,7 @@ def test_the_table_allows_nothing_that_nobody_uses() -> None:
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
 def test_each_folder_says_what_lives_there_and_what_it_may_import(folder: str) -> None:
-    """In a paragraph of its __init__, in the words of the table."""
+    """A paragraph of its __init__ says so, in the words of the table."""
     docstring = ast.get_docstring(ast.parse(KNOWN[f"espbench.{folder}"].read_text(encoding="utf-8"))) or ""
     first, said, names = " ".join(docstring.split()).partition("May import ")
     assert first

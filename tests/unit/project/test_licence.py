@@ -13,7 +13,7 @@ WHEEL = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 
 def files_of_the_wheel() -> list[Path]:
-    """As hatchling takes them."""
+    """Return the files that hatchling takes."""
     roots = [CLONE / name for name in (*WHEEL["packages"], *WHEEL["force-include"])]
     return [
         file for root in roots for file in ([root] if root.is_file() else root.rglob("*")) if file.is_file()

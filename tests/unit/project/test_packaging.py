@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What leaves the clone: the wheel's programs, the manual page, the Debian package's dependencies."""
+"""The wheel's programs, the manual page and the Debian package's dependencies are what users need."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_manual_page_has_the_exit_codes_of_the_docs() -> None:
 def test_programs_are_put_into_the_wheel(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, given: bool, names: list[str]
 ) -> None:
-    """Where the script that built them says so; then the wheel is one for machines that run them."""
+    """The script that built them says so; then the wheel is one for machines that run them."""
     for name in ("espbench-traffic", "espbench-ixp"):
         (tmp_path / name).write_text("")
     if given:
@@ -79,7 +79,7 @@ def test_programs_are_put_into_the_wheel(
 
 
 def test_an_installed_wheel_finds_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """And where it has none says what a user of it can do."""
+    """A wheel without programs says what a user of it can do."""
     monkeypatch.setattr(paths, "_CLONE", tmp_path)
     monkeypatch.setattr(paths, "_PACKAGE", tmp_path / "espbench")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -104,7 +104,7 @@ def test_every_plan_that_comes_with_espbench_can_be_printed() -> None:
 
 
 def test_no_file_of_the_project_is_a_dump() -> None:
-    """What is committed by mistake stays in the history of every clone."""
+    """A file that is committed by mistake stays in the history of every clone."""
     done = subprocess.run(
         ["git", "-C", str(CLONE), "ls-files", "-z"], capture_output=True, text=True, check=False
     )

@@ -19,7 +19,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_block_prints_what_stands_under_it(runs: Path) -> None:
-    """After a change on purpose: PYTHONPATH=harness:tests python -m support.python_document."""
+    """Every block does. To write them anew: PYTHONPATH=harness:tests python -m support.python_document"""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert text.count("```python\n") >= 6
     assert with_output(text, runs) == text

@@ -56,14 +56,14 @@ def set_up(folder: Path, candidates: dict[str, str], rustc: str = "") -> subproc
 def test_the_first_package_that_is_new_enough_is_named(
     tmp_path: Path, candidates: dict[str, str], package: str
 ) -> None:
-    """By version: Debian 12's cargo is Rust 1.63."""
+    """Their versions decide: Debian 12's cargo is Rust 1.63."""
     done = set_up(tmp_path, candidates)
     assert done.returncode == 4
     assert done.stderr.endswith(f"apt-get install --no-install-recommends -y {package}\n")
 
 
 def test_where_no_package_will_do_it_says_what_is_needed(tmp_path: Path) -> None:
-    """None new enough, or none at all: one message, exit code 4."""
+    """There is one message and exit code 4 where none is new enough, and where there is none at all."""
     assert NEEDED
     done = set_up(tmp_path, {"cargo": "0.66.0+ds1-1", "cargo-web": "(none)"})
     assert done.returncode == 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What setting up tests for: what is needed, not where one Debian release keeps it."""
+"""The set-up looks for what is needed, not where one Debian release keeps it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps the tests in order: shared things in one place, needs as markers, and what a lack does to a test."""
+"""Tests share things in one place, say their needs by markers, and are skipped or fail by what is lacking."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def markers(file: Path) -> set[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_test_file_imports_no_other_and_skips_by_markers(file: Path) -> None:
-    """What two need is in tests/support; what the machine lacks is said once, in needs.py."""
+    """Code that two tests need is in tests/support; needs.py alone says what the machine lacks."""
     others = {other.stem for other in FILES}
     assert others.isdisjoint(imported(file))
     if file.name != Path(__file__).name:
@@ -72,7 +72,7 @@ def test_test_files_have_names_of_their_own_and_stand_in_folders() -> None:
 
 
 def test_each_module_of_support_is_used() -> None:
-    """By a test, a benchmark, or another of them."""
+    """A test, a benchmark or another module imports it."""
     text = "\n".join(
         path.read_text()
         for folder in ("tests", "benchmarks")
@@ -118,7 +118,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 def test_what_is_missing_skips_a_test_or_fails_it(
     session: pytest.Pytester, marker: str, options: list[str], outcome: str, said: str
 ) -> None:
-    """Before its fixtures; with --nothing-missing only what the set-up cannot install is skipped."""
+    """It does so before its fixtures; --nothing-missing skips only what the set-up cannot install."""
     session.makepyfile(f"import pytest\n@pytest.mark.{marker}\ndef test_it():\n    pass\n")
     result = session.runpytest_inprocess("-p", "no:cacheprovider", "-ra", *options)
     result.assert_outcomes(**{outcome: 1})
@@ -152,7 +152,7 @@ def test_what_is_missing_is_told_with_what_mends_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_without_rights_the_lack_of_guests_is_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a kernel is missing as well, the set-up should have installed it."""
+    """The set-up should have installed a kernel that is missing as well."""
     rights = Readiness("root", False, "no rights", "be root")
     kernel = Readiness("kernel", False, "no kernel", "apt-get install user-mode-linux")
     for missing, is_installed in (([rights], False), ([rights, kernel], True)):

@@ -71,7 +71,7 @@ def test_only_a_run_in_which_all_is_known_ends_with_success(run: RunDirectory, s
 
 
 def test_the_table_carries_the_bound_and_how_sure_it_is(run: RunDirectory) -> None:
-    """In the contract's columns and in two more, by name; nothing for what has no figure."""
+    """Columns of the contract and two more have them; a row without a figure has nothing there."""
     rows = list(csv.DictReader(io.StringIO((run.path / "results.csv").read_text())))
     (bound,) = [row for row in rows if row["status"] == "LOWER_BOUND"]
     told = one(run, "LOWER_BOUND")
@@ -141,7 +141,7 @@ def test_a_leak_in_a_comparison_at_fixed_loads_stands_there_too(tmp_path: Path) 
 
 
 def test_a_bound_is_marked_wherever_its_figure_stands(run: RunDirectory) -> None:
-    """In the answer and in the table, with why, what was void, and what loss is excluded."""
+    """Answer and table have the mark, with the reason, what was void, and what loss is excluded."""
     report, bound = report_of(run), one(run, "LOWER_BOUND")
     figure = f"≥\N{NO-BREAK SPACE}{bound.throughput_fps:,.0f}"
     cells = [cell for row in report.answers[0].rows for cell in row.cells if cell.status == "LOWER_BOUND"]
@@ -159,7 +159,7 @@ def test_a_bound_is_marked_wherever_its_figure_stands(run: RunDirectory) -> None
 
 
 def test_no_row_of_a_case_that_leaked_says_proven(run: RunDirectory) -> None:
-    """Though the trials before were."""
+    """The trials before the leak were proven all the same."""
     report = report_of(run)
     rows = [r for section in report.sections for r in section.rows if r.status == "VIOLATED"]
     assert {(row.encryption, row.fps, row.mbps, row.home_cpu) for row in rows} == {
@@ -205,7 +205,7 @@ def test_a_median_over_repeats_of_which_one_is_a_bound_is_a_bound_and_of_which_o
 
 @pytest.mark.parametrize("unit", ["fps", "mbps"])
 def test_a_chart_has_an_arrow_for_a_bound_and_no_line_through_it(run: RunDirectory, unit: Any) -> None:
-    """What leaks is a red mark at the foot."""
+    """A case that leaks is a red mark at the foot."""
     group: Group = next(g for g in groups_of(run.outcomes()) if g.stack == "xfrm")
     suites = colours(["none", "3des-sha1", "aes128-sha1"])
     drawn = panel(group, unit, 1e9, suites, legend=True)

@@ -100,7 +100,7 @@ def accelerator_of(name: str) -> list[AcceleratorResult]:
 
 
 def run_of(names: list[str]) -> Points:
-    """What runs of these plans would give, with the same figures for all."""
+    """Return what runs of these plans would give, with the same figures for all."""
     findings = [(manifest_of(name), [f for c in cases_of(name) for f in finding_of(c)]) for name in names]
     has_kernels = any(plan_of(name).plan.cipher_kernels for name in names)
     return points(
@@ -127,7 +127,7 @@ def test_none_of_several_plans_is_superfluous(claim: Claim) -> None:
 
 
 def test_a_claim_is_not_measured_by_another_plan() -> None:
-    """So the tests above can fail; kernels' figures that follow from profiles alone need no run."""
+    """The tests above can fail therefore; kernels' figures that follow from profiles alone need no run."""
     (loss,) = [c for c in MEASURED if c.id == "loss-goal-gain"]
     assert our_value(loss, run_of(["powerquicc"])).missing
     needless = [

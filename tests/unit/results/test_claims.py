@@ -380,7 +380,7 @@ def test_two_gateways_are_as_fast_as_the_slower_operation(slow: str, word: str) 
 
 
 def test_a_limit_is_that_of_every_device() -> None:
-    """At 1456 B the SEC of the two, and the CPU where that waits for it."""
+    """The SEC limits the two at 1456 B, and the CPU where that waits for it."""
     ours = {
         "quantity": "limit",
         "of": ASYNC,
@@ -458,7 +458,7 @@ def moved(counted: float, frames: float, engine: float, descriptors: float) -> d
 
 
 def bus_of(**by_behaviour: dict[int, dict[Key, float]]) -> Points:
-    """Of each behaviour: frame size → what was moved."""
+    """Return the points of runs that moved this, for each behaviour by frame size."""
     runs = []
     for name, values in by_behaviour.items():
         found = findings("bus", values, suite="none" if name == "plain" else "3des-sha1")

@@ -128,7 +128,7 @@ def _values(template: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("table", ["_REASONS", "_WARNINGS", "_DEVIATIONS", "_WORDS"])
 def test_every_sentence_of_then_has_its_code(table: str) -> None:
-    """Whatever its values."""
+    """Its values do not matter."""
     for code, template in getattr(format_1, table).items():
         text = sentences.fill(template, _values(template))
         found = format_1._parsed(text, getattr(format_1, table))
@@ -136,7 +136,7 @@ def test_every_sentence_of_then_has_its_code(table: str) -> None:
 
 
 def test_every_code_that_the_program_looks_at_is_read() -> None:
-    """Those of today's format that format 1 had; its own `earlier` ones stand for sentences nobody knows."""
+    """Format 1 had these codes of today's; its own `earlier` ones stand for sentences nobody knows."""
     known = {*format_1._REASONS, *format_1._WARNINGS, *format_1._DEVIATIONS, *format_1._WORDS}
     looked_at = {*sentences.FLAGS, *terms._OF_HOST, *terms._LIMITS, *terms._SHORTER}
     assert {code for code in looked_at if code not in known} == {
@@ -154,7 +154,7 @@ def test_every_code_that_the_program_looks_at_is_read() -> None:
     ],
 )
 def test_what_an_earlier_version_said_counts_as_it_did(key: str, text: str, holds: str) -> None:
-    """By its beginning, which is what the program of then looked at."""
+    """The beginning of the text decides, since the program of then looked at that."""
     ((found,),) = [format_1.trial({key: [text]})[CODES[key]]]
     of = {"reasons": Reason, "warnings": Remark, "rfc2544_deviations": Deviation}[key]
     statement = of.model_validate(found)

@@ -86,7 +86,7 @@ def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def says(cell: str, value: Any) -> bool:
-    """Whether a cell of a CSV file and a value of a frame are the same."""
+    """Say whether a cell of a CSV file and a value of a frame are the same."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return cell == ""
     if isinstance(value, bool):
@@ -518,7 +518,7 @@ def test_an_allowed_difference_is_told(tmp_path: Path) -> None:
 # ── the package ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 SLOW = "('numpy', 'pandas', 'pydantic', 'vl_convert')"
-DRAWING = "('numpy', 'pandas', 'vl_convert')"  # who measures pays for no drawing and no comparing
+DRAWING = "('numpy', 'pandas', 'vl_convert')"  # a process that measures pays for no drawing and no comparing
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from support.synthetic import run as synthetic_run
 from support.synthetic.series import Night, write
 
 PLAN = "name: nightly\n"
-# In the place of `espbench run`: takes a run that is there, and answers one case of it at a time; with SEEN, only when
-# that file has as many as it has answered.
+# Stands in for `espbench run`: takes a run that is there, and answers one case of it at a time; with SEEN,
+# only when that file has as many as it has answered.
 STAND_IN = """
 import json, os, shutil, sys, time
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_progress_is_told_case_by_case_and_the_run_comes_back(
 
 
 def test_trials_are_counted_right_when_they_are_put_into_order(tmp_path: Path, stand_in: Path) -> None:
-    """At the end of a run the lines change places; a longer one may then stand where a shorter one was."""
+    """The lines change places at the end of a run; a longer one may then stand where a shorter one was."""
     shutil.copytree(stand_in, tmp_path / "run")
     log = tmp_path / "run/trials.jsonl"
     short, longer = b'{"case":"a"}\n', b'{"case":"b","sequence":0}\n'
@@ -115,7 +115,7 @@ def test_a_cluster_is_the_commands(tmp_path: Path) -> None:
 def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
     tmp_path: Path, stand_in: Path, answered: int
 ) -> None:
-    """And a run that is finished, or of another plan, is none to go on with."""
+    """A run that is finished, or of another plan, is none to go on with."""
     out = tmp_path / "out"
     begun = write(out, 5, Night()).path
     other = write(out, 6, Night(plan="other")).path

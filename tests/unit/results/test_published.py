@@ -60,7 +60,7 @@ def test_no_entry_stands_twice() -> None:
 
 
 def test_suites_are_the_ones_espbench_has() -> None:
-    """So that a published point can be laid over a measured one."""
+    """A published point can then be laid over a measured one."""
     used = {figure.suite for figure in published()}
     used |= {ratio.suite for document in documents().values() for ratio in document.ratios}
     assert used - {None} <= set(suites())

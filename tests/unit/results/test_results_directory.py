@@ -162,7 +162,7 @@ def test_results_csv_begins_with_the_promised_columns(tmp_path: Path) -> None:
 
 
 def test_results_read_again_and_saved_again_are_the_same_files(tmp_path: Path) -> None:
-    """What a resumed run writes compares equal, byte for byte."""
+    """A resumed run's files are equal byte for byte."""
     first, second = create(tmp_path), create(tmp_path)
     first.save_results(OUTCOMES)
     second.save_results(first.outcomes())
@@ -189,7 +189,7 @@ def test_a_full_disk_leaves_the_results_before_it_whole(
 
 
 def test_results_of_a_newer_format_are_refused(tmp_path: Path) -> None:
-    """Not read as if they were understood."""
+    """They are not read as if they were understood."""
     run = create(tmp_path)
     (run.path / "results.json").write_text('{"format": 99, "outcomes": []}')
     with pytest.raises(EspbenchError, match="format 99"):
@@ -197,7 +197,7 @@ def test_results_of_a_newer_format_are_refused(tmp_path: Path) -> None:
 
 
 def test_results_of_several_tests_are_read_in_the_plans_order(tmp_path: Path) -> None:
-    """So `report` writes the same results.csv again; a comparison at fixed loads is of no case and comes last."""
+    """The command `report` writes the same results.csv again; a comparison at fixed loads comes last."""
     shape = synthetic_run.Shape(stacks=("xfrm",), sizes=(512, 1280), tests=("latency", "throughput"))
     cases = synthetic_run.cases_of(shape)
     made = [result for case in cases for result in synthetic_run.results_of(case, shape)[1]]
@@ -282,7 +282,7 @@ def test_no_cell_is_a_formula_and_reading_gives_the_original(begins: str) -> Non
 
 @given(st.text())
 def test_any_text_survives_the_way_through_its_cell(text: str) -> None:
-    """Whatever it begins with."""
+    """The text may begin with anything."""
     cell = outcome_files.harmless(text)
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     assert outcome_files.as_it_was(cell) == text

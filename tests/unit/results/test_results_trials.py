@@ -151,7 +151,7 @@ def written(run: RunDirectory, cases: int = 2, trials: int = 4) -> list[bytes]:
 
 
 def left_of(run: RunDirectory) -> tuple[int, int]:
-    """How many trials of the first two cases are believed."""
+    """Return how many trials of the first two cases are believed."""
     counts = RunDirectory.open(run.path).trial_counts()
     return counts.get(CASES[0].case, 0), counts.get(CASES[1].case, 0)
 
@@ -165,7 +165,7 @@ def flipped(lines: list[bytes]) -> list[bytes]:
 
 
 def without(lines: list[bytes]) -> list[bytes]:
-    """No third line."""
+    """Leave the third line out."""
     return [*lines[:2], *lines[3:]]
 
 
@@ -175,7 +175,7 @@ def swapped(lines: list[bytes]) -> list[bytes]:
 
 
 def cut(lines: list[bytes]) -> list[bytes]:
-    """Of the third line only the beginning."""
+    """Cut the third line off after its beginning."""
     return [*lines[:2], lines[2][:50] + b"\n", *lines[3:]]
 
 
@@ -187,7 +187,7 @@ def test_a_line_that_is_not_as_it_was_written_ends_its_case_and_no_other(
     log(run).write_bytes(b"".join(damage(written(run))))
     with RunDirectory.open(run.path) as damaged:
         (found,) = damaged.damage()
-        left = 2 if damage is swapped else 1  # of swapped lines the earlier one still fits
+        left = 2 if damage is swapped else 1  # the earlier one of swapped lines still fits
         assert (found.case, found.sequence) == (CASES[0].case, left)
         assert found.line == (4 if damage is without else 3)
         assert left_of(run) == (left, 4)
@@ -203,7 +203,7 @@ def test_a_line_that_is_not_as_it_was_written_ends_its_case_and_no_other(
 
 
 def test_a_line_that_names_another_case_costs_that_case_nothing(run: RunDirectory) -> None:
-    """Whose line it is may be what was damaged: the other case's trials all stand."""
+    """The name of the case may be what was damaged, so the other case's trials all stand."""
     lines = written(run)
     lines[2] = lines[2].replace(CASES[0].case.encode(), CASES[1].case.encode())
     log(run).write_bytes(b"".join(lines))
@@ -264,7 +264,7 @@ def test_what_was_measured_at_a_damaged_answer_is_measured_again(tmp_path: Path)
 @example(place=49630459, bit=0)  # in the name of the first line's seal
 @example(place=16324, bit=0)  # in the name of the part of the record that holds it
 def test_a_flipped_bit_anywhere_is_found_or_changes_nothing(place: int, bit: int) -> None:
-    """Whatever bit of the log flips, each trial that is still believed is one that was written."""
+    """Each trial that is still believed was written, whatever bit of the log flips."""
     lines, before = [], ""
     for trial in TRIALS[:3]:
         lines.append(seals.sealed(trial, before))

@@ -30,7 +30,7 @@ SHAPE = synthetic_run.Shape(
 
 @pytest.fixture(scope="module")
 def sealed(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """As espbench writes it."""
+    """Return a run as espbench writes it."""
     return synthetic_run.build(tmp_path_factory.mktemp("sealed"), SHAPE, sealed=True)
 
 
@@ -141,7 +141,7 @@ OLDER: dict[str, Callable[[dict[str, Any]], object]] = {
 def test_sealed_lines_of_older_versions_are_read(
     sealed: RunDirectory, tmp_path: Path, change: Callable[[dict[str, Any]], object]
 ) -> None:
-    """What is not quite as it is written today is read as a record."""
+    """A line that is not quite as it is written today is read as a record."""
     run = rewritten(sealed, tmp_path, [])
     line = json.loads(seals.sealed(next(sealed.trials()), ""))
     change(line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `dut: auto` comes to on machines that can do this or that."""
+"""The plan's `dut: auto` chooses by what the machine can do."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_uml_where_it_has_none(machine: Lacks) -> None:
 
 @pytest.mark.parametrize("esp", ["", "no ESP"])
 def test_virtual_time_where_neither_can_be_made(machine: Lacks, esp: str) -> None:
-    """As it is for an ordinary user; the reason names what is missing."""
+    """An ordinary user's machine is like that; the reason names what is missing."""
     machine(esp, netns="needs root", uml="needs root")
     assert chosen().dut == "virt-x86"
     assert chosen().reason == "auto: needs root; gateways in virtual time do not need it"
 
 
 def test_not_where_it_is_refused(machine: Lacks) -> None:
-    """Then the message says what UML lacks, and what else could be done."""
+    """The message then says what UML lacks, and what else could be done."""
     machine(netns="needs root", uml="needs root")
     choice = chosen(virtual_time=False)
     assert choice.dut == "uml"
@@ -86,7 +86,7 @@ def test_not_where_it_is_not_built(machine: Lacks, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_virtual_time_cannot_do_is_said_before_anything_is_made(machine: Lacks) -> None:
-    """By the same checks as for a plan that names it, with the place in the plan, and why it came to that."""
+    """Checks are the same as for a plan that names it; the message has the place, and why it was chosen."""
     machine(netns="needs root", uml="needs root")
     with pytest.raises(UsageError, match=r"plan:\d+:\d+: capture: expected no capture") as refused:
         chosen(plan_text(dut="auto", capture="true"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a case knows of others depends on the plan alone, not on what happens to be finished."""
+"""A case's knowledge of others depends on the plan alone, not on what happens to be finished."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def book_of(resolved: ResolvedPlan, folder: Path) -> tuple[Book, list[Case]]:
 
 
 def outcome(case: Case, goal: float) -> Outcome:
-    """What a frame's 10 µs and a byte's 10 ns make; found in many trials."""
+    """Return an outcome whose throughput follows from 10 µs a frame and 10 ns a byte."""
     fps = 1e5 / (1 + case.mean_frame_size / 1000)
     fields: dict[str, Any] = {
         "case": case.id, "test": case.test, "dut": case.dut, "stack": case.stack.shown, "suite": case.suite,
@@ -59,7 +59,7 @@ def results(case: Case) -> list[Outcome | Finding]:
 def test_a_case_begins_with_the_sizes_before_it_and_a_test_with_its_throughput(
     resolved: ResolvedPlan, tmp_path: Path
 ) -> None:
-    """Of the same gateways, direction and repeat, and of nothing else."""
+    """Cases it knows have the same gateways, direction and repeat."""
     book, listed = book_of(resolved, tmp_path)
     for case in listed:
         alike = [
@@ -73,14 +73,14 @@ def test_a_case_begins_with_the_sizes_before_it_and_a_test_with_its_throughput(
         if case.test == "throughput":
             expected = alike[: alike.index(case)]
             if len(expected) == 1:
-                expected = []  # of one size nobody can tell what the next one costs
+                expected = []  # nobody can tell from one size what the next one costs
         else:
             expected = [other for other in alike if other.frame_size == case.frame_size]
         assert [other.id for other in book.needs(case)] == [other.id for other in expected]
 
 
 def test_whatever_is_finished_meanwhile_a_case_knows_the_same(resolved: ResolvedPlan, tmp_path: Path) -> None:
-    """In order, and in any other in which what it begins with comes before it."""
+    """The order does not matter, as long as what a case begins with comes before it."""
     book, listed = book_of(resolved, tmp_path / "in order")
     expected = {}
     for case in listed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which way to the wire a run takes: the same as the run before, unless another is clearly faster."""
+"""A run takes the same way to the wire as the run before, unless another is clearly faster."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def chosen(generator: Flooding, *, returns: bool = True) -> tuple[str, list[str]
 
 
 def test_the_first_way_stays_unless_another_is_clearly_faster() -> None:
-    """What two runs on one machine have seen: 717 and 879 kfps is no reason to take another way."""
+    """Two runs on one machine have seen 717 and 879 kfps, which is no reason to take another way."""
     assert chosen(Flooding(auto=[717], af_xdp=[879], af_packet=[300]))[0] == "auto"
     assert chosen(Flooding(auto=[300], af_xdp=[879], af_packet=[300]))[0] == "af_xdp"
     assert chosen(Flooding(auto=[300], af_xdp=[500], af_packet=[700]))[0] == "af_xdp"
 
 
 def test_one_slow_probe_decides_nothing() -> None:
-    """In doubt each way floods three times, in turns, and the medians count."""
+    """Each way floods three times in turns when in doubt, and the medians count."""
     generator = Flooding(auto=[100, 800, 800], af_xdp=[700, 700, 700], af_packet=[300])
     assert chosen(generator)[0] == "auto"
     assert [*map(str, generator.taken)] == ["auto", "af_xdp", "af_packet"] * 3 + ["auto"]
@@ -113,7 +113,7 @@ class Late(Flooding):
         return super().offer().model_copy(update={"duration_s": 0.0})
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing: nothing is open."""
 
 
 def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
@@ -142,7 +142,7 @@ def test_without_doubt_each_way_is_tried_once() -> None:
 
 
 def test_a_way_that_cannot_be_used_is_named_and_left_out() -> None:
-    """Also if it was the first."""
+    """The first way is no exception."""
     way, notes = chosen(Flooding(auto=[], af_xdp=[700], af_packet=[300]))
     assert way == "af_xdp"
     assert notes[0] == "the generator cannot use auto here: no auto here"
@@ -151,7 +151,7 @@ def test_a_way_that_cannot_be_used_is_named_and_left_out() -> None:
 
 @pytest.mark.parametrize(("returns", "way"), [(True, "af_xdp"), (False, "tx af_xdp")])
 def test_how_fast_a_way_sends_does_not_choose_how_to_receive(returns: bool, way: str) -> None:
-    """Where nothing returns only sending was measured."""
+    """Sending alone was measured where nothing returns."""
     assert chosen(Flooding(auto=[300], af_xdp=[879]), returns=returns)[0] == way
 
 

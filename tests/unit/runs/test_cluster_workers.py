@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which workers of a cluster are refused, asked by a client that stands in for Dask's."""
+"""A cluster's workers may be refused; a stand-in for Dask's client asks them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Client:
         return dict.fromkeys(self._versions, 1)
 
     def run(self, function: Callable[[], Any]) -> dict[str, Any]:
-        """What the function gives on each."""
+        """Return what the function gives on each."""
         assert function is cluster.version_here
         return self._versions
 
@@ -37,7 +37,7 @@ def test_workers_with_the_same_code_are_taken() -> None:
 
 @pytest.mark.parametrize("other", ["0.0.9", HERE.partition(",")[0], HERE[:-1] + "x"])
 def test_one_with_another_version_or_other_code_is_refused(other: str) -> None:
-    """By its address, with what is here and what is there."""
+    """The message has its address, what is here and what is there."""
     with pytest.raises(UsageError) as refused:
         cluster._examine(Client(HERE, other), "tls://192.0.2.9:8786")
     for words in ("the worker at tls://192.0.2.2:1", f"expected: espbench {HERE}", f"got: espbench {other}"):
@@ -45,6 +45,6 @@ def test_one_with_another_version_or_other_code_is_refused(other: str) -> None:
 
 
 def test_a_cluster_without_workers_is_refused() -> None:
-    """With the command that starts one."""
+    """The message has the command that starts one."""
     with pytest.raises(EspbenchError, match="dask worker"):
         cluster._examine(Client(), "tls://192.0.2.9:8786")

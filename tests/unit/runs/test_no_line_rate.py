@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where nobody knows the line's rate: shares of it are empty, loads are bounded otherwise, nothing fails."""
+"""A line whose rate nobody knows has no shares of it, has loads bounded otherwise, and fails nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNKNOWN = Known(Limits(500.0, 50_000.0, 0.0, None), {0.0: outcome(20_000.0, dut=
 def test_the_loads_of_a_case_are_bounded(
     lowest: float | None, highest: float | None, ceiling: float | None
 ) -> None:
-    """By what the plan says, else by the generator's ceiling, else by what a line of ASSUMED_BPS carries."""
+    """The plan's bounds count, else the generator's ceiling, else what a line of ASSUMED_BPS carries."""
     rates = {"minimum": lowest, "maximum": highest}
     asked = Throughput.model_validate({key: f"{fps:.3f}fps" for key, fps in rates.items() if fps})
     calibrated = (
@@ -97,7 +97,7 @@ def test_bursts_need_it_or_a_rate_of_the_plans() -> None:
 
 
 def test_no_figure_fills_a_link_of_unknown_rate() -> None:
-    """Else each would be the link's limit and no device's."""
+    """Each figure would otherwise be the link's limit and no device's."""
     assert not _fills_the_link(1e6, ("box", "plain", "none", "one-way", 64, 0.0), 0.0)
 
 

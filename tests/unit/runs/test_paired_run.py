@@ -183,7 +183,7 @@ def test_a_resumed_run_finds_what_an_uninterrupted_one_does(
     with run, pytest.raises(KeyboardInterrupt):
         compared(asked, run, Gateways(), apart=apart)
     with RunDirectory.open(run.path) as again:
-        # What the machine has room for now is not asked again.
+        # The resumed run does not ask again what the machine has room for now.
         assert compared(asked, again, Gateways(), apart="") == whole
 
 
@@ -224,7 +224,7 @@ def damage(run: RunDirectory, at: int) -> None:
 def test_where_a_trial_of_one_arm_is_damaged_both_arms_are_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: str
 ) -> None:
-    """What is left of the other arm would be taken for trials at loads that it was not made at."""
+    """The rest of the other arm would be taken for trials at loads that it was not made at."""
     asked = plan(tmp_path)
     with directory(tmp_path / "whole", asked) as whole_run:
         whole = compared(asked, whole_run, Gateways())

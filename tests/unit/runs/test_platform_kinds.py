@@ -53,7 +53,7 @@ def chosen(dut: str) -> Choice:
 
 
 def test_every_platform_a_profile_may_name_is_in_the_table() -> None:
-    """And the user's own boxes, which have no profile."""
+    """The table also has the user's own boxes, which have no profile."""
     named = get_args(Profile.model_fields["platform"].annotation)
     assert set(PLATFORMS) == {*named, External.name}
 
@@ -63,7 +63,7 @@ GATEWAYS = [dut for dut in profile_names() if load_profile(dut).processor is Non
 
 @pytest.mark.parametrize("dut", GATEWAYS)
 def test_a_profile_is_on_the_platform_it_names(dut: str) -> None:
-    """With its line rate, unless the plan has one."""
+    """The platform has the profile's line rate, unless the plan has one."""
     profile, choice = load_profile(dut), chosen(dut)
     assert (choice.dut, choice.platform.name, choice.mtu) == (profile.name, profile.platform, profile.mtu)
     assert choice.platform.line_rate_bps == profile.line_rate

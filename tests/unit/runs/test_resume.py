@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a resumed run must have in common with what it was begun as: every key of the plan, and what the plan names."""
+"""A resumed run must have in common with its beginning every key of the plan, and what the plan names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
 
 
 def resumed(begun: RunDirectory, text: str | None = None) -> None:
-    """What `run --resume` does before it measures anything; text: the edited plan.yaml."""
+    """Do what `run --resume` does before it measures anything; text: the edited plan.yaml."""
     if text is not None:
         (begun.path / "plan.yaml").write_text(text)
     directory = RunDirectory.open(begun.path)
@@ -106,7 +106,7 @@ def test_the_refusal_says_where_and_what_to_do(begun: RunDirectory) -> None:
 
 
 def test_comments_format_and_another_way_to_write_a_value_are_no_change(begun: RunDirectory) -> None:
-    """Only what the plan means counts."""
+    """The meaning of the plan alone counts."""
     text = edited("tests", 0, "throughput", "final_trial", value="2000ms").replace(
         "name:", "# mine\nname:   "
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session asks of itself before it measures: the same daemons and kernels throughout one run."""
+"""A session checks before it measures that daemons and kernels are the same throughout one run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEFORE = {
 
 
 def check(now: dict[str, Any], name: str = "strongswan-aes128gcm16-ipv4") -> None:
-    """As when a pair of gateways of that name comes up in a run whose manifest has BEFORE."""
+    """Check as when a pair of gateways of that name comes up in a run whose manifest has BEFORE."""
     same_as_before({"strongswan-aes128gcm16-ipv4": BEFORE}, name, now)
 
 
@@ -40,7 +40,7 @@ def test_repeats_of_one_configuration_go_on() -> None:
     ],
 )
 def test_a_newer_daemon_or_kernel_makes_another_run(what: str, words: str) -> None:
-    """On either gateway; resumed or not, figures of two configurations have no name in common."""
+    """Either gateway counts, resumed or not: figures of two configurations have no name in common."""
     both = "newer" if what == "stack_version" else BEFORE[what]["home"]
     with pytest.raises(UsageError, match=words):
         check(BEFORE | {what: {"home": both, "office": "newer"}})

@@ -29,7 +29,7 @@ from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import state_dir
 
 PATIENCE_S = 120  # only ends a hang
-# As worker.py serves, without what a run needs: the task is a word that says what to do.
+# The stub serves as worker.py does, without what a run needs: the task is a word that says what to do.
 STUB = """
 import os, signal, sys, time
 from multiprocessing.connection import Connection
@@ -120,7 +120,7 @@ def test_a_process_serves_many_tasks_and_a_trial_waits_until_it_is_kept(command:
 
 
 def test_one_that_is_killed_is_named_with_its_last_words_and_replaced(command: list[str]) -> None:
-    """What stood in its logs is not lost; what it had made is undone."""
+    """Its logs are not lost; what it had made is undone."""
     workers = LocalWorkers(1, command)
     before = workers.submit(word("a"), nobody).result(PATIENCE_S)
     with pytest.raises(
@@ -204,7 +204,7 @@ def test_logs_follow_each_other_and_other_files_are_the_newest(tmp_path: Path) -
 def test_what_ends_a_task_is_told_as_it_was_with_its_logs(
     tmp_path: Path, error: Exception, kind: type[object], words: str
 ) -> None:
-    """And what nobody foresaw with where it came from."""
+    """An error that nobody foresaw also says where it came from."""
     (tmp_path / "home.log").write_text("last words")
 
     def fail(task: Task) -> None:

@@ -36,7 +36,7 @@ def resolved(tmp_path_factory: pytest.TempPathFactory) -> ResolvedPlan:
 
 
 def files(directory: RunDirectory) -> dict[str, Any]:
-    """What must not depend on how many jobs there were; of the manifest all but its time."""
+    """Return what must not depend on how many jobs there were; of the manifest all but its time."""
     found = {path.name: path.read_bytes() for path in directory.path.glob("[rt]*.*")}
     assert set(found) >= {"trials.jsonl", "results.csv", "results.json"}
     manifest = RunDirectory.open(directory.path).manifest.model_dump(mode="json")
@@ -122,7 +122,7 @@ def test_a_worker_that_is_lost_again_and_again_costs_its_case_alone(
 def test_what_ends_a_run_of_one_job_ends_this_one(
     resolved: ResolvedPlan, tmp_path: Path, error: EspbenchError
 ) -> None:
-    """With the same error, and with nobody left."""
+    """It ends with the same error, and nobody is left."""
     directory = begun(resolved, tmp_path / "many")
     workers = Threads(4, faults={cases(resolved)[8].id: error})
     with pytest.raises(type(error), match=str(error)):
@@ -132,7 +132,7 @@ def test_what_ends_a_run_of_one_job_ends_this_one(
 
 
 def test_gateways_that_are_another_build_make_another_run(resolved: ResolvedPlan, tmp_path: Path) -> None:
-    """Also where two workers differ: what they say meets in the driver."""
+    """Two workers may differ, too: what they say meets in the driver."""
     directory = begun(resolved, tmp_path / "many")
 
     class Differs(Threads):

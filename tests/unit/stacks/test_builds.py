@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which build of a daemon a plan means: found in its own folder or refused, and told from any other."""
+"""A plan's build of a daemon is found in its own folder or refused, and told from any other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_programs_are_those_of_the_folder(tmp_path: Path, base: str, image: 
 
 @pytest.mark.parametrize("lacks", ["libexec/ipsec/charon", "sbin/swanctl"])
 def test_a_program_that_is_not_there_is_not_taken_from_the_host(tmp_path: Path, lacks: str) -> None:
-    """Nor put together from two builds."""
+    """Programs of two builds are not put together either."""
     for base in ("usr", "usr/local", "."):
         installed(tmp_path / base, *{"libexec/ipsec/charon", "sbin/swanctl"} - {lacks})
     with pytest.raises(
@@ -152,7 +152,7 @@ def kept(cache: Path, version: str) -> Path:
 
 
 def test_without_a_network_the_newest_of_the_cache_is_used_and_said(cache: Path) -> None:
-    """By Debian's order of versions; or the one asked for."""
+    """Debian's order of versions says which is newest; a version that was asked for is used."""
     newest, _ = kept(cache, "5.9.8-5+deb12u10"), kept(cache, "5.9.8-5+deb12u9")
     notes: list[str] = []
     found = builds.find("strongswan", None, None, notes.append)

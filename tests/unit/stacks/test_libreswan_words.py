@@ -20,7 +20,7 @@ from espbench.stacks.libreswan.pluto import mismatches
 from espbench.stacks.strongswan import strongswan_status
 from support.ends import END
 
-# What pluto 4.10 answered, shortened to the lines that matter and a few that do not.
+# Pluto 4.10 answered this, shortened to the lines that matter and a few that do not.
 STATUS = """\
 000 using kernel interface: xfrm
 000 pluto_version=4.10, pluto_vendorid=OE-Libreswan-4.10, audit-log=yes
@@ -71,7 +71,7 @@ def with_options(**keys: Any) -> End:
     ],
 )
 def test_ike_proposals_in_libreswans_words(proposal: str, conf: str, shown: str) -> None:
-    """As ipsec.conf takes them, and as the status shows them."""
+    """Proposals are written as ipsec.conf takes them, and as the status shows them."""
     assert config.ike_words(proposal) == (conf, shown)
 
 
@@ -241,7 +241,7 @@ Nov 21 06:43:02.174523: "t0" #1: deleting state (STATE_V2_PARENT_I2) aged 0.0102
     ],
 )
 def test_the_reason_is_the_telling_line(line: str, hopeless: bool) -> None:
-    """Without time, connection and state; and whether it makes waiting useless."""
+    """The reason lacks time, connection and state; its words tell whether waiting is useless."""
     log = LOG.format(line=f'Nov 21 06:43:02.174088: "t0" #1: {line}')
     assert status.reason(log) == line
     assert status.hopeless(log) is hopeless

@@ -130,7 +130,7 @@ def test_a_blocking_policy_is_one() -> None:
 
 
 def test_the_keys_come_back_from_a_dump() -> None:
-    """For the decrypting of a capture: cipher and integrity, or the AEAD's with its salt."""
+    """A capture is decrypted with them: cipher and integrity, or the AEAD's with its salt."""
     assert xfrm.read_keys(xfrm.new_sa(sa())) == (KEY, KEY[:20])
     gcm = sa(encryption=None, integrity=None, aead=Algorithm("rfc4106(gcm(aes))", KEY[:20], 128))
     assert xfrm.read_keys(xfrm.new_sa(gcm)) == (KEY[:20], b"")
@@ -179,7 +179,7 @@ def test_keys_are_in_the_message_and_in_no_text() -> None:
 
 
 def test_a_kernel_of_the_other_byte_order_gets_its_own_integers() -> None:
-    """Those of addresses, ports and SPIs are the network's in either."""
+    """Addresses, ports and SPIs are in the network's order for either."""
     template = Template("192.0.2.1", "192.0.2.2", "tunnel", 7)
     policy = Policy(Selector("10.0.0.0/8", "10.0.0.0/8"), "out", template, interface_id=9)
     many = sa(esn=True, udp_encapsulation=True, interface_id=2544, replay_window=128)
@@ -207,7 +207,7 @@ def as_event(kind: int, body: bytes) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
 
 
-# What the kernel multicasts begins with the same structures that it is given (linux/xfrm.h, xfrm_user.c).
+# The kernel multicasts the structures that it is given at the beginning (linux/xfrm.h, xfrm_user.c).
 SA_BODY = xfrm.new_sa(sa())[16:]
 SA_INFO = SA_BODY[: xfrm._SA_BYTES]
 POLICY_BODY = xfrm.new_policy(Policy(Selector("10.0.0.0/24", "10.1.0.0/24"), "out"))[16:]
@@ -236,7 +236,7 @@ SA_SUBJECT, POLICY_SUBJECT = "SA 0x12345678 to 192.0.2.2", "policy 10.0.0.0/24 â
     ],
 )
 def test_what_the_kernel_tells_by_itself_is_read(kind: int, body: bytes, change: str, subject: str) -> None:
-    """Of an SA that came, went, expired or was changed: which one it was."""
+    """Events say which SA came, went, expired or was changed."""
     (event,) = xfrm.read_events(as_event(kind, body))
     assert (str(event.change), event.subject) == (change, subject)
 
@@ -253,5 +253,5 @@ def test_several_events_in_a_datagram_are_all_read() -> None:
     st.integers(0, 400),
 )
 def test_an_event_that_was_cut_is_passed_over(kind: int, body: bytes, length: int) -> None:
-    """Whatever comes, a trial does not end for it."""
+    """A trial does not end for any bytes that come."""
     list(xfrm.read_events(struct.pack("=IHHII", length, kind, 0, 0, 0) + body))

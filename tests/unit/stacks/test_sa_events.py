@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What charon's and pluto's own logs say of when SAs were begun, established and rekeyed."""
+"""The logs of charon and pluto say when SAs were begun, established and rekeyed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_each_kind_of_negotiation_is_told_apart(found: list[SaEvent], tunnel_ms:
 
 
 def test_a_negotiation_that_never_ended_is_none() -> None:
-    """And one that began again counts from its last beginning."""
+    """One that began again counts from its last beginning."""
     begun = [SaEvent(at, 1, "begun", "1", "1") for at in (1.0, 2.0)]
     assert set_ups(begun) == []
     assert spans(begun, 1, "established") == []
@@ -79,7 +79,7 @@ def test_a_log_over_the_new_year() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans()), max_size=12))
 def test_spans_never_run_backwards_or_pair_strangers(steps: list[tuple[int, bool]]) -> None:
-    """Whatever order the lines come in."""
+    """Lines may come in any order."""
     events = [
         SaEvent(float(n), 1, "begun" if begun else "established", str(sa), str(sa))
         for n, (sa, begun) in enumerate(steps)

@@ -27,7 +27,7 @@ def lines(end: End, *, start: bool = False) -> list[str]:
 
 
 def test_the_defaults_send_nothing_on_their_own() -> None:
-    """In a trial nothing but ESP may cross the middle link."""
+    """Nothing but ESP may cross the middle link in a trial."""
     written = lines(END)
     for line in ("dpd_delay = 0s", "rekey_time = 0s", "reauth_time = 0", "mobike = no", "encap = no"):
         assert line in written

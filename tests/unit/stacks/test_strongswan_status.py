@@ -82,7 +82,7 @@ def test_each_mismatch_of_the_ike_sa_is_found(key: str, value: Any, words: str) 
     ],
 )
 def test_each_mismatch_of_a_child_is_found(key: str, value: Any, words: str) -> None:
-    """Of one of two."""
+    """One of two children differs."""
     sa = deepcopy(SA)
     sa["child-sas"]["tunnel1-1"][key] = value
     assert said([sa]) == [words]
@@ -121,7 +121,7 @@ def test_an_answer_is_final_and_silence_is_not(text: str, final: bool) -> None:
 
 
 def test_swanctls_complaint_is_the_line_that_says_why() -> None:
-    """Not that an empty folder is none, nor how many connections there are."""
+    """The line is not that an empty folder is none, nor how many connections there are."""
     why = "loading connection 'gateways' failed: invalid value for: proposals"
     folder = "opening directory '/run/x509aa' failed: No such file or directory"
     assert status.complaint(f"{folder}\n{why}\nloaded 0 of 1 connections\n") == why

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What swanctl --raw prints, read back."""
+"""The output of swanctl --raw is read back."""
 
 from espbench.stacks.strongswan import vici_text
 

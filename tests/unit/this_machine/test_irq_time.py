@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a thread's CPU time has the softirqs in it: by the kernel's configuration, else by trying."""
+"""The kernel's configuration, or else trying, says whether a thread's CPU time has the softirqs in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espbench.this_machine import irq_time
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the kernel's configuration would be; what trying finds is that softirqs are left out."""
+    """Return where the kernel's configuration would be; trying finds that softirqs are left out."""
     monkeypatch.setattr(irq_time, "CONFIGS", (str(tmp_path / "config"), str(tmp_path / "config.gz")))
     monkeypatch.setattr(irq_time, "share_left_out", lambda: 0.3)
     return tmp_path / "config"

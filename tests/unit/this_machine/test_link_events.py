@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel's messages say that happened to a link."""
+"""The kernel's messages say what happened to a link."""
 
 from __future__ import annotations
 

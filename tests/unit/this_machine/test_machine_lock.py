@@ -33,7 +33,7 @@ with machine_lock.held(shared=sys.argv[2] == "shared"):
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Not the machine's: there may be a run under way."""
+    """Return a lock that is not the machine's: there may be a run under way."""
     file = tmp_path / "lock"
     file.touch()
     monkeypatch.setattr(machine_lock, "FILES", (file,))
@@ -136,7 +136,7 @@ def test_it_is_free_after_an_error() -> None:
 def test_a_holder_that_cannot_be_seen_is_said(
     other: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a container the processes of others are hidden, their locks too."""
+    """A container hides the processes of others, and their locks."""
     (tmp_path / "locks").write_text("1: FLOCK  ADVISORY  WRITE 7 00:04:1 0 EOF\n")
     monkeypatch.setattr(machine_lock, "LOCKS", tmp_path / "locks")
     with (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which espbench measured: clones made up here, and the words that stand in reports."""
+"""A digest and a commit say which espbench measured: of clones made up here, and in reports' words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def described() -> dict[str, str]:
-    """What a new process would say."""
+    """Return what a new process would say."""
     own_code.own_code.cache_clear()
     return own_code.own_code()
 
@@ -79,7 +79,7 @@ def test_what_is_not_there_is_left_out(clone: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_words() -> None:
-    """Of older runs the version alone; runs in between had the changes behind the commit."""
+    """Older runs have the version alone; runs in between had the changes behind the commit."""
     of = manifest([], "words")
     assert of.made_by == "0.1.0"
     commit = f"{'0123456789abcdef' * 2}01234567"
@@ -95,7 +95,7 @@ def test_the_words() -> None:
 
 
 def test_a_run_that_goes_on_with_other_code_says_so() -> None:
-    """With the same, and of an older run that did not record it, nothing is said."""
+    """The same code says nothing, and neither does an older run that did not record it."""
     begun = manifest([], "begun")
     assert other_code(begun) == []
     now = own_code.own_code()

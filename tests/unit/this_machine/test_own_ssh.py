@@ -16,7 +16,7 @@ from espbench.platforms import external
 from espbench.platforms.base import Placement
 from espbench.this_machine import own_ssh
 
-# In a network namespace of its own: eth0 with an address, a bridge over eth1 with the default route, and eth2.
+# The network namespace has eth0 with an address, a bridge over eth1 with the default route, and eth2.
 NETWORK = """\
 set -e
 for n in 0 1 2; do ip link add eth$n type veth peer name far$n; ip link set eth$n up; ip link set far$n up; done
@@ -41,7 +41,7 @@ for port in ("eth0", "eth1", "eth2", "br0"):
 
 
 def refused(connection: str, *arguments: str, cleared: bool = False) -> str:
-    """What is said of the ports; cleared: our own environment lacks the connection, as behind sudo."""
+    """Return what is said of the ports; cleared: our own environment lacks the connection, as behind sudo."""
     python = [sys.executable, "-c", ASK, *arguments]
     # A shell that stays, as the user's does, with an environment of its own.
     behind = ["sh", "-c", 'env -u SSH_CONNECTION "$@"; true', "sh", *python] if cleared else python

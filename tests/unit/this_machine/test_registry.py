@@ -32,12 +32,12 @@ with Registry("killed", Path(sys.argv[1])) as registry:
 """
 
 
-# On a host that stands still or is busy, s: what must come is waited for, and this only ends a hang.
+# A host may stand still or be busy: what must come is waited for, and this only ends a hang, s.
 PATIENCE_S = 120
 
 
 def gone(pid: int) -> bool:
-    """Whether a process ends."""
+    """Wait for a process to end, and say whether it did."""
     deadline = time.monotonic() + PATIENCE_S
     while start_time(pid) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -53,7 +53,7 @@ def wait_for(path: Path) -> None:
 
 
 def test_undoes_in_reverse_order(tmp_path: Path) -> None:
-    """What was made last may need what was made first."""
+    """Later changes may need earlier ones."""
     order: list[int] = []
     with Registry("r", tmp_path) as registry:
         for number in range(3):
@@ -113,7 +113,7 @@ def test_a_failed_undo_does_not_hide_the_error(tmp_path: Path) -> None:
 
 
 def test_an_undo_that_fails_after_ctrl_c_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What `clean` has to do then should not be a surprise."""
+    """The user should not be surprised by what `clean` then has to do."""
 
     def fail() -> None:
         raise OSError("busy")
@@ -186,7 +186,7 @@ def test_spawned_programs_end_with_the_registry(tmp_path: Path) -> None:
 
 
 def test_a_program_deaf_to_sigterm_is_killed(tmp_path: Path) -> None:
-    """After the grace comes SIGKILL."""
+    """SIGKILL comes after the grace."""
     with Registry("r", tmp_path) as registry:
         script = f"trap '' TERM; echo > {tmp_path}/up; while :; do sleep 0.05; done"
         process = registry.spawn(["sh", "-c", script], "deaf", grace_s=0.1)
@@ -258,7 +258,7 @@ def test_a_killed_controller_takes_its_programs_along_and_clean_does_the_rest(
     controller.kill()
     controller.wait()
     controller.stdout.close()
-    # In a namespace of its own everything dies; without one, a grandchild is the program's own business.
+    # Everything dies in a namespace of its own; without one, a grandchild is the program's own business.
     assert all(gone(each) for each in (below if pids == "own" else [int(pid)]))
     report = clean(tmp_path)
     assert f"killed: directory {directory}" in report
@@ -402,7 +402,7 @@ def test_a_symbolic_link_in_place_of_the_journals_is_not_followed(tmp_path: Path
 def test_a_directory_of_journals_of_another_user_is_not_believed(
     tmp_path: Path, victim: Path, whose: str
 ) -> None:
-    """Nor one below such a one: its owner can put another in its place."""
+    """The same is true below such a directory: its owner can put another in its place."""
     planted(tmp_path / "state", kind="directory", name=str(victim))
     os.chown(tmp_path / whose, 12345, 12345)
     with pytest.raises(MachineLacks, match="belongs to user 12345"):

@@ -35,7 +35,7 @@ def baseline(
     base = base_of(directory)
     base = Measuring(runs or run.parent).with_halves(base, plan_of(directory), directory.manifest.cases)
     if out.is_file():
-        with contextlib.suppress(UsageError):  # what is no base is replaced as a whole
+        with contextlib.suppress(UsageError):  # a file that is no base is replaced as a whole
             base = baseline_file.keeping(base, baseline_file.read(out))
     write_atomically(out, baseline_file.text_of(base))
     print(f"{len(base.cases)} cases, {band(base.repeats)}", file=sys.stderr)

@@ -21,7 +21,7 @@ from espbench.runs.beds import cases_of, choose, virtual
 from espbench.terms import BaseLoad, CaseEntry, Outcome, kind_of_test
 
 GRAPH = "profile.html"
-_ANY_LOSS = 1.0  # of a load's goal: the trial is as it is
+_ANY_LOSS = 1.0  # a loss goal that every trial meets
 _PERF = (
     "in real time nobody counts a gateway's instructions one by one; sample them with perf on the gateway itself "
     "(perf record -a -g, then perf report), or name a dut that keeps virtual time, such as virt-x86"

@@ -14,7 +14,7 @@ from espbench.profile.attribution import Profile, Where
 from espbench.profile.difference import difference
 from espbench.profile.symbols import Function
 
-_EVERYWHERE = 0.995  # of a function's instructions: all of them, but for a few
+_EVERYWHERE = 0.995  # this share of a function's instructions is all of them, but for a few
 
 
 def show(profiles: Sequence[Profile], console: Console, top: int) -> None:

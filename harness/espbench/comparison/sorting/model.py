@@ -93,7 +93,7 @@ class PointVerdict:
     word: Word
     why: str
     cpu_ratio: Estimate | None = None  # of cpu_us, B / A; per-point interval, no verdict rests on it
-    # Where one figure is only a bound, ratio is None and one of these is what is known of B / A, as
+    # Ratio is None where one figure is only a bound; one of these is then what is known of B / A, as
     # simultaneous as the ratio would be.
     at_least: float | None = None
     at_most: float | None = None
@@ -113,7 +113,7 @@ class PairVerdicts:
 
 @dataclass(frozen=True)
 class Panel:
-    """All that shares every condition but the axis and x: one picture, one table.
+    """Has all that shares every condition but the axis and x: one picture, one table.
 
     conditions are what is fixed here (such as suite: aes128gcm16, direction: one-way, loss goal: 0 %),
     in words, for its title; where they are the same in every panel they stand in Comparison.common.
@@ -130,7 +130,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class FixedLoad:
-    """Both arms at one load (a share of the slower arm's throughput): CPU per frame and loss.
+    """Has both arms at one load (a share of the slower arm's throughput): CPU per frame and loss.
 
     cpu is B / A with the interval of this load alone; cpu_a_us and cpu_b_us are medians; losses are mean ratios.
     """

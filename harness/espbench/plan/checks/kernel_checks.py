@@ -12,7 +12,7 @@ from espbench.plan.reading.reader import KeyPath, Problem, did_you_mean, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 KEYS_OF_NETWORKS = ("stacks", "suites", "compare", "capture", "ports", "line_rate", "i_own_this_network")
-_RC4_FLOWS = 8  # whose state fits where there is no local memory
+_RC4_FLOWS = 8  # so many flows' state fits where there is no local memory
 
 
 def kernel_problems(resolved: ResolvedPlan) -> Iterator[Problem]:

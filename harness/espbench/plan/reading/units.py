@@ -27,7 +27,7 @@ _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decim
 LONGEST_S = 86_400
 SHORTEST_S = 0.001
 LONGEST_WAIT_S = 3_600  # for late frames after a trial
-# By the unit of a rate: rates so low that no trial would send a frame, and rates that no link can carry.
+# Rates, by their unit: below _LEAST no trial would send a frame, above _MOST no link can carry them.
 _LEAST: dict[str, float] = {"fps": 1e-3, "bps": 1.0, "%": 1e-6}
 _MOST: dict[str, float] = {"fps": 1e12, "bps": 1e15, "%": 100.0}
 _MOST_LINE_RATE = 1e15

@@ -71,7 +71,7 @@ class Pattern:
     def fingerprint(self) -> str:
         """Equal for patterns that offer the same frames: what reports and comparisons call the traffic."""
         if not self.headers and (not self.shares or self._is_known_mix):
-            return RFC2544  # what else there is to say stands in flows, frame sizes and IP versions
+            return RFC2544  # flows, frame sizes and IP versions say the rest
         # Two files may bear one name.
         parts = [repr((self.shares, self.ip_version)).encode(), *(header.data for header in self.headers)]
         return f"{self.name} ({hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]})"

@@ -36,7 +36,7 @@ _SHORTEST_HIDDEN = 4
 _LONGEST_TOLD = 300
 # Asks a person to pull the plug, and waits for Enter.
 _ASKS_A_PERSON = "ManualPowerDriver"
-# For how long a power driver that does not say it leaves its target off, s.
+# A power driver that does not say for how long leaves its target off for this time, s.
 _OFF_S = 2.0
 _READ_S, _IDLE_S = 0.5, 0.1
 # After a console was lost: until it is opened again, and until it is tried in a new process.

@@ -326,7 +326,7 @@ def remember(ports: list[Port]) -> None:
 
 
 def forget() -> None:
-    """They are what they were."""
+    """Delete the remembered state: the ports are again what they were."""
     file = state_file()
     file.unlink()
     with contextlib.suppress(OSError):

@@ -304,7 +304,7 @@ class _Connection:
         """End it and wait until the box has given its ports back; EspbenchError where it is not as it was."""
         if self.ended.is_set():
             if not self.as_it_was.is_set():
-                raise LeftForClean  # what had to be said was said the first time
+                raise LeftForClean  # the first time, everything was said
             return
         self.ended.set()
         self.channel.end_input()
@@ -377,7 +377,7 @@ def _send(connection: socket.socket, data: bytes) -> None:
             rest = rest[connection.send(rest) :]
         except BlockingIOError:
             if time.monotonic() > deadline:
-                return  # what is wrong is said by whoever waits for the greeting
+                return  # the code that waits for the greeting says what is wrong
             time.sleep(0.01)
         except OSError:
             return

@@ -145,7 +145,7 @@ class PoweredBox:
         try:
             booted = connect(self.registry, self.gateway.side, self.box, self.logs)()
         except EspbenchError:
-            with contextlib.suppress(EspbenchError):  # what it could not give back the next attempt mends
+            with contextlib.suppress(EspbenchError):  # the next attempt mends what this one could not
                 self.registry.undo(self.registry.entries[already:])
             raise
         self.entries = self.registry.entries[already:]

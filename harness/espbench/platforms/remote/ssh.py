@@ -36,7 +36,7 @@ _OPTIONS = {
     "ControlPath": "none",
     "EscapeChar": "none",
     "Compression": "no",
-    "LogLevel": "INFO",  # where it says that a box does not answer any more
+    "LogLevel": "INFO",  # at this level ssh says that a box does not answer any more
 }
 
 

@@ -16,10 +16,10 @@ from espbench.platforms.base import SIDES, Readiness, Side
 from espbench.this_machine import kept
 
 XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
-# Where the guest, whose root is the host's, looks for programs.
+# The guest, whose root is the host's, looks for programs here.
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES_ROOT = Path("/usr/lib/uml/modules")
-# From 6.13 on UML asks the host for the size of the vector state instead of knowing it.
+# UML asks the host for the size of the vector state from 6.13 on, instead of knowing it.
 ASKS_FOR_XSTATE_SIZE = (6, 13)
 XFRM_MODULES = (
     *("ipv6", "xfrm_user", "esp4", "esp6", "authenc", "seqiv", "echainiv"),

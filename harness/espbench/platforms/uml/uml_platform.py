@@ -120,7 +120,7 @@ class _Running:
     entries: list[Entry]
     start: Callable[[list[int]], Guest]  # on these CPUs
     cpus: list[int]
-    middle: str | socket.socket  # what its WAN port is: a tap, or an end of the middle link
+    middle: str | socket.socket  # its WAN port: a tap, or an end of the middle link
 
     @contextlib.contextmanager
     def without_light(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from espbench.this_machine.registry import Registry
 PANIC = "Kernel panic"
 # QEMU's warning about each hub. It means nothing: the other end is a link.
 _NO_NEWS = "is not connected to host network"
-# So often, and this far apart, QEMU is looked for at its links: it loads a kernel of a few MB first. Looks are
+# QEMU is looked for at its links so often, this far apart: it loads a kernel of a few MB first. Looks are
 # counted and not the clock: where all of us stand still for a while, nobody has waited.
 _LOOKS, _POLL_S = 6000, 0.01
 # harness/emulator/LINK.md: what an end tells, and where in that its state is.

@@ -28,7 +28,7 @@ _NEEDED = {
     "esp4": "ESP (CONFIG_INET_ESP)",
     "xfrm_user": "XFRM (CONFIG_XFRM_USER)",
 }
-_ADDED = ("extra", "updates")  # of a release's folder: where modules from elsewhere are installed
+_ADDED = ("extra", "updates")  # modules from elsewhere are installed into these of a release's folder
 _RELEASE = re.compile(rb"Linux version (\S+) \(")
 _DIGITS = 16
 _PT_NOTE, _PVH_NOTE = 4, 18  # XEN_ELFNOTE_PHYS32_ENTRY

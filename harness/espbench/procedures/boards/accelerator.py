@@ -25,7 +25,7 @@ _VIRTUAL_TIMEOUT_S = 3600.0
 
 
 class Builder(Protocol):
-    """Whoever makes test beds."""
+    """Makes test beds."""
 
     def build(self, case: Case) -> Testbed: ...
 

@@ -24,7 +24,7 @@ from espbench.terms import Deviation, Quantity, Statement, Trial
 # The bytes of a request to the engine: its descriptor is fetched, and its header is written back.
 _DESCRIPTOR_BYTES = 64 + 8
 _LINE_BYTES = 32
-_SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # whose keys the article's account is known for
+_SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # the article's account knows their keys
 
 
 class BusCase(AtThroughputSeries):

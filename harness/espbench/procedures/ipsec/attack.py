@@ -38,7 +38,7 @@ _NOISE_ID = 100  # of the streams' numbers, which count from 0
 _HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
 # ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
 _OVERHEAD = 32
-_LONGEST = 1424  # what a packet of 1,500 B has room for
+_LONGEST = 1424  # a packet of 1,500 B has room for so much
 _NAMES = {"ike-flood": Code.IKE_FLOOD, "bad-icv": Code.BAD_ICV, "replay": Code.REPLAY}
 # The counter of Home's kernel that counts an attacker's refused packets.
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}

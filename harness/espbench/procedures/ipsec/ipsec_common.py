@@ -43,7 +43,7 @@ class IpsecSeries(Series):
         except (UsageError, MachineLacks, CannotWrite, Interrupted, NotBack, TrialBroken, readiness.NotReady):
             raise
         except NegotiationFailed as failure:
-            # Not for good, whatever it says: with the plan's own options these daemons do agree.
+            # The failure is not for good, whatever it says: with the plan's options these daemons agree.
             raise NegotiationFailed(str(failure)) from failure
         except EspbenchError as error:
             raise TrialBroken(*blame(maker.setup, error)) from error

@@ -179,7 +179,7 @@ class ThroughputCase:
         size = case.mean_frame_size
         fps = result.throughput_fps if result.status in WITH_FIGURE else None
         if fps is not None and final is not None:
-            fps = min(fps, final.offered_fps)  # what was offered, not what was meant to be
+            fps = min(fps, final.offered_fps)  # the rate that was offered, not the intended one
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
         warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
         # A void trial may bound the rate, but what it says of CPU and latency is the disturbance's too.

@@ -112,7 +112,7 @@ def connect(address: str) -> ClusterWorkers:
         from distributed import Client, Security  # noqa: PLC0415  (an extra)
     except ImportError:
         raise MachineLacks("--cluster: the Python package distributed is not installed", _INSTALL) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is to be said is said by us
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # espbench says itself what is to be said
     security = Security(require_encryption=True) if address.startswith("tls://") else None
     try:
         client = Client(address, security=security, timeout=_PATIENCE_S, set_as_default=False)

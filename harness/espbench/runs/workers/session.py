@@ -65,7 +65,7 @@ class _Job:
     observer: Observer
     case: Case | None = None
     figure: Figure = ("", "", "", 0)
-    behind: int = 0  # how many wait for it, one after the other
+    behind: int = 0  # so many wait for it, one after the other
     lost: int = 0
     began: float = 0.0
     left_s: float | None = None
@@ -209,7 +209,7 @@ class SideBySide:
         if event.done is not None:
             self._end(job, event.done)
         elif job not in self._state.running:
-            return  # of a worker that was lost, by a long way
+            return  # its worker was lost long ago
         elif isinstance(event.news, TrialMade):
             self._keep(job, event.news.trial)
             event.kept()

@@ -19,7 +19,7 @@ from espbench.stacks.daemons import packages
 
 PROGRAMS = {"strongswan": ("charon", "swanctl"), "libreswan": ("pluto", "addconn", "whack")}
 _TOOLS = {"strongswan": (), "libreswan": ("certutil", "pk12util")}  # of others, which own builds do not bring
-# Where `make install` puts them below its prefix; their libraries and plugins are in the first three as well.
+# Programs are where `make install` puts them below its prefix; the first three hold libraries and plugins.
 _DAEMON_FOLDERS = ("libexec/ipsec", "lib/ipsec", "lib64/ipsec")
 _FOLDERS = (*_DAEMON_FOLDERS, "sbin", "bin")
 # A gateway has its own of these, or of what the daemon's files are laid with: the host's are not seen there.

@@ -108,8 +108,8 @@ class IkeReading:
     version: str  # with the build it is: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`
     ike: str  # the negotiated IKE proposal in the daemon's words
     tunnels_up: int
-    details: dict[str, Any] = field(default_factory=dict)  # what else belongs into the Security Context
-    mismatches: list[str] = field(default_factory=list)  # what it says that is not what End asks for
+    details: dict[str, Any] = field(default_factory=dict)  # more facts for the Security Context
+    mismatches: list[str] = field(default_factory=list)  # its differences from End
 
 
 class Daemon(Protocol):

@@ -88,7 +88,7 @@ class IkeStack:
         self._start()
 
     def restore(self, options: IkeOptions, tunnel: Tunnel) -> None:
-        """After a trial with other options, have these again, and the tunnels up.
+        """Restore these options after a trial with others, and bring the tunnels up.
 
         In virtual time the next trial begins in the state before that trial, so the gateways are not touched.
         """

@@ -191,7 +191,7 @@ def _update_own_lists(on_note: Callable[[str], None]) -> None:
     with (cache_dir() / "apt" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = _apt(["-o", "APT::Update::Error-Mode=any", "update"], own_lists=True)
-    if done.returncode:  # of several sources one may have failed that is not needed
+    if done.returncode:  # one of several sources may have failed that is not needed
         on_note(f"apt-get update: {_error(done)}")
 
 

@@ -35,7 +35,7 @@ ESP = {
     "aes256gcm16": "AES_GCM_16_256",
     "chacha20poly1305": "CHACHA20_POLY1305",
 }
-# And the words of an IKE proposal: encryption, integrity (not with GCM) and PRF, group.
+# These are the words of an IKE proposal: encryption, integrity (not with GCM) and PRF, group.
 _ENCRYPTION = {
     "3des": "3DES_CBC",
     "aes128": "AES_CBC_128",

@@ -42,7 +42,7 @@ class UserSpaceStack(IkeStack):
 
     @property
     def sas(self) -> int:
-        """None: charon holds them itself."""
+        """Return 0, since charon holds the SAs itself."""
         return 0
 
     def block(self) -> None:

@@ -66,7 +66,7 @@ class Kit:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All of them, the shortest to build first: its mistakes show soonest."""
+        """The parts, the shortest to build first: its mistakes show soonest."""
         return self.guest, self.kernel, *([self.userland] if self.userland else []), self.qemu
 
     @property

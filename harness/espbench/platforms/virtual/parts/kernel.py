@@ -14,7 +14,7 @@ from espbench.platforms.virtual.parts import recipe, sources, tools
 from espbench.platforms.virtual.parts.recipe import SourcePackage
 from espbench.platforms.virtual.parts.tools import Runner
 
-_PLACE = "drivers/misc/espbench"  # where our sources stand in the kernel's tree
+_PLACE = "drivers/misc/espbench"  # our sources stand here in the kernel's tree
 
 
 def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Path]:

@@ -12,7 +12,7 @@ from espbench.platforms.virtual.parts import recipe, sources, tools
 from espbench.platforms.virtual.parts.recipe import SourcePackage
 from espbench.platforms.virtual.parts.tools import Runner
 
-_PLACE = "hw/misc/espbench"  # where our sources stand in QEMU's tree
+_PLACE = "hw/misc/espbench"  # our sources stand here in QEMU's tree
 _OPTIONS = (
     "--without-default-features",
     "--without-default-devices",

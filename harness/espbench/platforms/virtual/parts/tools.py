@@ -130,7 +130,7 @@ class Runner:
         )
         assert process.stdout is not None
         printed = []
-        with process.stdout, self.log.open("a", buffering=1) as log:  # by line: for whoever looks on
+        with process.stdout, self.log.open("a", buffering=1) as log:  # line by line, for people who look on
             log.write(f"# {' '.join(argv)}\n")
             for raw in process.stdout:
                 line = raw.decode(errors="replace")

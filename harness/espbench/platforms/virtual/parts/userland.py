@@ -26,7 +26,7 @@ from espbench.platforms.virtual.parts.tools import Runner
 
 BASE = "base"
 _LIBRARIES = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/ipsec")
-# Where usr is merged, these are links into it.
+# These are links into usr where usr is merged.
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _FOLDERS = ("etc", "run", "run/lock", "tmp", "var", "var/lib")
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")

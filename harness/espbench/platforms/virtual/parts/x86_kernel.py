@@ -21,7 +21,7 @@ from espbench.platforms.virtual.parts import packages, recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.parts.tools import Runner
 
-MODULES = "modules"  # of the guest's root: where /init finds them (init/PROTOCOL.md)
+MODULES = "modules"  # /init finds them here in the guest's root (init/PROTOCOL.md)
 # Linux, Documentation/x86/boot.rst: where in a vmlinuz its header says what.
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _ELF = b"\x7fELF"
