@@ -161,4 +161,4 @@ def test_a_gateway_that_cannot_be_read_in_mid_trial_breaks_no_conversation(
     world = World(0, 0.0, 0.0, 0.0, by="nobody", told=True)
     with pytest.raises(TrialBroken, match="what it used is not known"):
         made(monkeypatch, world)
-    assert world.now_s == PREPARING_S + SENDING_S + RESIDUE_S
+    assert world.now_s == 2 * (PREPARING_S + SENDING_S + RESIDUE_S)  # learning frames and the trial
