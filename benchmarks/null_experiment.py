@@ -71,7 +71,7 @@ LIMITS = Limits(10_000.0, 80_000.0, 80_000.0, None)
 START_FPS = 40_000.0
 RATES = (0.1, 0.3)
 MEAN_MAY_MOVE = 0.01
-# Of the cases of a DUT without a sharp limit: so many figures may be above all without noise by chance.
+# Figures of a DUT without a sharp limit may be above all without noise by chance in this share of its cases.
 MAY_BE_CHANCE = 0.005
 HICCUP_FRAMES = 50
 COLUMNS = (
@@ -134,7 +134,7 @@ SETS = (
     Set(
         "both-ways", ("hard limit", "hiccups"), ("starvation", "sender stalls", "many pauses", "slow sender")
     ),
-    # As long as RFC 2544 24 wants them: there, lists of pauses overflow.
+    # Its final trials are as long as RFC 2544 24 wants them: there, lists of pauses overflow.
     Set("one-way", ("hard limit", "fades"), ("starvation", "many pauses", "sender stalls"), "60s"),
 )
 

@@ -18,7 +18,7 @@ from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, St
 from espbench.measure.inputs.setup import Request
 from espbench.terms import Latency
 
-# As traffic/src/send/pace.rs and traffic/src/count/tx_stalls.rs have them.
+# These are as in traffic/src/send/pace.rs and traffic/src/count/tx_stalls.rs.
 CATCH_UP = 1.1
 LISTED = 200
 # The frames of one direction that find room while the DUT's CPU stands still; those beyond are lost.

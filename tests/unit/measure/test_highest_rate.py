@@ -53,7 +53,7 @@ def test_where_not_all_stalls_are_listed_only_the_intention_bounds_the_rate() ->
 
 
 def test_more_than_intended_counts_as_it_was() -> None:
-    """In 10 s 11,000 frames; they left in the last 9 of them."""
+    """11,000 frames were sent instead of 10,000 in 10 s; they left in the last 9 s."""
     assert highest([senders.Phase(1.0, 10.0, 11_000 / 9)]) == pytest.approx(11_000 / 9)
 
 

@@ -95,7 +95,7 @@ def test_a_pause_is_made_good_as_far_as_the_trial_lasts() -> None:
 
 
 def test_pauses_that_are_not_made_good_belong_together() -> None:
-    """As traffic/src/count/tx_stalls.rs lists them."""
+    """The simulation lists them as traffic/src/count/tx_stalls.rs does."""
     (stall,) = sending(10.0, [Span(1.0, 0.1), Span(1.5, 0.1)]).stalls
     assert (stall.at_ns, round(stall.ms)) == (1_000_000_000, 200)
 

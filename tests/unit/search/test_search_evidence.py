@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which load a trial is evidence, how often a load is excused, what stands beside a figure: for all searches."""
+"""Tests with all searches: for which load a trial is evidence, its excuses, what is beside a figure."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_each_direction_has_to_meet_the_goal(search_of: SearchOf) -> None:
 
 
 class SeldomValid:
-    """Of the final trials at a DUT with a hard limit one in `every` is valid, with too few frames for 0.001 %."""
+    """Has a hard limit; one in `every` of its final trials is valid, with too few frames for 0.001 %."""
 
     def __init__(self, every: int) -> None:
         self._every, self._finals = every, 0
@@ -224,7 +224,7 @@ def test_no_mixture_of_trials_gets_a_load_more_excuses(
 @pytest.mark.parametrize("retries", [0, 1, 3])
 @pytest.mark.parametrize("preset", ["rfc2544", "tst009", "csit"])
 def test_mlrsearch_excuses_a_load_no_more_often(preset: Any, retries: int) -> None:
-    """Where a load takes many trials, each of them has not as many excuses again."""
+    """A load that takes many trials has `retries` excuses for all of them, not for each."""
     finals = iter(range(10_000))
     limit = HardLimit(TRUTH)
 
@@ -276,7 +276,7 @@ def test_a_figure_has_a_bound_of_its_loss(search_of: SearchOf, goal: float) -> N
 
 @SEARCHES
 def test_a_bound_that_rests_on_disturbed_trials_has_one_too(search_of: SearchOf) -> None:
-    """Of all trials of that load whose counts are right, not only of those that passed."""
+    """The bound is of all trials of that load whose counts are right, not only of those that passed."""
     limit, at_load = HardLimit(TRUTH), Counter[float]()
 
     def dut(asked: TrialRequest) -> Observation:

@@ -162,7 +162,7 @@ def disturbance(share: float, host_record: dict[str, Any]) -> list[Reason]:
     for record, limit_pct in ((host_record, STARVATION_LIMIT_PCT), (of_residue, RESIDUE_LIMIT_PCT)):
         starved = record.get("starved_pct") or 0.0
         steal = max(record.get("steal_pct", {}).values(), default=0.0)
-        # In a short trial, one tick of the kernel's books is more than the limit: only what is surely stolen counts.
+        # One tick of the kernel's books is beyond a short trial's limit: only what is surely stolen counts.
         if max(starved, steal - record.get("tick_pct", 0.0)) > limit_pct:
             reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
             break
