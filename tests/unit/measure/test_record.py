@@ -169,7 +169,7 @@ def test_what_the_tester_saw_in_clear_is_a_leak_whatever_became_of_the_sas(upset
 
 
 def test_a_leaks_codes_are_written_and_read_again() -> None:
-    """Beside the same in words, which a record of an earlier version has alone."""
+    """They stand beside the same in words; records of earlier versions have only the words."""
     trial = trial_of(moved())
     assert (Code.MORE_ARRIVED, "office") in [(p.code, p.values.get("gateway")) for p in trial.problems]
     assert Trial.model_validate_json(trial.model_dump_json()).problems == trial.problems

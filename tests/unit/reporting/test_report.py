@@ -394,7 +394,7 @@ def test_both_directions_are_shown_each_by_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("validity", ["VALID", "INVALID"])
 def test_a_void_trial_shows_no_latency_of_its_directions(tmp_path: Path, validity: str) -> None:
-    """Its frames are counts all the same."""
+    """The counts of its frames are shown all the same."""
     shape = synthetic_run.Shape(sizes=(64,), directions=("both-ways",), suites=("null-null",))
     built = synthetic_run.build(tmp_path, shape)
     trials = [t.model_copy(update={"validity": validity}) for t in built.trials()]
@@ -446,7 +446,7 @@ def _one_repeat_violated(run: RunDirectory, stack: str) -> list[Outcome]:
 
 @pytest.mark.parametrize("stack", ["plain", "xfrm"])
 def test_a_repeat_in_which_cleartext_crossed_leaves_no_overhead(run: RunDirectory, stack: str) -> None:
-    """Neither of the stack that leaked, nor beside a baseline that did."""
+    """There is none if the stack leaked, and none if the baseline did."""
     rows = view(run.manifest, _one_repeat_violated(run, stack), digest([], 0)).sections[1].overhead.rows
     assert rows == []
 

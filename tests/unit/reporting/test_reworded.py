@@ -194,7 +194,7 @@ def test_a_report_shows_the_same(tmp_path: Path) -> None:
 
 
 def test_a_leak_is_the_same_leak() -> None:
-    """Its codes in the record, whose place it names, and that two of a kind are told as one."""
+    """Codes and values in the record do not depend on wording, and two of a kind are one in any wording."""
     counts = {"way": "west-east", "gateway": "home", "did": "encrypted"}
     problems = [Reason.of(Code.LEFT_BESIDE_SAS, **counts, left=n, n=n - 3) for n in (412, 5)]
     other = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
@@ -211,7 +211,7 @@ def test_a_leak_is_the_same_leak() -> None:
 
 
 def test_why_it_is_not_proven_stands_in_the_report_in_todays_words() -> None:
-    """Not in those that the record was written with."""
+    """The report does not show the words with which the record was written."""
     problem = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
     with reworded():
         proof = problems_recorded([problem])

@@ -70,7 +70,7 @@ def test_what_was_lost_at_more_than_the_load_is_not_held_against_it(
     (result,) = search.results()
     assert result.status in ("LOWER_BOUND", "INVALID")
     assert "more was offered" in result.reasons[0].text
-    # Nobody saw it pass more than its own limit, or miss less.
+    # A pass above the limit of the DUT was not seen, nor a miss below it.
     assert (result.throughput_fps or 0) * share <= TRUTH * 1.01
     assert result.upper_fps is None or result.upper_fps >= TRUTH
 
@@ -128,7 +128,7 @@ def test_a_miss_beyond_the_maximum_is_a_miss_of_no_load() -> None:
 
 
 def test_frames_that_say_nothing_do_not_fill_up_those_that_zero_loss_needs() -> None:
-    """One frame in 100,000 is lost above: of a load below, 300,000 frames have to show that it loses none.
+    """One frame in 100,000 is lost above the limit: below it, 300,000 frames must show that none is lost.
 
     The first final trial is clean; in the next two, frames were lost in stalls, and nobody knows by whom.
     """
@@ -189,7 +189,7 @@ class SeldomValid:
 def test_final_trials_at_a_load_are_void_so_often_at_most(
     goals: tuple[float, ...], every: int, retries: int
 ) -> None:
-    """`retries` are made again, and then the load is given up, whatever valid ones came between."""
+    """`retries` void trials are repeated, and then the load is given up, whatever valid ones came between."""
     search = a_search(goals, retries=retries)
     log = run(search, SeldomValid(every))
     void = Counter(asked.load_fps for asked, what in log if what.final and not what.valid)
@@ -205,7 +205,7 @@ def test_final_trials_at_a_load_are_void_so_often_at_most(
 def test_no_mixture_of_trials_gets_a_load_more_excuses(
     seed: int, retries: int, goals: tuple[float, ...]
 ) -> None:
-    """INVALID, disturbed, with loss in stalls, short, too fast or with too few frames, in any order."""
+    """Trials are INVALID, disturbed, with loss in stalls, short, too fast or too small, in any order."""
     chance = random.Random(seed)
     limit = HardLimit(TRUTH)
 
@@ -264,7 +264,7 @@ def test_void_trials_are_counted_beside_a_figure_that_was_offered_short(search_o
 @SEARCHES
 @pytest.mark.parametrize("goal", [0.0, 1e-5])
 def test_a_figure_has_a_bound_of_its_loss(search_of: SearchOf, goal: float) -> None:
-    """The loss ratio that its final trials exclude with 95 % confidence."""
+    """The bound is the loss ratio that its final trials exclude with 95 % confidence."""
     search = search_of((goal,))
     log = run(search, HardLimit(TRUTH))
     (result,) = search.results()

@@ -25,7 +25,8 @@ HALF_LATE_S = 0.025
 COVERED_LIMIT = 0.1
 # CPU time that others took from the gateways, or the hypervisor from gateways and sender, in % of their CPUs.
 STARVATION_LIMIT_PCT = 5.0
-# The same after the last frame was sent. Half of the wait for the residue is enough for a DUT to empty its queues.
+# This is the limit after the last frame was sent: half of the wait for the residue is enough for a DUT to
+# empty its queues.
 RESIDUE_LIMIT_PCT = 50.0
 # The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
 TAKEN_LIMIT_PCT = 2.0
