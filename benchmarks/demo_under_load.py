@@ -39,7 +39,7 @@ from espbench.this_machine.processes import tree_cpu_ns
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
 CLONE = Path(__file__).resolve().parents[1]
-# Of a loaded run's results: 16 of the demo's 18.
+# This share of a loaded run's results must have figures: 16 of the demo's 18.
 WITH_FIGURES = 16 / 18
 DONE = "exit.txt"
 RESULT = "result"

@@ -45,7 +45,7 @@ PATHS = ("xdp", "af-xdp", "af-packet")
 # Offered by the native generator over XDP, and its ratio to each of the others: what issue 4 asks for.
 TARGET_FPS = 5e6
 TARGETS = {"trafgen": 5, "testpmd af_packet": 10, "testpmd af_xdp": 10, "TRex af_packet": 15}
-# What a sender makes good, it makes good at this rate (traffic/src/send/pace.rs).
+# A sender makes good a pause at this multiple of the rate that was asked for (traffic/src/send/pace.rs).
 CATCH_UP = 1.1
 WINDOW_NS = 10_000_000
 # Receivers and senders share a CPU in paced trials, and the machine may be shared.
@@ -292,7 +292,8 @@ def pacing(path: str, rates: list[int], seconds: float, flood_fps: float) -> lis
     return missed
 
 
-# When each test frame left, ns, from the test header of those that arrive at a1 (docs/traffic.md); to the end of input.
+# The sniffer notes when each test frame left, ns, from the test header of those that arrive at a1
+# (docs/traffic.md), until its input ends.
 SNIFFER = """
 import array, select, socket, sys
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))

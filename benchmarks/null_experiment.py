@@ -20,7 +20,7 @@ A cell is red (exit 1) if
 A DUT that meets a goal by luck alone has no mean. Its cell is red if noise gives it a figure more often, by more than
 chance. The shares of OK, of bounds, and of cases without a figure are printed.
 
-`--excuse-failures` judges as espbench did before: of disturbed trials those that passed stand. It must turn red.
+`--excuse-failures` judges as espbench did before: disturbed trials that passed stand. It must turn red.
 
     python benchmarks/null_experiment.py [--cases 1000] [--dut NAME …] [--noise NAME …] [--rates 0.1 0.3]
 """
@@ -71,7 +71,7 @@ LIMITS = Limits(10_000.0, 80_000.0, 80_000.0, None)
 START_FPS = 40_000.0
 RATES = (0.1, 0.3)
 MEAN_MAY_MOVE = 0.01
-# Of the cases of a DUT without a sharp limit: so many figures may be above all without noise by chance.
+# Figures of a DUT without a sharp limit may be above all without noise by chance in this share of its cases.
 MAY_BE_CHANCE = 0.005
 HICCUP_FRAMES = 50
 COLUMNS = (
@@ -120,7 +120,7 @@ NOISES: dict[str, noisy_host.Kind] = {
 
 
 class Set(NamedTuple):
-    """Cells of one plan: which DUTs and which noise of those that are asked for; final trials last so long."""
+    """The cells of one plan: the DUTs and noises it has if they are asked for; how long final trials last."""
 
     direction: str
     duts: Collection[str] = DUTS
@@ -134,7 +134,7 @@ SETS = (
     Set(
         "both-ways", ("hard limit", "hiccups"), ("starvation", "sender stalls", "many pauses", "slow sender")
     ),
-    # As long as RFC 2544 24 wants them: there, lists of pauses overflow.
+    # Its final trials are as long as RFC 2544 24 wants them: there, lists of pauses overflow.
     Set("one-way", ("hard limit", "fades"), ("starvation", "many pauses", "sender stalls"), "60s"),
 )
 
@@ -153,7 +153,7 @@ def _bench() -> Setup:
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination; rate: the share of the trials that have the noise. old: failures alone are excused."""
+    """One combination; rate: the share of the trials that have the noise. old: only failures are excused."""
 
     case: Case
     dut: str
@@ -208,7 +208,7 @@ class SimulatedCase:
 
 
 def excuse_failures(made: Trial) -> Trial:
-    """The rule of before: of disturbed trials those that passed stand."""
+    """Judge as espbench did before: disturbed trials that passed stand."""
     if made.disturbed and made.tx_frames == made.rx_frames:
         return made.model_copy(update={"validity": "VALID", "reasons": [], "host": {}})
     return made

@@ -26,7 +26,8 @@ OF_THE_HOST = frozenset({
 })  # fmt: skip
 
 
-# By how much a bound may be below the load of its trial: what was offered counts for the search's next lower load.
+# A bound may be below the load of its trial by this share: what was offered counts for the next lower load
+# that the search takes.
 LESS = 0.1
 
 

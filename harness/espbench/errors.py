@@ -48,7 +48,7 @@ class MachineLacks(EspbenchError):
 
 
 class GeneratorFailed(EspbenchError):
-    """The generator died, does not answer, or refuses a request; `what` is that, where it is clear of what."""
+    """The generator died, does not answer, or refuses a request; `what`: the text without that word."""
 
     code = Code.GENERATOR_FAILED
 

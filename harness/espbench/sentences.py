@@ -63,7 +63,7 @@ class Code(StrEnum):
     LINK_CHANGED = "link-changed"
     SAS_CHANGED = "sas-changed"
     NOT_PROVEN = "not-proven"
-    PROOF_PROBLEM = "proof-problem"  # in words alone, as records of before had it
+    PROOF_PROBLEM = "proof-problem"  # in words alone, as older records have it
     STORED = "stored"
     BROKEN = "broken"
     GENERATOR_FAILED = "generator-failed"

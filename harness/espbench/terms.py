@@ -332,8 +332,8 @@ class Trial(Counted, Telling):
     meet (Code.STORED). `loss_at` books each lost frame to a place. Counts the generator
     cannot give are None and named in `not_measured`; `warnings` go to every figure taken from the trial.
     `measured` is what a test of its own kind took besides (a burst's length, what was done to a gateway and when).
-    `waits_s` are the waits it was made with, None where there was none to make; empty in records of before they were
-    kept.
+    `waits_s` are the waits it was made with, None where there was none to make; empty in older records,
+    which did not keep them.
     """
 
     case: str
@@ -380,7 +380,7 @@ class Trial(Counted, Telling):
         """The highest rate at which the DUT may have seen the frames, frames/s: a miss is evidence for this load.
 
         A pass is evidence for the mean, offered_fps. They differ where a sender paused or fell behind, or one direction
-        was done before the other (measure/highest_rate.py). Records of before it was kept have what was intended, or
+        was done before the other (measure/highest_rate.py). Older records have what was intended, or what was
         offered if that is more: no DUT saw more.
         """
         each = [
@@ -392,7 +392,7 @@ class Trial(Counted, Telling):
     def meets(self, goal: float) -> bool:
         """Return whether each direction lost no more than a goal allows, and it forwarded what it did not lose.
 
-        This is the whole record against the goal, at its word. Whether few frames are enough to say so, and whether a
+        The record's counts are taken as they are. Whether few frames are enough to say so, and whether a
         stall of the host excuses a loss, is a matter for whoever can ask for another trial (search/goals.py).
         """
         counts: Iterable[Trial | DirectionReading] = self.per_direction.values() or (self,)
@@ -539,7 +539,7 @@ class CaseEntry(CaseIdentity):
     `strongswan+libreswan`); options are the plan's keys of that stack that are not defaults.
     """
 
-    stack_kind: str = ""  # empty in run directories of before there were several
+    stack_kind: str = ""  # empty in older run directories, which had one kind only
     options: dict[str, Any] = Field(default_factory=dict)
     tunnels: int = 1
 

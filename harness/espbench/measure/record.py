@@ -33,10 +33,10 @@ from espbench.terms import (
     problems_recorded,
 )
 
-# In a trial with one of these reasons, the gateways' counters before and after may not belong together, so they cannot
-# show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
+# These reasons mean that the gateways' counters before and after a trial may not belong together, so they
+# cannot show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
 GATEWAYS_IN_DOUBT = {Code.COUNTER_BACKWARDS, Code.LINK_CHANGED, Code.SAS_CHANGED, Code.SAS_REPLACED}
-# With one of these, the generator's counts may be wrong. What the gateways counted is right all the same.
+# These mean that the generator's counts may be wrong. What the gateways counted is right all the same.
 _TESTER_IN_DOUBT = {Code.GENERATOR_FAULT, Code.MORE_RECEIVED}
 
 

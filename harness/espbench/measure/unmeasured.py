@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends the frames that belong to no trial: learning frames before each, and traffic that warms gateways up.
 
-Nothing of them is a figure. But they must be encrypted as all others are: cleartext among them ends the case
+They are in no figure. But they must be encrypted like all others: cleartext among them ends the case
 (docs/method.md, rule 1).
 """
 

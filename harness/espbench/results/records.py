@@ -2,7 +2,7 @@
 """A file that holds one record a line, as JSON, each line with a checksum of its own as its last key.
 
 No chain is needed as in `trials.jsonl` (seals.py): a record says of which figure it is, and one that is missing is
-measured again. Files of before there were checksums have none at all.
+measured again. Files of versions without checksums have none at all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from espbench.terms import Record
 _Kind = TypeVar("_Kind", bound=Record)
 _DIGITS = 16
 _SEAL = re.compile(rb'^(\{.*),"seal":"([0-9a-f]{%d})"\}$' % _DIGITS, re.DOTALL)
-# The name of the key, or a digit, may be damaged.
+# A line had a checksum even if the name of its key, or a digit, is damaged.
 _WAS_SEALED = re.compile(rb'"seal":|,"[^"]{4}":"[0-9a-f]{%d}"\}$' % _DIGITS)
 
 

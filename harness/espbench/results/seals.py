@@ -3,7 +3,7 @@
 
 A line that was changed, removed or moved within its case breaks the chain from there on. The seal is the last
 key under `host`: all else that a line says may be the same in two runs, the seal is as the host's part is.
-Logs of before there were seals have lines without.
+Logs of versions without seals have lines without.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class PairedRun:
         self._running: dict[str, PairedLoads] = {}
         self._makers: dict[Arm, Setups] = {}
         self._standing: dict[Arm, Setup] = {}
-        # Cleartext of an arm whose trial was not asked for when it was found.
+        # Cleartext that was found in an arm while the other arm's trial was asked for.
         self._leaks: dict[tuple[str, Arm], readiness.InClear] = {}
         self._together = True
 
@@ -266,7 +266,7 @@ class PairedRun:
             except readiness.InClear as leak:
                 if each == arm:
                     raise
-                # The trial that was asked for is not to blame: it is said where the leaking arm is asked for.
+                # The trial asked for is not to blame: the leak is raised when the leaking arm is asked for.
                 self._leaks[point.id, each] = leak
                 self._makers[each].discard(self._standing.pop(each, None))
         return self._standing[arm]

@@ -179,7 +179,7 @@ class Setups:
 def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:
     """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
     before = contexts.get(name, context)
-    recorded = [BUILD] if BUILD in before else []  # runs of before it was recorded can be resumed
+    recorded = [BUILD] if BUILD in before else []  # runs that did not record it can be resumed
     for what in ("kernel", "stack_version", EMULATION, *recorded):
         was, now = before.get(what), context.get(what)
         if was != now:

@@ -173,9 +173,9 @@ class Evidence:
     def _loads_exhausted(self) -> dict[tuple[float, Phase], GivenUp]:
         """Return the loads and phases of which no further trial is worth asking for.
 
-        Those whose last trials were in vain as often as is worth it; and those whose trials were so `retries` + 1 times
-        in all, whatever came between. Otherwise, trials that are valid and do not decide would allow as many excuses
-        again, each time.
+        These are the ones whose last trials judged nothing, as often in a row as a trial is worth repeating;
+        and the ones of which `retries` + 1 trials in all judged nothing, whatever came between. Without the
+        second rule, each trial that is valid and does not decide would allow as many excuses again.
         """
         exhausted = {}
         for (load, phase), made in self._asked.items():
@@ -390,8 +390,8 @@ class Evidence:
     def _weigh(self, load: float) -> Judgement:
         """Judge a load by its final trials together.
 
-        Trials that offered more, or of which a faster part offered more, than this load count for it, and not against
-        it: what they lost they may have lost at their own rate.
+        A trial that offered more than this load, in the mean or in a faster part, counts for it and not
+        against it: it may have lost its frames at its own, higher rate.
         """
         finals = self._finals_of(load)
         if self.goal == 0:
@@ -410,7 +410,8 @@ class Evidence:
 def rates_apart(seen: Observation, intended: float, resolution: float) -> tuple[float | None, float | None]:
     """Return the rates that a trial is evidence for, frames/s: its mean for a pass, its highest for a miss.
 
-    None: as intended, to the resolution; a mean above it, too, since a pass at more is a pass.
+    None stands for the intended load, to the resolution. A mean above it counts as intended, too, since a
+    pass at more is a pass.
     """
     offered = seen.offered_fps or intended
     highest = max(offered, intended) if seen.highest_fps is None else seen.highest_fps
@@ -445,7 +446,7 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
         return None
     above: dict[float, list[Observation]] = {}
     for entry in entries:
-        # One without loss whose mean was below shows nothing of this load, however fast a part of it was.
+        # A trial that lost nothing shows nothing of a load above its mean, however fast a part of it was.
         reached = entry.miss_fps if entry.seen.lost_frames > 0 or not entry.seen.sustained else entry.pass_fps
         if entry.seen.valid and reached >= upper:
             above.setdefault(entry.miss_fps, []).append(entry.seen)

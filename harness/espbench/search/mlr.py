@@ -243,7 +243,7 @@ class MlrSearch:
         for given in replayed.given_up:
             if given.load_fps == upper and not self._missed_at(upper, goal):
                 return given
-            # Where misses are tolerated, short trials count for something, too.
+            # Short trials count for something, too, where misses are tolerated.
             if given.load_fps == lower and (given.phase == "final" or self.exceed_ratio > 0):
                 return given
         return None

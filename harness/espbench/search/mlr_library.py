@@ -244,7 +244,7 @@ class _Recorded:
         return min(math.floor(self._largest_goal * frames) + 1, frames)
 
     def _lost(self, seen: Observation) -> int:
-        """Return frames lost; of a load that was only stored, those that did not come in time: it misses every goal.
+        """Return frames lost; if the load was only stored, the late ones count too, and every goal is missed.
 
         Each direction has to meet a goal: all frames are taken to be lost as those of the worse direction were.
         """

@@ -120,7 +120,7 @@ class ThroughputSearch:
         self._hints = dict(zip(self.goals, hints_fps, strict=False))
         self._loads = Loads(spec.minimum_fps, spec.maximum_fps, spec.resolution)
         self._entries: list[Entry] = []
-        # By goal, of the entries, until there is one more or another maximum.
+        # The evidence for each goal is kept until there is one more entry or another maximum.
         self._derived: dict[float, Evidence] = {}
         self._states: dict[float, _Wish | _Verdict] = {}
 
@@ -415,7 +415,7 @@ class ThroughputSearch:
         status = state.status
         throughput = evidence.confirmed(floor) if status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
-        # Where the tester could not offer the minimum, what passed below it is known all the same.
+        # A load below the minimum that passed is a bound where the tester could not offer the minimum itself.
         if _leaves_a_bound(state) and (final := evidence.bound(self._floor_of_frames(evidence))) is not None:
             status, throughput = "LOWER_BOUND", final.pass_fps
         lower, upper = evidence.hard_lower(), evidence.hard_upper

@@ -41,7 +41,8 @@ def folder_of_ours(path: Path) -> Path:
 def file_of_ours(path: Path) -> bool:
     """Return whether a file is there that nobody else can change from now on.
 
-    One of ours is closed to others, and must be read after that; one that somebody else put there is removed.
+    A file of ours is closed to others, and must be read after that. One that somebody else put there is
+    removed.
     """
     if not path.is_file():
         return False

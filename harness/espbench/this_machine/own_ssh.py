@@ -63,7 +63,7 @@ def connections() -> list[tuple[str, str]]:
 def served(servers: Collection[str] = SERVERS) -> list[tuple[str, str]]:
     """Return (client, our address) of the connections that ssh servers of this machine hold in our network namespace.
 
-    Whoever works in tmux(1) or screen(1), or has a daemon start us, is no descendant of the session that he looks at.
+    In tmux(1) or screen(1), or if a daemon started us, we do not descend from the session that the user sees.
     """
     established = {inode: ends for family in ("tcp", "tcp6") for inode, ends in _established(family)}
     held = (inode for process in _processes(servers) for inode in _sockets(process))

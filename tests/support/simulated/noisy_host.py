@@ -18,12 +18,12 @@ from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, St
 from espbench.measure.inputs.setup import Request
 from espbench.terms import Latency
 
-# As traffic/src/send/pace.rs and traffic/src/count/tx_stalls.rs have them.
+# The rate is that of traffic/src/send/pace.rs. The lists are shorter than those of the generator.
 CATCH_UP = 1.1
 LISTED = 200
 # The frames of one direction that find room while the DUT's CPU stands still; those beyond are lost.
 RING = 512
-# Loss of an overloaded DUT lasts as long as the overload; of less, each frame has its own time.
+# Losses beyond this number are one episode that lasts as long as the overload; fewer have a time each.
 _FEW = 50
 _SLICES, _STEPS = 20, 10
 _DUTS_CPU = 1
@@ -101,7 +101,7 @@ def stalls(chance: random.Random, duration_s: float) -> Disturbance:
 
 
 def pauses(chance: random.Random, duration_s: float) -> Disturbance:
-    """A sender stands still one to four times for 5 to 150 ms; what it does near the end it cannot make good."""
+    """A sender stands still one to four times for 5 to 150 ms; it cannot make good a pause near the end."""
     spans = [
         Span(chance.uniform(0, duration_s), chance.uniform(0.005, 0.15)) for _ in range(chance.randint(1, 4))
     ]

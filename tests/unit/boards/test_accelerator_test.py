@@ -144,7 +144,7 @@ def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> Non
 
 
 def test_a_changed_figure_is_measured_again(tmp_path: Path) -> None:
-    """One digit more made a gain of 4 one of 40, which a resumed run and its report believed."""
+    """A digit more turned a gain of 4 into 40, and the resumed run and its report believed it."""
     run = made.build(tmp_path, made.Shape())
     asked = plan().plan.accelerator
     assert asked is not None

@@ -281,7 +281,7 @@ def test_where_the_pinned_version_is_gone_the_newest_of_its_series_is_taken(
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "linux"}', '{"name": 1}', "\xff"])
 def test_a_note_of_a_substitute_that_is_none_is_ignored(ours: Path, text: str) -> None:
-    """One that a full disk cut off was a traceback of `doctor`."""
+    """A note that a full disk had cut off ended `doctor` in a traceback."""
     pin(ours, package := linux("6.1.9-1", **{"linux_6.1.9-1.dsc": SHA}))
     recipe.store().mkdir(parents=True)
     (note := recipe._substitute_file(package)).write_text(text, encoding="latin-1")
@@ -295,7 +295,7 @@ def test_a_note_of_a_substitute_that_is_none_is_ignored(ours: Path, text: str) -
 def test_what_somebody_else_put_beside_the_parts_is_not_believed(
     ours: Path, registry: Registry, tmp_path: Path, apt: dict[str, str]
 ) -> None:
-    """Not the note, whose digests an archive is compared with, and not the archive, which may change afterwards."""
+    """The note has digests that an archive is compared with, and the archive may change afterwards."""
     package = linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc")})
     pin(ours, package)
     sources.folder().mkdir(parents=True)

@@ -88,7 +88,7 @@ class Notebook:
 
 
 def recorded(*ports: dict[str, Any]) -> Notebook:
-    """What is recorded when a set-up attaches to these ports."""
+    """Return what is recorded when a set-up attaches to these ports."""
     generator = SimpleNamespace(name="native", open=lambda ports_, watched: [*ports])
     bed = SimpleNamespace(ports={}, placement=SimpleNamespace(cpus={}), attached=lambda generator: None)
     resolved = SimpleNamespace(plan=None, traffic=SimpleNamespace(tags=b""))

@@ -50,7 +50,7 @@ def test_a_stall_in_a_quarter_of_the_trial_is_not_a_backlog(hit: int, length: in
 
 
 def test_growth_below_half_the_resolution_is_tolerated() -> None:
-    """What the search cannot resolve is not held against the DUT."""
+    """The search cannot resolve so little growth, so it is not held against the DUT."""
     found = judge(slices(10.0, [n / PARTS * 10 * 0.004 * 1e6 for n in range(PARTS)]), 10.0, 0.01)
     assert found.sustained
     assert found.growth_ms > 30
@@ -85,7 +85,7 @@ def still(offered: Offered, *, upset: bool = False) -> StandingStill:
 
 
 def explained(offered: Offered) -> bool:
-    """Whether stalls explain the trial's backlog, which there must be."""
+    """Return whether stalls explain the trial's backlog, which there must be."""
     assert not judge(offered.streams[0].slices, 2.0, 0.01).sustained
     return still(offered).explains_backlog
 

@@ -45,7 +45,7 @@ def udp(source_port: int, port: int, data: bytes) -> bytes:
 
 
 def found(folder: Path, stream: Stream, *packets: bytes) -> dict[str, object]:
-    """What the program says of these packets, without the counts that are 0."""
+    """Return what the program says of these packets, without the counts that are 0."""
     file = folder / "made.pcap"
     file.write_bytes(PCAP + b"".join(packets))
     return {name: count for name, count in decrypt(file, [], stream).items() if count}
@@ -114,7 +114,7 @@ def test_a_sample_of_many_tunnels_must_have_come_through_many_sas(
 
 
 def sampled(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> int:
-    """How many captures a sample takes that gives these answers; raises NotReady where it is not good."""
+    """Return how many captures a sample with these answers takes; raise NotReady where it is not good."""
     given = iter(answers)
     captures: list[Path] = []
 

@@ -29,7 +29,7 @@ def late(p50_s: float, max_s: float) -> dict[str, float]:
 
 
 def test_a_steadily_slow_sender_offered_its_mean() -> None:
-    """8 frames instead of 10, from the first to the last: half as late in the middle as at the end."""
+    """8 frames left instead of 10 all the time, so lateness in the middle is half of that at the end."""
     slow = [senders.Phase(0.0, 12.5, 800.0)]
     assert highest(slow) == pytest.approx(800)
     assert highest(slow, lateness_us=late(1.25, 2.5)) == pytest.approx(800)
@@ -43,7 +43,7 @@ def test_a_sender_that_was_slow_for_a_half_offered_the_full_rate_in_the_other(p5
 
 
 def test_frames_that_left_beside_stalls_left_faster() -> None:
-    """A tenth of the time nothing is known of: all frames may have left in the rest."""
+    """Nothing is known of a tenth of the time: all frames may have left in the rest."""
     assert highest([senders.Phase(0.0, 12.5, 800.0)], still=0.1) == pytest.approx(800 / 0.9)
     assert highest([senders.Phase(0.0, 10.5, 10_000 / 10.5)], still=0.1) == LOAD
 
@@ -53,7 +53,7 @@ def test_where_not_all_stalls_are_listed_only_the_intention_bounds_the_rate() ->
 
 
 def test_more_than_intended_counts_as_it_was() -> None:
-    """In 10 s 11,000 frames; they left in the last 9 of them."""
+    """11,000 frames were sent instead of 10,000 in 10 s; they left in the last 9 s."""
     assert highest([senders.Phase(1.0, 10.0, 11_000 / 9)]) == pytest.approx(11_000 / 9)
 
 
@@ -63,7 +63,7 @@ def test_more_than_intended_counts_as_it_was() -> None:
     first=st.booleans(),
 )
 def test_the_bound_is_between_the_mean_and_the_intention(share: float, slow_fps: float, first: bool) -> None:
-    """Whatever part of the frames left more slowly, at the beginning or at the end."""
+    """It is so whatever part of the frames left more slowly, at the beginning or at the end."""
     slow_s, fast_s = 10_000 * share / slow_fps, 10_000 * (1 - share) / LOAD
     rates = [(slow_s, slow_fps), (fast_s, LOAD)] if first else [(fast_s, LOAD), (slow_s, slow_fps)]
     (one_s, one_fps), (_, other_fps) = rates
@@ -75,7 +75,7 @@ def test_the_bound_is_between_the_mean_and_the_intention(share: float, slow_fps:
 
 @pytest.mark.parametrize(("offered", "bound"), [(700.0, LOAD), (1100.0, 1100.0)])
 def test_records_of_before_it_was_kept_have_the_intention(offered: float, bound: float) -> None:
-    """Or the offered load, where that is more."""
+    """They have the offered load if that is more."""
     trial = QueueDut(rate_fps=1e9, buffer=1).trial(REQUEST, "c", 0)
     reading = trial.per_direction["west-east"].model_copy(update={"offered_fps": offered})
     old = trial.model_copy(update={"offered_fps": offered, "per_direction": {"west-east": reading}})

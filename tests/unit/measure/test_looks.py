@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the host takes while frames are sent counts; what it takes before and after makes no trial void."""
+"""CPU time that the host takes while frames are sent counts; time before and after voids no trial."""
 
 from __future__ import annotations
 

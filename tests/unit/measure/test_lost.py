@@ -25,7 +25,8 @@ from espbench.stacks.base import SaCounters
 from espbench.terms import DirectionReading, Trial
 from espbench_scapy.judging import SequenceCount
 
-# What became of each frame sent: it came, or its copy too, or damaged with or without a readable number, or never.
+# Each frame sent came, or came with a copy, or came damaged (with or without a readable number, alone or
+# beside an intact copy), or never came.
 FATES = ("intact", "twice", "damaged", "illegible", "damaged and intact", "gone")
 Fates = st.lists(st.sampled_from(FATES), min_size=1, max_size=40)
 
@@ -56,14 +57,14 @@ def trial_of(
 
 
 def native(fates: list[str]) -> StreamCounts:
-    """As espbench-traffic reports it, in real and in virtual time."""
+    """Count frames of these fates as espbench-traffic reports them, in real and in virtual time."""
     tx, came = len(fates), [fate for fate in fates if fate != "gone"]
     rx = sum("intact" in fate or fate == "twice" for fate in fates)
     return counted(tx, rx, tx - len(came), sum("damaged" in f or f == "illegible" for f in fates))
 
 
 def scapy(fates: list[str]) -> StreamCounts:
-    """As the Scapy generator counts them."""
+    """Count frames of these fates as the Scapy generator does."""
     found = SequenceCount()
     for number, fate in enumerate(fates):
         if "damaged" in fate or fate == "illegible":
@@ -76,7 +77,7 @@ def scapy(fates: list[str]) -> StreamCounts:
 
 
 def trex(fates: list[str]) -> StreamCounts:
-    """As TRex's ports count them, which see no damage."""
+    """Count frames of these fates as TRex's ports do, which see no damage."""
     came = sum(fate != "gone" for fate in fates)
     stream = Stream.model_construct(id=0, from_="west", to="east")
     accounts = {
@@ -103,7 +104,7 @@ def counted(tx: int, rx: int, gone: int, corrupted: int) -> StreamCounts:
 def test_what_was_sent_was_received_or_lost(
     count: Any, virtual_time: bool, there: list[str], back: list[str]
 ) -> None:
-    """In the trial, in each direction, and as a share; damaged frames are among the lost."""
+    """Trial and directions add up, and the share is of what was sent; damaged frames are among the lost."""
     other_way = count(back).model_copy(update={"from_": "east", "to": "west"})
     trial = trial_of([count(there), other_way], virtual_time=virtual_time)
     parts: list[Trial | DirectionReading] = [trial, *trial.per_direction.values()]
@@ -120,7 +121,7 @@ def test_what_was_sent_was_received_or_lost(
 @settings(deadline=None)
 @given(fates=Fates, queue=st.integers(0, 5))
 def test_the_places_of_loss_add_up_to_the_lost_damaged_ones_included(fates: list[str], queue: int) -> None:
-    """What came damaged is a place of its own."""
+    """Frames that came damaged have a place of their own."""
     stream = native([*fates, *["gone"] * queue])
     passed, link = stream.tx_frames - queue, LinkCounters
     sas = SaCounters(encrypted=passed, decrypted=passed)
@@ -137,7 +138,7 @@ def test_the_places_of_loss_add_up_to_the_lost_damaged_ones_included(fates: list
 
 
 def test_a_record_that_left_damaged_frames_out_is_read_with_them() -> None:
-    """As earlier versions wrote it."""
+    """Earlier versions did not count damaged frames as lost."""
     written = json.loads(
         trial_of([native(["intact", "damaged", "gone"])], virtual_time=True).model_dump_json()
     )

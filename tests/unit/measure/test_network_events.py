@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which changes of links and SAs make a trial void, and what its record says of them."""
+"""Tests which changes of links and SAs make a trial void, and what its record says of them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_nothing_that_happened_says_nothing() -> None:
     ids=["after a power cycle began", "beside a restart of a daemon", "before a power cycle began"],
 )
 def test_a_link_that_goes_with_its_gateways_power_is_meant(done: list[Performed], reasons: int) -> None:
-    """From then on; that SAs are replaced on purpose does not excuse a link."""
+    """A power cycle excuses links once it has begun; replacing SAs on purpose excuses none."""
     assert len(faults(FLAP, setup(), done, START, upset=True)) == reasons
 
 

@@ -48,7 +48,7 @@ def crossing(tx: int, rx: int, **changes: Any) -> Crossing:
 
 
 def test_exact_counts_prove_the_encryption() -> None:
-    """As many encrypted and decrypted as sent and received."""
+    """SAs encrypted as many frames as were sent, and decrypted as many as were received."""
     assert proof_of_encryption(crossing(1000, 1000), fragments=False) == []
 
 
@@ -90,7 +90,7 @@ def test_a_gateway_that_encrypts_nothing_of_a_lost_trial_is_no_proof() -> None:
 
 
 def test_a_gateway_with_fewer_sas_than_its_tunnels_need_is_named() -> None:
-    """Of two tunnels one is gone on Office: what is lost then says nothing of speed. Rekeying may show more."""
+    """Office lacks one of two tunnels: loss then says nothing of speed. Rekeying may show more SAs."""
     none = LinkCounters(0, 0, 0, 0, 0, 0)
     home, office = (GatewayCounters(SaCounters(spis=frozenset(range(n))), none, none) for n in (5, 2))
     assert vanished({"home": home, "office": office}, 4) == ["office holds 2 of 4 SAs"]
@@ -264,7 +264,7 @@ def test_late_learning_frames_do_not_look_like_cleartext() -> None:
 
 
 def test_a_box_that_never_rests_is_not_waited_for_for_ever() -> None:
-    """What its own network sends is seen in the trial, too."""
+    """Frames that its own network goes on sending are seen in the trial, too."""
     gateway = Passing(10_000)
     waits: list[float] = []
     bed = cast(Testbed, SimpleNamespace(gateways={"home": gateway}))

@@ -74,7 +74,7 @@ QUIET = LinkCounters(0, 0, 0, 0, 0, 0)
 
 
 def reads(monkeypatch: pytest.MonkeyPatch, *encrypted: int, spis: Sequence[int] = ()) -> None:
-    """What Home's SAs have encrypted, read after read; spis: of each read, else always the same SA."""
+    """Let Home's SAs have encrypted this, read after read; spis: the SA of each, else always the same."""
     numbers = iter(spis or [1] * len(encrypted))
     found = iter(encrypted)
 
@@ -110,7 +110,7 @@ def test_a_late_counter_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sas_that_were_replaced_or_counted_more_show_no_leak(
     monkeypatch: pytest.MonkeyPatch, after: tuple[int, ...], spis: tuple[int, ...]
 ) -> None:
-    """What the old SAs carried is not known; more than was sent is of something else. It is not ready, no more."""
+    """Nobody knows what the old SAs carried; more than was sent is other traffic. Not ready, no leak."""
     reads(monkeypatch, 100, *after, spis=spis)
     with pytest.raises(NotReady) as caught:
         carried(pair((50, 50)), ONE_WAY, lambda _: None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial's record says: in which trials cleartext ends the case (decision 0029), what the tester noticed."""
+"""Tests what a trial's record says: where cleartext ends the case (decision 0029), what was noticed."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_the_tester_did_wrong_does_not_heal_a_leak(what: dict[str, Any], sa
 
 
 def gateways(*, encrypted: int, left_home: int, decrypted: int, left_office: int) -> Counters:
-    """What the gateways counted, west to east."""
+    """Return what the gateways counted, west to east."""
     return {
         "home": GatewayCounters(SaCounters(encrypted=encrypted), link(SENT, 0), link(0, left_home)),
         "office": GatewayCounters(SaCounters(decrypted=decrypted), link(0, left_office), link(left_home, 0)),
@@ -136,7 +136,7 @@ def test_counts_that_do_not_belong_together_accuse_nobody(delta: Counters) -> No
 def test_the_gateways_own_counters_show_a_leak_though_the_testers_are_in_doubt(
     delta: Counters, violated: bool, doubt: dict[str, Any], rx_frames: int
 ) -> None:
-    """What arrived may be counted wrong: that accuses nobody. What left a gateway beside its SA is for ever."""
+    """Arrivals may be counted wrong and accuse nobody. What left a gateway beside its SA stays a leak."""
     trial = trial_of(delta, rx_frames=rx_frames, **doubt)
     assert (trial.validity, trial.violated) == ("INVALID", violated)
 
@@ -169,7 +169,7 @@ def test_what_the_tester_saw_in_clear_is_a_leak_whatever_became_of_the_sas(upset
 
 
 def test_a_leaks_codes_are_written_and_read_again() -> None:
-    """Beside the same in words, which a record of an earlier version has alone."""
+    """They stand beside the same in words; records of earlier versions have only the words."""
     trial = trial_of(moved())
     assert (Code.MORE_ARRIVED, "office") in [(p.code, p.values.get("gateway")) for p in trial.problems]
     assert Trial.model_validate_json(trial.model_dump_json()).problems == trial.problems

@@ -106,7 +106,7 @@ def test_a_stall_while_catching_up_has_both_to_make_good() -> None:
 
 
 def test_the_hosts_share_of_an_outage() -> None:
-    """Of 100 ms without traffic a CPU stood still for 20, the sender for 5; what lies outside does not count."""
+    """A CPU stood still for 20 of 100 ms without traffic, the sender for 5: 20 count, none outside."""
     out = stream((1000 * MS, 1100 * MS, 100)).model_copy(
         update={
             "first_lost_ns": 1000 * MS,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a trial stalls cover, however many there were and whatever the trial's load (docs/method.md, rule 7)."""
+"""Tests what share of a trial stalls cover, whatever their number and its load (docs/method.md, rule 7)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stream(seconds: float, frames: int, lost: int = 0, **more: Any) -> StreamCou
 def still(
     seconds: float, *streams: StreamCounts, burst: int | None = None, host: Any = None, **more: Any
 ) -> StandingStill:
-    """What stalls did to a trial of this length, final or, if it is a burst, of back-to-back frames."""
+    """Return what stalls did to a trial of this length, final or, with a burst, of back-to-back frames."""
     offered = Offered.model_validate(
         {
             "start_ns": 0, "last_tx_ns": int(seconds * 1e9), "duration_s": seconds, "intended_duration_s": seconds,
@@ -85,7 +85,7 @@ def test_pauses_that_made_no_burst_count_no_more_beyond_the_list() -> None:
 
 
 def test_what_may_be_the_duts_softirq_voids_no_trial_because_a_senders_list_was_cut() -> None:
-    """Of 2 s a DUT kept its CPU for 600 ms, 2 ms at a time. One pause of the sender was not listed."""
+    """A DUT kept its CPU for 600 ms of 2 s, 2 ms at a time. One pause of the sender was not listed."""
     of_dut: dict[str, Any] = {"host_stall_ms_total": {"1": 600.0}}
     one = stream(2.0, 200_000, **pauses(1, 2.0, listed=1))
     assert still(2.0, one, **of_dut).reasons == []
@@ -132,6 +132,6 @@ def test_a_burst_is_void_by_the_same_rule_whether_it_passed_or_lost(
 
 
 def test_pauses_of_its_sender_void_no_burst() -> None:
-    """What was held back arrives no faster than the rest: the procedure judges how much the DUT drained meanwhile."""
+    """Frames held back arrive no faster than others: the procedure judges what the DUT drained meanwhile."""
     found = still(1.0, stream(1.0, 100_000, **pauses(40, 1.0, listed=20)), burst=100_000)
     assert (found.share, found.reasons) == (0.0, [])

@@ -26,7 +26,7 @@ TRAFFIC = Traffic(((64, 1),), 4, "one-way")
 
 
 class Bed(Testbed):
-    """No ports, no gateways: the counters are told."""
+    """There are no ports and no gateways: the tests say what the counters are."""
 
     def close(self) -> None: ...
 
@@ -39,7 +39,7 @@ def setup(
     clear: int = 0,
     faults: Sequence[str] = (),
 ) -> Setup:
-    """Gateways that encrypt; what the generator counts of the frames. clear: those that it saw in clear itself."""
+    """Make gateways that encrypt, and a generator with these counts. clear: frames it saw in clear itself."""
     stream = StreamCounts.model_validate(
         {
             "id": 0, "from": "west", "to": "east", "intended_frames": sent, "tx_frames": sent, "unsent": 0,
@@ -101,7 +101,7 @@ def test_frames_that_cross_in_clear_before_a_trial_are_a_leak(
 
 
 def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told as it is, and not as a trial that broke."""
+    """The error says that there is cleartext, and not that a trial broke."""
     reads(monkeypatch, NONE, NONE, CLEAR)
     with pytest.raises(InClear) as caught:
         trial.measure(
@@ -137,7 +137,7 @@ def test_the_testers_counts_accuse_only_if_they_are_not_in_doubt(monkeypatch: py
 
 
 def test_in_virtual_time_only_what_the_tester_saw_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To read a counter there costs the gateway instructions, which are in its figures."""
+    """Reading a counter costs the gateway instructions there, which its figures would contain."""
     asked: list[int] = []
     monkeypatch.setattr(counters, "read", lambda *_: asked.append(1))
     learning(setup(virtual_time=True))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose fault a bad trial was: the tester's, the host's, or the DUT's (docs/method.md, rules 2 and 7)."""
+"""A bad trial was the fault of the tester, of the host, or of the DUT (docs/method.md, rules 2 and 7)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_too_few_frames_sent_is_the_generators_fault() -> None:
 
 
 def test_an_attack_that_was_weaker_than_asked_is_none() -> None:
-    """What legitimate traffic kept under it says nothing about the attack that was asked for."""
+    """Legitimate traffic under a weaker attack says nothing about the attack that was asked for."""
     noise = NoiseCounts.model_validate(
         {"id": 9, "from": "west", "intended_frames": 1000, "tx_frames": 994, "tx_refused": 0, "unsent": 6,
          "duration_s": 1.0, "departure_fps": None}
@@ -76,7 +76,7 @@ def test_a_clock_step_is_a_fault() -> None:
 
 
 def test_a_search_takes_what_was_offered_for_the_load() -> None:
-    """Of a search's trial it is no fault that less was sent, or later: its load is what was offered."""
+    """A search's trial that sent less, or later, is no fault: its load is what was offered."""
     assert tester_faults(offered(500, 500), 0, {"sender_foreign_pct": 30.0}, as_offered=True) == []
     assert len(tester_faults(offered(rx=997), 3, {}, as_offered=True)) == 1
 
@@ -152,7 +152,7 @@ def test_what_the_books_cannot_tell_is_nobodys() -> None:
 
 @pytest.mark.parametrize(("together", "expected"), [(False, 17.0), (True, 7.0)])
 def test_waiting_for_the_testers_own_receiver_is_nobodys_fault(together: bool, expected: float) -> None:
-    """Of 1 s the sender waited 150 ms, 100 ms for the receiver on its CPU; for 20 ms the host stood still there."""
+    """The sender waited 150 ms of 1 s, 100 for the receiver on its CPU; the host stood still for 20."""
     waited = offered(
         senders_wait_ms=150.0, receivers_run_ms=100.0, host_stall_ms_total={"0": 20.0, "1": 500.0}
     )

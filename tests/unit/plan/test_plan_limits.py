@@ -130,7 +130,7 @@ LIMITS = (data_dir("traffic").parent / "src" / "trial" / "check_request.rs").rea
 
 
 def test_the_generators_own_limits_are_those_of_a_plan() -> None:
-    """What `validate` accepts, no generator may refuse in mid-run."""
+    """No generator may refuse in mid-run what `validate` accepts."""
     assert float(re.search(r"FASTEST_FPS: f64 = (\w+);", LIMITS)[1]) == FASTEST_FPS  # type: ignore[index]
     assert f'"duration_s", trial.duration_s, {SHORTEST_S}, {float(LONGEST_S):_})' in LIMITS
     assert f'"residue_s", trial.residue_s, 0.0, {float(LONGEST_WAIT_S):_})' in LIMITS

@@ -56,7 +56,7 @@ def test_a_record_without_directions_is_judged_by_its_sums() -> None:
 
 
 def test_a_load_of_a_base_is_missed_where_one_direction_misses_it() -> None:
-    """So the floor is tried next."""
+    """Then the floor of the load is tried next."""
     base = BaseLoad(goal=GOAL, load_fps=1000.0, duration_s=1.0, floor_fps=900.0)
     at_base = replace(known(40_000.0), base_loads=[base])
     procedure = BaseLoadsCase(case_of(Throughput(), "throughput"), at_base, [trial(12, 0)])

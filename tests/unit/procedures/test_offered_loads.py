@@ -30,7 +30,7 @@ def short_finals(measured: Case, **changes: Any) -> Case:
 def test_a_pause_of_the_sender_does_not_lower_the_figure(
     tmp_path: Path, search: str, lateness: dict[str, float] | None
 ) -> None:
-    """It cost 7 % of the mean, and what was lost before it was lost at the full rate."""
+    """The pause lowers the mean by 7 %, but frames that were lost before it were lost at the full rate."""
     truth = 99_000.0
     preset = {"search": search, "preset": "rfc2544" if search == "mlr" else None}
     measured = short_finals(case(tmp_path), **preset)

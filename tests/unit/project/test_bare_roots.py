@@ -15,7 +15,7 @@ ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """The handlers of the tests themselves, restored afterwards."""
+    """Restore the signal handlers of the tests themselves afterwards."""
     before = {number: signal.getsignal(number) for number in ENDING}
     yield
     for number, handler in before.items():

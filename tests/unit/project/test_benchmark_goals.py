@@ -106,7 +106,7 @@ def test_real_comparisons_miss_their_goals(
 def test_simulated_comparisons_miss_their_goals(
     host: str, together: bool, cost: float, claimed: int, found: int, half: float, is_missed: bool
 ) -> None:
-    """Of 100 comparisons with 300 points; a busy host is no goal, but claims nothing false either."""
+    """100 comparisons have 300 points; a busy host need find nothing, but may claim nothing false."""
     result = comparison.FixedLoads(host, together, cost, 100, claimed, 300, found, half)
     assert bool(result.missed(6)) == is_missed
 
@@ -115,7 +115,7 @@ def test_simulated_comparisons_miss_their_goals(
     ("right", "lowest", "is_missed"), [(950, 93, False), (900, 85, True), (960, 80, True)]
 )
 def test_searches_that_claim_too_often_miss_the_goal(right: int, lowest: int, is_missed: bool) -> None:
-    """In all 1,000 comparisons, or in the worst of ten cells."""
+    """Too few are right in all 1,000 comparisons together, or in the worst of ten cells."""
     assert bool(comparison.missed_by_searches(right, 1_000, lowest, 100)) == is_missed
 
 

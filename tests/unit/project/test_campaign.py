@@ -368,7 +368,7 @@ def test_the_plan_of_each_row_is_a_plan(
 
 
 def test_what_a_run_does_to_itself_is_told_in_whole_lines(tmp_path: Path) -> None:
-    """Whatever the words are; a line that is being written is not there yet."""
+    """Any words come back as they were; a line that is being written is not there yet."""
     file = tmp_path / "disturbances"
     assert told.read(file) == []
     lines = [
@@ -384,7 +384,7 @@ def test_what_a_run_does_to_itself_is_told_in_whole_lines(tmp_path: Path) -> Non
 
 
 def test_a_run_is_found_by_who_writes_it(tmp_path: Path) -> None:
-    """Not by what it says on the terminal; another's run beside it, and one that another resumes, is not it."""
+    """The terminal is not read; a run that another process made or resumes is not found."""
     for name, pid in (("one", 11), ("two", 12)):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / ".lock").write_text(f"{pid}\n")

@@ -63,7 +63,7 @@ def test_a_wrong_row_is_found(wrong: dict[str, str], words: str) -> None:
 
 
 def test_a_bound_is_not_below_what_final_trials_have_shown() -> None:
-    """One of 1 frame/s is true of any gateway, and says nothing."""
+    """A bound of 1 frame/s is true of any gateway, and says nothing."""
     finals = [
         trial(phase="final", sustained=True, offered_fps=800.0),
         trial(phase="final", sustained=True, offered_fps=950.0, lost=3),

@@ -15,12 +15,6 @@ import pytest
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("harness/espbench", "harness/espbench_scapy", "benchmarks", "scripts", "tests")
 FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
-# These still have some that open with a banned word: remove a row once they are reworded.
-OLD_DOCSTRINGS = ("tests/unit/measure/", "tests/unit/reporting/", "tests/unit/search/")
-OLD_COMMENTS = (
-    *OLD_DOCSTRINGS, "harness/espbench/measure/", "harness/espbench/reporting/", "harness/espbench/search/",
-    "benchmarks/demo_under_load.py", "benchmarks/generator.py",
-)  # fmt: skip
 # "What the gateways said." is not a sentence; "Return what the gateways said." is one.
 BANNED = {
     "And", "As", "By", "Else", "For", "From", "How", "In", "Nor", "Of", "On", "That", "Those", "Though", "What",
@@ -72,12 +66,10 @@ def riddles(texts: Iterator[tuple[int, str]]) -> list[str]:
     ]
 
 
-def files(old: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield the names of the files, but for the old ones, and what is in them."""
+def files() -> Iterator[tuple[str, str]]:
+    """Yield the names of the files and what is in them."""
     for file in FILES:
-        name = file.relative_to(ROOT).as_posix()
-        if not name.startswith(old):
-            yield name, file.read_text(encoding="utf-8")
+        yield file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -115,15 +107,11 @@ def test_a_comment_that_is_a_riddle_is_found(source: str, expected: list[str]) -
 
 def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
     """No docstring of the program, its benchmarks, scripts and tests opens with a banned word."""
-    found = [
-        f"{name}:{riddle}" for name, source in files(OLD_DOCSTRINGS) for riddle in riddles(docstrings(source))
-    ]
+    found = [f"{name}:{riddle}" for name, source in files() for riddle in riddles(docstrings(source))]
     assert found == []
 
 
 def test_comments_begin_with_a_subject_or_a_verb() -> None:
     """No comment that has its lines for itself opens with a banned word."""
-    found = [
-        f"{name}:{riddle}" for name, source in files(OLD_COMMENTS) for riddle in riddles(comments(source))
-    ]
+    found = [f"{name}:{riddle}" for name, source in files() for riddle in riddles(comments(source))]
     assert found == []

@@ -61,7 +61,7 @@ def _figures(ok: list[float], bounds: list[float], none: int = 0) -> Figures:
     ],
 )
 def test_a_cell_is_red_where_a_figure_moved(figures: Figures, sharp: bool, reason: str | None) -> None:
-    """However few are OK; one step of the search (2.04 %) is not more than the resolution."""
+    """It is red however few are OK; one step of the search (2.04 %) is not more than the resolution."""
     reasons = null.problems(figures, _figures([40_000.0] * 100, []), sharp=sharp)
     assert reasons == [] if reason is None else reason in reasons
 
@@ -78,7 +78,7 @@ def test_luck_may_not_become_more_frequent(lucky: int, is_red: bool) -> None:
     spans=st.lists(st.tuples(st.floats(0, 10), st.floats(0.0006, 0.2)), max_size=8), pace=st.floats(0.7, 1.0)
 )
 def test_a_disturbed_sender_sends_everything(spans: list[tuple[float, float]], pace: float) -> None:
-    """Never faster than 1.1 times its rate, and one thing after the other."""
+    """It is never faster than 1.1 times its rate, and its parts follow each other."""
     sent = sending(10.0, [Span(*span) for span in sorted(spans)], pace)
     assert sum(part.share * (part.to_s - part.from_s) for part in sent.parts) == pytest.approx(10.0)
     assert all(pace <= part.share <= noisy_host.CATCH_UP for part in sent.parts)
@@ -86,7 +86,7 @@ def test_a_disturbed_sender_sends_everything(spans: list[tuple[float, float]], p
 
 
 def test_a_pause_is_made_good_as_far_as_the_trial_lasts() -> None:
-    """100 ms take a second; at the end of the trial they make it longer, and the load less."""
+    """To make good 100 ms takes a second; near its end, a pause makes the trial longer and the load lower."""
     early, late = sending(10.0, [Span(5.0, 0.1)]), sending(10.0, [Span(9.95, 0.1)])
     assert early.end_s == pytest.approx(10.0)
     assert [stall.until_ns for stall in early.stalls] == [pytest.approx(6.1e9, rel=1e-6)]
@@ -95,7 +95,7 @@ def test_a_pause_is_made_good_as_far_as_the_trial_lasts() -> None:
 
 
 def test_pauses_that_are_not_made_good_belong_together() -> None:
-    """As traffic/src/count/tx_stalls.rs lists them."""
+    """The simulation lists them as traffic/src/count/tx_stalls.rs does."""
     (stall,) = sending(10.0, [Span(1.0, 0.1), Span(1.5, 0.1)]).stalls
     assert (stall.at_ns, round(stall.ms)) == (1_000_000_000, 200)
 
@@ -140,7 +140,7 @@ def test_a_stalled_cpu_loses_what_its_ring_cannot_hold() -> None:
 
 @pytest.mark.parametrize("rate", [39_000.0, 42_000.0])
 def test_what_is_stored_grows_a_queue(rate: float) -> None:
-    """Only above the DUT's rate; nothing is lost."""
+    """The queue grows only above the DUT's rate, and nothing is lost."""
     asked = Request(rate, 10.0, "final", 0)
     (stream,) = offer(asked, null.DUTS["stores"], noisy_host.QUIET, random.Random(1)).streams
     assert stream.never_came == 0

@@ -170,7 +170,7 @@ def test_paths_begin_at_the_root() -> None:
 
 
 def test_no_two_files_have_one_name() -> None:
-    """In both crates: a name is looked for without the folder."""
+    """The files of both crates count together, since a name is looked for without the folder."""
     names = Counter(file.name for file in FILES if file.name not in ("mod.rs", "main.rs"))
     assert [name for name, count in names.items() if count > 1] == []
 

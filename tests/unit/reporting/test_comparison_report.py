@@ -64,13 +64,13 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     ],
 )
 def test_a_ratio_has_three_digits_and_its_interval(estimate: Estimate | None, text: str) -> None:
-    """Where one repeat gives no interval, none is made up."""
+    """One repeat gives no interval, and none is made up."""
     assert factor(estimate) == text
 
 
 @given(st.floats(0.5, 2.0), st.floats(1e-3, 0.2))
 def test_the_interval_shown_holds_1_only_if_the_interval_does(value: float, half: float) -> None:
-    """Else a reader sees `B faster` beside an interval that seems to hold 1."""
+    """A reader must not see `B faster` beside an interval that seems to hold 1."""
     estimate = Estimate(value, value - half, value + half, 5)
     low, high = map(float, re.findall(r"[\d.]+", factor(estimate).split(" ", 1)[1]))
     if estimate.low > 1.0001 or estimate.high < 0.9999:
@@ -98,7 +98,7 @@ def test_figures_of_cost_have_three_digits() -> None:
 
 
 def test_the_words_stand_first_then_labels_then_verdicts_then_pictures(plain: tuple[str, str]) -> None:
-    """Who reads the top alone knows who is faster, where, and what the figures are not."""
+    """A reader of the top alone knows who is faster, where, and what the figures are not."""
     html, markdown = plain
     words = synthetic_comparison.comparison().words
     html_order = [words[0], words[1], "Short trials: not RFC 2544.", '<table class="verdicts">', "<figure>",
@@ -173,7 +173,7 @@ def test_a_figure_at_the_testers_limit_is_a_bound_and_so_is_its_ratio(odd: tuple
 
 
 def test_differences_that_were_allowed_are_a_warning_before_any_verdict(odd: tuple[str, str]) -> None:
-    """With each run's value, in both documents, and in full at the end."""
+    """Both documents warn with each run's value, and have everything in full at the end."""
     html, markdown = odd
     first = {html: "Verdicts at a glance", markdown: "Verdicts at a glance"}
     for text, verdicts in first.items():
@@ -376,7 +376,7 @@ def test_a_panel_in_which_everything_failed_has_no_empty_chart(tmp_path: Path) -
 
 
 def test_a_run_that_compares_has_its_comparison_near_the_top(tmp_path: Path) -> None:
-    """What its plan asks to compare, in HTML, Markdown and pictures; before the single results."""
+    """HTML, Markdown and pictures show what its plan asks to compare, before the single results."""
     shape = synthetic_run.Shape(suites=("aes128-sha1", "aes128gcm16"), sizes=(64, 512), repeats=3)
     run = synthetic_run.build(tmp_path, shape)
     write_report(run)

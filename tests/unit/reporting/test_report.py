@@ -175,7 +175,7 @@ def test_warnings_are_numbered_and_flagged_where_they_apply(run: RunDirectory) -
 
 
 def test_a_warning_of_every_result_is_a_number_in_the_rows_and_in_words_once(run: RunDirectory) -> None:
-    """What tells no result from another does not clutter the table, and is not hidden either."""
+    """It tells no result from another, so it does not clutter the table; it is not hidden either."""
     shared = "Home and Office share CPU 3: every figure of the pair is that of both"
     outcomes = [o.model_copy(update={"warnings": [Remark.of_text(shared)]}) for o in run.outcomes()]
     report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
@@ -184,7 +184,7 @@ def test_a_warning_of_every_result_is_a_number_in_the_rows_and_in_words_once(run
 
 
 def test_a_figure_that_is_a_bound_is_flagged_as_one_even_where_all_are(run: RunDirectory) -> None:
-    """In words in each row, and by number in the answer."""
+    """Each row says it in words, and the answer by number."""
     limited = [Remark.of(Code.AT_MAXIMUM, fps=3_000)]
     outcomes = [o.model_copy(update={"warnings": limited}) for o in run.outcomes()]
     report = view(run.manifest.model_copy(update={"warnings": []}), outcomes, digest([], 0))
@@ -223,7 +223,7 @@ def test_warnings_that_differ_in_numbers_alone_are_one(run: RunDirectory) -> Non
 
 
 def _without_figure(outcome: Outcome) -> Outcome:
-    """As the throughput test writes an INVALID outcome: no final trial, so of no length."""
+    """Return the outcome as the throughput test writes an INVALID one: no final trial, so of no length."""
     empty = ("throughput_fps", "throughput_mbps", "line_rate_pct", "final_trial")
     return outcome.model_copy(
         update={**dict.fromkeys(empty), "status": "INVALID", "final_trial_s": 0.0, "rfc2544": False}
@@ -394,7 +394,7 @@ def test_both_directions_are_shown_each_by_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("validity", ["VALID", "INVALID"])
 def test_a_void_trial_shows_no_latency_of_its_directions(tmp_path: Path, validity: str) -> None:
-    """Its frames are counts all the same."""
+    """The counts of its frames are shown all the same."""
     shape = synthetic_run.Shape(sizes=(64,), directions=("both-ways",), suites=("null-null",))
     built = synthetic_run.build(tmp_path, shape)
     trials = [t.model_copy(update={"validity": validity}) for t in built.trials()]
@@ -446,13 +446,13 @@ def _one_repeat_violated(run: RunDirectory, stack: str) -> list[Outcome]:
 
 @pytest.mark.parametrize("stack", ["plain", "xfrm"])
 def test_a_repeat_in_which_cleartext_crossed_leaves_no_overhead(run: RunDirectory, stack: str) -> None:
-    """Neither of the stack that leaked, nor beside a baseline that did."""
+    """There is none if the stack leaked, and none if the baseline did."""
     rows = view(run.manifest, _one_repeat_violated(run, stack), digest([], 0)).sections[1].overhead.rows
     assert rows == []
 
 
 def test_a_repeat_in_which_cleartext_crossed_leaves_no_curve_of_cpu(run: RunDirectory) -> None:
-    """As it leaves no point of throughput."""
+    """It leaves no point of throughput either."""
     group = next(g for g in groups_of(_one_repeat_violated(run, "xfrm")) if g.stack == "xfrm")
     rows = panel(group, "mbps", 1e9, colours(group.series), legend=False)["datasets"]
     points = [row for row in rows["points"] if row["series"] != BASELINE]
@@ -641,7 +641,7 @@ def test_figures_have_thousands_separators_and_four_digits(value: float | None, 
     ("goal", "text"), [(0.0, "0 %"), (1e-5, "0.001 %"), (0.005, "0.5 %"), (1e-7, "0.00001 %")]
 )
 def test_loss_goals_are_written_in_per_cent(goal: float, text: str) -> None:
-    """As the plan writes them."""
+    """A report writes them as the plan does."""
     assert goal_name(goal) == text
 
 

@@ -115,7 +115,7 @@ def test_the_wide_table_has_each_figure_once_at_its_place(run: RunDirectory) -> 
 
 
 def test_no_column_of_the_wide_table_is_empty(run: RunDirectory) -> None:
-    """Nor is there one of a figure that no case has: namespaces count no instructions."""
+    """A figure that no case has gets no column either: namespaces count no instructions."""
     rows = wide(run.results())
     assert all(any(row[column] for row in rows) for column in rows[0])
     assert not [column for column in rows[0] if "instructions" in column]
@@ -138,7 +138,7 @@ def test_without_chromium_one_message_names_the_package_and_nothing_is_written(
 def test_a_browser_that_prints_nothing_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    """Nor one that is no PDF; what it said last is in the message."""
+    """A file that is no PDF does not stay, either; what the browser said last is in the message."""
     program = tmp_path / "chromium"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

@@ -73,7 +73,7 @@ def reworded() -> Iterator[None]:
 
 
 def same_in_other_words(found: Callable[[], Any]) -> Any:
-    """What is found, which must be the same however it is worded."""
+    """Return what is found, which must be the same however it is worded."""
     first = found()
     with reworded():
         assert found() == first
@@ -81,7 +81,7 @@ def same_in_other_words(found: Callable[[], Any]) -> Any:
 
 
 def test_other_words_are_other_words() -> None:
-    """Else nothing below would prove anything."""
+    """The tests below would prove nothing if it were not so."""
     plain = Remark.of(Code.AT_MAXIMUM, fps=5.0).text
     with reworded():
         assert Remark.of(Code.AT_MAXIMUM, fps=5.0).text != plain
@@ -90,14 +90,14 @@ def test_other_words_are_other_words() -> None:
 
 
 def test_every_code_has_a_sentence() -> None:
-    """And every sentence a code: a value that a template lacks is an error of whoever makes the statement."""
+    """Each sentence has a code, too; who makes a statement errs if its template lacks one of the values."""
     assert set(sentences.TEMPLATES) == set(Code)
     assert set(sentences.FLAGS) <= set(Code)
     assert set(quantities.KINDS) == set(quantities.Key)
 
 
 def test_a_statement_that_was_read_again_is_the_one_written() -> None:
-    """With statements among its values."""
+    """The values of a statement may be statements."""
     why = [Reason.of(Code.OFFERED_LESS), Reason.of(Code.CLOCK_STEPPED, ms=2.5)]
     reason = Reason.of(Code.GIVEN_UP, trials=4, fps=1e5, why=why)
     assert Reason.model_validate_json(reason.model_dump_json()) == reason
@@ -194,7 +194,7 @@ def test_a_report_shows_the_same(tmp_path: Path) -> None:
 
 
 def test_a_leak_is_the_same_leak() -> None:
-    """Its codes in the record, whose place it names, and that two of a kind are told as one."""
+    """Codes and values in the record do not depend on wording, and two of a kind are one in any wording."""
     counts = {"way": "west-east", "gateway": "home", "did": "encrypted"}
     problems = [Reason.of(Code.LEFT_BESIDE_SAS, **counts, left=n, n=n - 3) for n in (412, 5)]
     other = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
@@ -211,7 +211,7 @@ def test_a_leak_is_the_same_leak() -> None:
 
 
 def test_why_it_is_not_proven_stands_in_the_report_in_todays_words() -> None:
-    """Not in those that the record was written with."""
+    """The report does not show the words with which the record was written."""
     problem = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
     with reworded():
         proof = problems_recorded([problem])
@@ -220,7 +220,7 @@ def test_why_it_is_not_proven_stands_in_the_report_in_todays_words() -> None:
 
 
 def _shown(report: Report) -> dict[str, Any]:
-    """What a report shows beside words."""
+    """Return what a report shows beside words."""
     rows = [row for section in report.sections for row in section.rows]
     parts = [part for test in report.tests for part in test.parts]
     tables = [row for test in report.tests for part in test.parts for row in part.table.rows]

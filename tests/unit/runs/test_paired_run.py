@@ -183,7 +183,7 @@ def test_a_resumed_run_finds_what_an_uninterrupted_one_does(
     with run, pytest.raises(KeyboardInterrupt):
         compared(asked, run, Gateways(), apart=apart)
     with RunDirectory.open(run.path) as again:
-        # The resumed run does not ask again what the machine has room for now.
+        # A resumed run does not decide again whether this machine has room for both arms.
         assert compared(asked, again, Gateways(), apart="") == whole
 
 

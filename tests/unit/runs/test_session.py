@@ -47,7 +47,7 @@ def test_a_newer_daemon_or_kernel_makes_another_run(what: str, words: str) -> No
 
 
 def test_a_kernel_built_anew_makes_another_run() -> None:
-    """Its release may be the same; a run of before builds were recorded goes on."""
+    """Its release may be the same; a run without recorded builds goes on."""
     build = {"home": "sha256 1", "office": "sha256 1"}
     name = "strongswan-aes128gcm16-ipv4"
     same_as_before({name: BEFORE | {BUILD: build}}, name, BEFORE | {BUILD: build})

@@ -42,7 +42,7 @@ NAMES = st.sampled_from([*PRESETS])
 def test_a_sharp_limit_is_found_within_the_resolution(
     preset: PresetName, limit: float, dut: Callable[[float], Dut]
 ) -> None:
-    """Whether the DUT sheds, collapses or only stores what it cannot forward."""
+    """The DUT may shed what it cannot forward, collapse, or only store it."""
     search = an_mlr_search(preset, (0.0,))
     log = run(search, dut(limit))
     (result,) = search.results()
@@ -59,7 +59,7 @@ def test_a_sharp_limit_is_found_within_the_resolution(
 
 
 def test_the_presets_are_those_of_the_draft() -> None:
-    """As many final trials at the throughput as the duration sum holds, or as decide it."""
+    """The throughput gets as many final trials as the duration sum holds, or as few as decide it."""
     for preset, length, least in (("rfc2544", 60, 1), ("tst009", 60, 1), ("csit", 1, 10)):
         search = an_mlr_search(preset, (0.0,))  # type: ignore[arg-type]
         log = run(search, HardLimit(37_000))
@@ -161,12 +161,12 @@ def test_what_passed_below_loads_that_could_not_be_judged_is_a_bound(
     assert (asked.phase, asked.load_fps, what.valid) == ("final", result.throughput_fps, True)
     assert 49_000 <= asked.load_fps <= 50_000
     assert "host starvation" in result.reasons[0].text
-    # That it missed above nobody has shown.
+    # Nobody has shown that it missed above.
     assert (result.lower_fps, result.upper_fps, result.void_finals) == (asked.load_fps, None, 0)
 
 
 def test_a_host_that_is_never_quiet_leaves_the_highest_load_that_most_final_trials_passed() -> None:
-    """As with bisection, and with the same warning; it is never above the truth."""
+    """The bound and its warning are as with bisection; it is never above the truth."""
     limit = HardLimit(37_000)
     for preset in ("rfc2544", "tst009"):
         search = an_mlr_search(preset, (0.0,))
@@ -179,7 +179,7 @@ def test_a_host_that_is_never_quiet_leaves_the_highest_load_that_most_final_tria
 
 
 def test_disturbed_trials_that_mostly_missed_bound_nothing() -> None:
-    """Of four disturbed final trials one passes each time: luck is no bound."""
+    """One of four disturbed final trials passes each time: luck is no bound."""
     answers = iter([0, 9, 9, 9] * 50)
     limit = HardLimit(50_000)
 

@@ -263,7 +263,7 @@ def test_replaying_any_prefix_asks_for_the_same_next_trial(seed: int, cut: int) 
 
 
 def test_goals_searched_together_cost_fewer_trials_than_one_by_one() -> None:
-    """For every DUT of the family."""
+    """Every DUT of the family shows it."""
     for name, dut in FAMILY.items():
         together = len(run(a_search((0.0, 1e-5)), dut()))
         apart = sum(len(run(a_search((goal,)), dut())) for goal in (0.0, 1e-5))
@@ -327,7 +327,7 @@ def test_both_directions_need_twice_the_frames() -> None:
 
 
 def test_a_load_that_could_not_be_judged_leaves_a_lower_bound() -> None:
-    """From 30,000 on every trial is disturbed: what passed below is reported as a bound, with the reason."""
+    """Final trials from 30,000 to 40,000 are disturbed: those that passed are a bound, with the reason."""
     limit = HardLimit(37_000)
 
     def dut(asked: TrialRequest) -> Observation:
@@ -372,7 +372,7 @@ def test_a_host_that_is_never_quiet_is_waited_for_once() -> None:
 
 
 def test_disturbed_trials_that_mostly_missed_bound_nothing() -> None:
-    """Of four disturbed final trials one passes each time: luck is no bound."""
+    """One of four disturbed final trials passes each time: luck is no bound."""
     answers = iter([0, 9, 9, 9] * 50)
     limit = HardLimit(50_000)
 

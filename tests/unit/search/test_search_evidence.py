@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which load a trial is evidence, how often a load is excused, what stands beside a figure: for all searches."""
+"""Tests with all searches: for which load a trial is evidence, its excuses, what is beside a figure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_was_lost_at_more_than_the_load_is_not_held_against_it(
     (result,) = search.results()
     assert result.status in ("LOWER_BOUND", "INVALID")
     assert "more was offered" in result.reasons[0].text
-    # Nobody saw it pass more than its own limit, or miss less.
+    # A pass above the limit of the DUT was not seen, nor a miss below it.
     assert (result.throughput_fps or 0) * share <= TRUTH * 1.01
     assert result.upper_fps is None or result.upper_fps >= TRUTH
 
@@ -128,7 +128,7 @@ def test_a_miss_beyond_the_maximum_is_a_miss_of_no_load() -> None:
 
 
 def test_frames_that_say_nothing_do_not_fill_up_those_that_zero_loss_needs() -> None:
-    """One frame in 100,000 is lost above: of a load below, 300,000 frames have to show that it loses none.
+    """One frame in 100,000 is lost above the limit: below it, 300,000 frames must show that none is lost.
 
     The first final trial is clean; in the next two, frames were lost in stalls, and nobody knows by whom.
     """
@@ -168,7 +168,7 @@ def test_each_direction_has_to_meet_the_goal(search_of: SearchOf) -> None:
 
 
 class SeldomValid:
-    """Of the final trials at a DUT with a hard limit one in `every` is valid, with too few frames for 0.001 %."""
+    """Has a hard limit; one in `every` of its final trials is valid, with too few frames for 0.001 %."""
 
     def __init__(self, every: int) -> None:
         self._every, self._finals = every, 0
@@ -189,7 +189,7 @@ class SeldomValid:
 def test_final_trials_at_a_load_are_void_so_often_at_most(
     goals: tuple[float, ...], every: int, retries: int
 ) -> None:
-    """`retries` are made again, and then the load is given up, whatever valid ones came between."""
+    """`retries` void trials are repeated, and then the load is given up, whatever valid ones came between."""
     search = a_search(goals, retries=retries)
     log = run(search, SeldomValid(every))
     void = Counter(asked.load_fps for asked, what in log if what.final and not what.valid)
@@ -205,7 +205,7 @@ def test_final_trials_at_a_load_are_void_so_often_at_most(
 def test_no_mixture_of_trials_gets_a_load_more_excuses(
     seed: int, retries: int, goals: tuple[float, ...]
 ) -> None:
-    """INVALID, disturbed, with loss in stalls, short, too fast or with too few frames, in any order."""
+    """Trials are INVALID, disturbed, with loss in stalls, short, too fast or too small, in any order."""
     chance = random.Random(seed)
     limit = HardLimit(TRUTH)
 
@@ -224,7 +224,7 @@ def test_no_mixture_of_trials_gets_a_load_more_excuses(
 @pytest.mark.parametrize("retries", [0, 1, 3])
 @pytest.mark.parametrize("preset", ["rfc2544", "tst009", "csit"])
 def test_mlrsearch_excuses_a_load_no_more_often(preset: Any, retries: int) -> None:
-    """Where a load takes many trials, each of them has not as many excuses again."""
+    """A load that takes many trials has `retries` excuses for all of them, not for each."""
     finals = iter(range(10_000))
     limit = HardLimit(TRUTH)
 
@@ -264,7 +264,7 @@ def test_void_trials_are_counted_beside_a_figure_that_was_offered_short(search_o
 @SEARCHES
 @pytest.mark.parametrize("goal", [0.0, 1e-5])
 def test_a_figure_has_a_bound_of_its_loss(search_of: SearchOf, goal: float) -> None:
-    """The loss ratio that its final trials exclude with 95 % confidence."""
+    """The bound is the loss ratio that its final trials exclude with 95 % confidence."""
     search = search_of((goal,))
     log = run(search, HardLimit(TRUTH))
     (result,) = search.results()
@@ -276,7 +276,7 @@ def test_a_figure_has_a_bound_of_its_loss(search_of: SearchOf, goal: float) -> N
 
 @SEARCHES
 def test_a_bound_that_rests_on_disturbed_trials_has_one_too(search_of: SearchOf) -> None:
-    """Of all trials of that load whose counts are right, not only of those that passed."""
+    """The bound is of all trials of that load whose counts are right, not only of those that passed."""
     limit, at_load = HardLimit(TRUTH), Counter[float]()
 
     def dut(asked: TrialRequest) -> Observation:

@@ -65,7 +65,7 @@ def observed(
 def test_a_goal_is_judged_by_the_frames_it_needs(
     frames: int, lost: int, goal: float, judgement: Judgement
 ) -> None:
-    """With 1/goal frames the ratio decides, with fewer only what luck cannot explain."""
+    """The ratio decides if there are 1/goal frames; with fewer, only a loss that luck cannot explain does."""
     assert judge(observed(frames, lost), goal) is judgement
 
 
@@ -89,7 +89,7 @@ def test_a_final_trial_is_weighed(frames: int, lost: int, judgement: Judgement) 
 
 
 def chance_to_meet(ratio: float, tries: int = 2000) -> float:
-    """Of DUTs that lose this share of frames at random, how many meet 0.001 % in trials of 100,000 frames."""
+    """Return the share of DUTs of this random loss that meet 0.001 %, in trials of 100,000 frames."""
     chance = random.Random(1)
     met = 0
     for _ in range(tries):

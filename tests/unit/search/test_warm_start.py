@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a search begins: a guess, good or bad, costs or saves trials and never changes the answer."""
+"""A guess at where a search begins, good or bad, costs or saves trials and never changes the answer."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Truth = Callable[[float], Dut]
 def test_no_hint_changes_an_answer(
     limit: float, dut: Truth, hinted: tuple[float | None, ...], final_trial_s: float, resolution: float
 ) -> None:
-    """Of a DUT that is the same each time: status and figure, for every goal.
+    """A DUT that is the same each time gets the same status and figure for every goal.
 
     Where one of them ran out of final trials its bound is below the other's answer, or at it.
     """
@@ -78,7 +78,7 @@ def test_no_hint_changes_an_answer(
 
 
 def ran_out(result: GoalResult) -> bool:
-    """Whether the search ended for want of final trials, with a bound at best."""
+    """Return whether the search ended for want of final trials, with a bound at best."""
     return any(reason.code == Code.FINALS_DISAGREE for reason in result.reasons)
 
 
@@ -116,7 +116,7 @@ def test_replaying_any_prefix_with_its_hint_goes_on_the_same(seed: int, cut: int
 
 
 def test_a_good_hint_saves_trials_and_a_bad_one_costs_few() -> None:
-    """Of a DUT that collapses its forwarding rate says little: there a hint is worth most."""
+    """The forwarding rate of a DUT that collapses says little: there a hint is worth most."""
     cold = len(run(a_search(), Collapses(37_000)))
     good = len(run(a_search(hints_fps=(37_100, 37_100)), Collapses(37_000)))
     assert good <= 5 < 2 * good < cold
@@ -195,7 +195,7 @@ def test_a_guess_is_a_rate_whatever_was_measured(rates: dict[int, float]) -> Non
 def test_neighbours_in_the_row_are_within_the_resolution(
     minimum: float, span: float, resolution: float, at: float
 ) -> None:
-    """And every load between minimum and maximum has a neighbour below and above."""
+    """Every load between minimum and maximum has a neighbour below and one above."""
     maximum = minimum * span
     row = Loads(minimum, maximum, resolution)
     load = minimum + at * (maximum - minimum)
@@ -243,7 +243,7 @@ def measured(all_cases: list[Case], **changed: Any) -> list[tuple[Case, list[Out
 
 
 def test_a_hint_comes_from_the_same_gateways_direction_and_repeat(tmp_path: Path) -> None:
-    """Else there is none: figures of another stack, direction or repeat say nothing here."""
+    """There is no other hint: figures of another stack, direction or repeat say nothing here."""
     planned_cases = planned(tmp_path)
     done = measured(planned_cases)
     for case, _ in done:
@@ -283,7 +283,7 @@ def test_a_plan_may_do_without(tmp_path: Path, settings_text: str) -> None:
 
 
 def test_a_resumed_case_begins_where_it_began(tmp_path: Path) -> None:
-    """What the manifest holds decides; a case that has trials and no hint there had none."""
+    """The hint in the manifest decides; a case that has trials and no hint there had none."""
     planned_cases = planned(tmp_path)
     case = planned_cases[2]
 

@@ -19,7 +19,7 @@ const LISTED: usize = 1000;
 pub struct StallList {
     pub listed: Vec<TxStall>,
     pub more: u64,
-    /// Time for which those lasted that are not listed, from the pause until it was made good.
+    /// Sum of the lengths of the stalls that are not listed, each from the pause until it was made good.
     pub more_ns: u64,
     late_ns: u64,
     left_ns: u64,

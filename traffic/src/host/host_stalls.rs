@@ -18,7 +18,7 @@ const LISTED: usize = 1000;
 pub struct Stalls {
     pub listed: Vec<HostStall>,
     pub more: u64,
-    /// Time for which those lasted that are long enough for the list, and not in it.
+    /// Sum of the lengths of the stalls that are long enough for the list, but not in it.
     pub more_ms: f64,
     pub total_ms: f64,
     /// Is true if these are the host's: the watcher was on its CPU, before every ordinary thread.

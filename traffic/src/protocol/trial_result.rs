@@ -26,7 +26,7 @@ pub struct TrialResult {
     pub host_stall_ms_total: BTreeMap<String, f64>,
     /// Number of host stalls that are not listed, because there were too many.
     pub host_stalls_more: u64,
-    /// Time for which those lasted, in sum.
+    /// Sum of the lengths of these stalls.
     pub host_stalls_more_ms: f64,
     /// False if a watcher was not alone on its CPU, so that host_stalls may be its own waits for others.
     pub stalls_watched: bool,
@@ -119,9 +119,9 @@ pub struct StreamResult {
     pub tx_stalls: Vec<TxStall>,
     /// Number of stalls that are not listed, because there were too many.
     pub tx_stalls_more: u64,
-    /// Time for which those lasted, in sum: of each from at_ns to until_ns.
+    /// Sum of the lengths of these stalls, each from at_ns to until_ns.
     pub tx_stalls_more_ms: f64,
-    /// Is true if its packets were sealed before the trial. Null if it left in clear.
+    /// True if its packets were sealed before the trial. Null if it left in clear.
     pub sealed_before: Option<bool>,
 }
 

@@ -184,7 +184,7 @@ def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
             Condition("kind", entry.stack, f"kind of {entry.stack}"): entry.stack_kind,
             Condition("version", entry.stack, f"version of {entry.stack}"): context["stack_version"],
         }
-        if entry.stack_kind:  # else the run is of before options were recorded
+        if entry.stack_kind:  # otherwise the run is older than the recording of options
             # Versions of a stack have a label each, and options that must be equal.
             label, without = (entry.stack_kind, VERSION_OPTIONS) if axis == "version" else (entry.stack, ())
             named[Condition("options", label, f"options of {label}")] = options_of(entry.options, without)

@@ -124,7 +124,7 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
                 f"{side}: {crossed.sent} frames crossed, its SAs counted {c.sas.encrypted} encrypted "
                 f"and {c.sas.decrypted} decrypted"
             )
-            # What SAs carried that were replaced meanwhile is not known.
+            # Nobody knows what SAs carried that were replaced meanwhile.
             raise InClear(text) if _uncounted({side: c}, crossed.sent) and not replaced else NotReady(text)
     if crossed.wrong:
         raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(crossed.wrong)}")

@@ -25,7 +25,8 @@ HALF_LATE_S = 0.025
 COVERED_LIMIT = 0.1
 # CPU time that others took from the gateways, or the hypervisor from gateways and sender, in % of their CPUs.
 STARVATION_LIMIT_PCT = 5.0
-# The same after the last frame was sent. Half of the wait for the residue is enough for a DUT to empty its queues.
+# This is the limit after the last frame was sent: half of the wait for the residue is enough for a DUT to
+# empty its queues.
 RESIDUE_LIMIT_PCT = 50.0
 # The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
 TAKEN_LIMIT_PCT = 2.0
@@ -162,7 +163,7 @@ def disturbance(share: float, host_record: dict[str, Any]) -> list[Reason]:
     for record, limit_pct in ((host_record, STARVATION_LIMIT_PCT), (of_residue, RESIDUE_LIMIT_PCT)):
         starved = record.get("starved_pct") or 0.0
         steal = max(record.get("steal_pct", {}).values(), default=0.0)
-        # In a short trial, one tick of the kernel's books is more than the limit: only what is surely stolen counts.
+        # One tick of the kernel's books is beyond a short trial's limit: only what is surely stolen counts.
         if max(starved, steal - record.get("tick_pct", 0.0)) > limit_pct:
             reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
             break

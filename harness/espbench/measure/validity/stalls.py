@@ -78,8 +78,8 @@ def share_of_trial(
 ) -> float:
     """Return the share of a trial that the windows of these stalls cover, with those that were too many to be listed.
 
-    streams: those of which tx_stalls were picked. Of a stall that is not listed only its length is known. It is taken
-    to cover as much for each ms as those that are listed do, beyond what stalls of the other kind cover anyway.
+    streams: those from which tx_stalls were picked. Only the length of stalls that are not listed is known.
+    Each ms of them is taken to cover as much as one of the listed, beyond what the other kind covers anyway.
     """
     end_ns = offered.start_ns + int(offered.duration_s * 1e9)
 
@@ -98,7 +98,7 @@ def share_of_trial(
 
 
 def _unlisted(more_ms: float, listed_ms: float) -> float:
-    """Return how many times as long as those listed the stalls lasted that are not listed."""
+    """Return the length of the stalls that are not listed, as a multiple of that of the listed ones."""
     return more_ms / listed_ms if listed_ms > 0 else 0.0
 
 

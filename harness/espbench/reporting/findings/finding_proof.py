@@ -52,7 +52,7 @@ def _verdict(findings: Sequence[Finding], sums: Crossing) -> str:
     if not proven or sums.encrypted is None or sums.decrypted is None:
         return NOT_PROVEN
     if sums.proven < sums.trials:
-        # Where SAs were replaced or a gateway began anew, the counters before and after do not belong together.
+        # The counters do not belong together where SAs were replaced or a gateway began anew in between.
         return f"proven in {sums.proven:,} of {sums.trials:,} trials"
     if sums.sent == sums.encrypted == sums.decrypted == sums.received:
         return "proven: all four equal"

@@ -21,7 +21,7 @@ from espbench.reporting.parts.chart_parts import (
 )
 from espbench.terms import Finding
 
-# Where no curve reaches this share of the line rate (of 100), its loads are drawn in per cent of the highest one.
+# If no curve reaches this share of the line rate (of 100), loads are drawn in per cent of the highest one.
 _WORTH_DRAWING = 40.0
 _FOOT = 2.5  # height of a mark, of 100
 

@@ -167,7 +167,7 @@ def _ordered(rows: list[Spec]) -> list[Spec]:
 
 
 def _point(sizes: Sequence[int | str]) -> Spec:
-    # With one size there is no line: the points carry the figure.
+    # One size makes no line: the points carry the figure.
     return {"type": "point", "filled": True, "size": 110 if len(sizes) == 1 else 30}
 
 
