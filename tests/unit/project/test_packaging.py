@@ -103,15 +103,25 @@ def test_every_plan_that_comes_with_espbench_can_be_printed() -> None:
     assert "expected one of" in str(wrong.exception)
 
 
-def test_no_file_of_the_project_is_a_dump() -> None:
-    """A file that is committed by mistake stays in the history of every clone."""
+@pytest.fixture(scope="module")
+def tracked() -> list[Path]:
+    """Return the files of the clone that git knows."""
     done = subprocess.run(
         ["git", "-C", str(CLONE), "ls-files", "-z"], capture_output=True, text=True, check=False
     )
     if done.returncode:
         pytest.skip("no clone: an archive has no list of its files")
-    sizes = {
-        name: (CLONE / name).stat().st_size for name in done.stdout.split("\0") if (CLONE / name).is_file()
-    }
-    assert len(sizes) > 1000
-    assert [name for name, size in sizes.items() if size > LARGEST_BYTES] == []
+    files = [CLONE / name for name in done.stdout.split("\0") if (CLONE / name).is_file()]
+    assert len(files) > 1000
+    return files
+
+
+def test_no_file_of_the_project_is_a_dump(tracked: list[Path]) -> None:
+    """A file that is committed by mistake stays in the history of every clone."""
+    assert [file for file in tracked if file.stat().st_size > LARGEST_BYTES] == []
+
+
+def test_no_file_has_the_marks_of_a_merge(tracked: list[Path]) -> None:
+    """Git leaves them where two changes meet, and a document with them is still a document."""
+    mark = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
+    assert [file for file in tracked if mark.search(file.read_bytes())] == []
