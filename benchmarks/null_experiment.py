@@ -78,6 +78,9 @@ COLUMNS = (
     "DUT, directions, final trials", "noise", "goal", "mean, frames/s", "against none", "median", "OK", "at least",
     "none",
 )  # fmt: skip
+# A trial that offered too little is made again, and had it lost frames, that stays a miss. So there are more trials in
+# which a DUT can lose by chance: the figure of one without a sharp limit may fall, never rise.
+LOWERS = ("slow sender",)
 # Loads of the row are rounded to six digits.
 ROUNDING = 1e-4
 
@@ -246,8 +249,8 @@ class Figures:
         return sorted(self.every)[int(0.95 * (len(self.every) - 1))]
 
 
-def problems(figures: Figures, quiet: Figures, *, sharp: bool) -> list[str]:
-    """Return why a cell is red, beside the cell without noise."""
+def problems(figures: Figures, quiet: Figures, *, sharp: bool, may_fall: bool = False) -> list[str]:
+    """Return why a cell is red, beside the cell without noise. may_fall: this noise may lower the mean."""
     if quiet.by_luck:
         most = wilson(len(quiet.every), quiet.cases)[1]
         least = wilson(len(figures.every), figures.cases)[0]
@@ -256,7 +259,7 @@ def problems(figures: Figures, quiet: Figures, *, sharp: bool) -> list[str]:
         return []
     reasons = []
     moved = statistics.mean(figures.ok) / statistics.mean(quiet.ok) - 1 if figures.ok else 0.0
-    if abs(moved) > MEAN_MAY_MOVE:
+    if moved > MEAN_MAY_MOVE or (moved < -MEAN_MAY_MOVE and not may_fall):
         reasons.append("the mean moved")
     if statistics.mean(figures.every) > (1 + MEAN_MAY_MOVE) * statistics.mean(quiet.every):
         reasons.append("the mean with bounds is above")
@@ -281,7 +284,8 @@ def _is_above(fps: float, reference: float) -> bool:
 
 def row(cell: Cell, goal: float, figures: Figures, quiet: Figures) -> tuple[str, bool]:
     """Return a row of the table, and whether it is red."""
-    reasons = problems(figures, quiet, sharp=DUTS[cell.dut].sharp)
+    sharp = DUTS[cell.dut].sharp
+    reasons = problems(figures, quiet, sharp=sharp, may_fall=not sharp and cell.noise in LOWERS)
     mean = statistics.mean(figures.ok) if figures.ok else 0.0
     moved = 100 * (mean / statistics.mean(quiet.ok) - 1) if figures.ok and quiet.ok else 0.0
     cells = [

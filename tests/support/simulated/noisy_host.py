@@ -18,9 +18,9 @@ from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, St
 from espbench.measure.inputs.setup import Request
 from espbench.terms import Latency
 
-# The rate is that of traffic/src/send/pace.rs. The lists are shorter than those of the generator.
+# The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs.
 CATCH_UP = 1.1
-LISTED = 200
+LISTED = 1000
 # The frames of one direction that find room while the DUT's CPU stands still; those beyond are lost.
 RING = 512
 # Losses beyond this number are one episode that lasts as long as the overload; fewer have a time each.

@@ -109,13 +109,14 @@ def test_noise_of_the_sender_changes_the_offered_load(noise: noisy_host.Kind) ->
     assert all(o.streams[0].tx_frames == 400_000 for o in trials)
 
 
-def test_lists_of_many_pauses_are_cut() -> None:
-    """Most trials of 60 s have more than the 200 that are listed."""
+def test_lists_of_many_pauses_can_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a list of 200, most trials of 60 s have more."""
+    monkeypatch.setattr(noisy_host, "LISTED", 200)
     chance = random.Random(2544)
     made = partial(noisy_host.many_pauses, chance)
     long = Request(40_000.0, 60.0, "final", 0)
     streams = [offer(long, null.DUTS["fades"], made(60.0), chance).streams[0] for _ in range(20)]
-    assert all(len(s.tx_stalls) <= noisy_host.LISTED for s in streams)
+    assert all(len(s.tx_stalls) <= 200 for s in streams)
     assert sum(s.tx_stalls_more > 0 for s in streams) >= 10
 
 
