@@ -110,7 +110,7 @@ def test_noise_of_the_sender_changes_the_offered_load(noise: noisy_host.Kind) ->
 
 
 def test_lists_of_many_pauses_can_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a list of 200, most trials of 60 s have more."""
+    """Most trials of 60 s have more than a list of 200 holds."""
     monkeypatch.setattr(noisy_host, "LISTED", 200)
     chance = random.Random(2544)
     made = partial(noisy_host.many_pauses, chance)
