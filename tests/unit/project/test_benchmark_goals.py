@@ -37,6 +37,7 @@ NONE = ("INVALID", None)
         ([_run(GOOD, GOOD)], [], True),
         ([_run(GOOD, GOOD)], [_run(GOOD, ("LOWER_BOUND", 8_000.0))], True),
         ([_run(GOOD, GOOD)], [_run(GOOD, HIGH)], False),
+        ([_run(GOOD, GOOD), _run(GOOD, HIGH)], [_run(GOOD, HIGH)], True),
         ([_run(GOOD, GOOD)], [_run(GOOD, NONE)], False),
         ([_run(GOOD, GOOD)], [_run(GOOD)], False),
         ([_run(GOOD, NONE)], [_run(GOOD, GOOD)], False),
