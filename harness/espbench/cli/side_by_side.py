@@ -14,6 +14,7 @@ from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case, ResolvedPlan
+from espbench.platforms.virtual import virtual_pair
 from espbench.results.prometheus_file import PrometheusFile
 from espbench.runs.beds import Choice, no_room
 from espbench.terms import Finding, Outcome
@@ -22,7 +23,8 @@ from espbench.terms import Finding, Outcome
 def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool) -> int:
     """Return how many cases are measured at once.
 
-    In virtual time these are as many as the user asked for; by default, as many as there are CPUs and memory for.
+    In virtual time these are as many as the user asked for; by default, as many as there are CPUs, memory and room for
+    links for.
     Raises UsageError if several are asked for that would take each other's CPUs.
     """
     if not virtual_time:
@@ -37,8 +39,10 @@ def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool
     if asked is not None:
         return asked
     need_mb = max(choice.platform.memory_mb() for choice in choices)
+    links_mb = max(choice.platform.links_mb() for choice in choices)
+    free_mb, free_for_links_mb = machine.free_memory_mb(), virtual_pair.free_for_links_mb()
     jobs = len(os.sched_getaffinity(0))
-    while jobs > 1 and no_room([need_mb] * jobs, machine.free_memory_mb()):
+    while jobs > 1 and (no_room([need_mb] * jobs, free_mb) or links_mb * jobs > free_for_links_mb):
         jobs -= 1
     return jobs
 

@@ -63,6 +63,9 @@ class Platform(Protocol):
     def memory_mb(self) -> float:
         """Say what one test bed takes of the machine's memory; infinite where its boxes exist but once."""
 
+    def links_mb(self) -> float:
+        """Say what the links of one test bed take of the room that virtual_pair has for links; 0 if there are none."""
+
     def notes(self) -> list[str]:
         """List what every figure of the device is to be read with."""
 

@@ -28,6 +28,7 @@ from espbench.platforms.remote import remote_platform
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
+from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.platforms.x86 import qemu_x86
@@ -58,6 +59,9 @@ class _FromProfile:
         return self._plan.line_rate or self._profile.line_rate
 
     def memory_mb(self) -> float:
+        return 0.0
+
+    def links_mb(self) -> float:
         return 0.0
 
     def notes(self) -> list[str]:
@@ -176,6 +180,9 @@ class Boards(_FromProfile):
     def memory_mb(self) -> float:
         return (1 if self._single else 2) * self._profile.memory
 
+    def links_mb(self) -> float:
+        return virtual_pair.links_mb(single=self._single)
+
     def notes(self) -> list[str]:
         """Say where the board's core is not of the device's own kind."""
         return [self._profile.core_note] if self._profile.core_note else []
@@ -220,6 +227,9 @@ class Machines(_FromProfile):
     def memory_mb(self) -> float:
         return (1 if self._single else 2) * self._profile.memory
 
+    def links_mb(self) -> float:
+        return virtual_pair.links_mb(single=self._single)
+
 
 class NetworkProcessors:
     """Processors that run kernels by themselves, in virtual time: there is no gateway and no test bed."""
@@ -245,6 +255,9 @@ class NetworkProcessors:
         return None
 
     def memory_mb(self) -> float:
+        return 0.0
+
+    def links_mb(self) -> float:
         return 0.0
 
     def notes(self) -> list[str]:
@@ -341,6 +354,9 @@ class External:
 
     def memory_mb(self) -> float:
         return math.inf
+
+    def links_mb(self) -> float:
+        return 0.0
 
     def notes(self) -> list[str]:
         return []

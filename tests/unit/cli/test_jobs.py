@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -15,10 +18,13 @@ from espbench.errors import UsageError
 from espbench.measure import machine
 from espbench.measure.inputs.setup import Request
 from espbench.plan import cases, load_plan
+from espbench.platforms.virtual import virtual_pair
 from espbench.runs.beds import Choice, choose, virtual
 from support.command_line import in_process
 from support.plans import pair_plan, write_plan
 from support.simulated.queue import QueueDut
+
+PROJECT = Path(__file__).resolve().parents[3]
 
 
 def choices(dut: str, folder: Path) -> list[Choice]:
@@ -34,6 +40,7 @@ def test_in_virtual_time_there_are_as_many_as_cpus_and_memory_allow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody may ask for another number."""
+    monkeypatch.setattr(virtual_pair, "free_for_links_mb", lambda: math.inf)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(machine, "free_memory_mb", lambda: 64_000.0)
     assert jobs("mpc8548e", tmp_path) == 8
@@ -42,6 +49,38 @@ def test_in_virtual_time_there_are_as_many_as_cpus_and_memory_allow(
     monkeypatch.setattr(machine, "free_memory_mb", lambda: 1.0)
     assert jobs("mpc8548e", tmp_path) == 1
     assert jobs("mpc8548e", tmp_path, asked=5) == 5
+
+
+def test_there_are_no_more_than_the_links_have_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container has often 64 MiB for them: a link and its copy take 8.4 MB each, a pair has three links."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(machine, "free_memory_mb", lambda: 64_000.0)
+    monkeypatch.setattr(virtual_pair, "free_for_links_mb", lambda: 200.0)
+    assert jobs("mpc8548e", tmp_path) == jobs("virt-x86", tmp_path) == 3
+    assert jobs("mpc8548e", tmp_path, asked=5) == 5
+    monkeypatch.setattr(virtual_pair, "free_for_links_mb", lambda: 64 * 1024**2 / 1e6)
+    assert jobs("mpc8548e", tmp_path) == 1
+    monkeypatch.setattr(virtual_pair, "free_for_links_mb", lambda: 0.0)
+    assert jobs("mpc8548e", tmp_path) == 1
+
+
+def test_a_file_system_for_links_may_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tmpfs without one says that it has 0 of 0 bytes."""
+    usage = SimpleNamespace(total=64_000_000, free=4_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert virtual_pair.free_for_links_mb() == 4.0
+    usage.total = usage.free = 0
+    assert virtual_pair.free_for_links_mb() == math.inf
+
+
+def test_a_link_is_as_long_as_the_generator_makes_it() -> None:
+    source = (PROJECT / "traffic/src/virtual_time/memory.rs").read_text(encoding="utf-8")
+    assert "const RINGS_AT: usize = 4096;" in source
+    assert "const RING_BYTES: u32 = 4 << 20;" in source
+    assert "RINGS_AT + 2 * ring_bytes as usize" in source
+    assert virtual_pair.LINK_BYTES == 4096 + 2 * (4 << 20)
 
 
 def test_in_real_time_there_is_one(tmp_path: Path) -> None:

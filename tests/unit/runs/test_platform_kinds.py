@@ -17,6 +17,7 @@ from espbench.platforms import netns
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.remote import remote_platform
 from espbench.platforms.uml import uml_platform
+from espbench.platforms.virtual import virtual_pair
 from espbench.runs.beds import Beds, Choice, choose, profiles_of, virtual
 from espbench.runs.platform import Workspace
 from espbench.runs.platform_kinds import PLATFORMS, External
@@ -77,6 +78,15 @@ def test_what_a_pair_takes_of_memory_decides_whether_two_can_stand() -> None:
     """Namespaces take none, guests and boards their own, and of boxes there is one pair."""
     memory = {dut: chosen(dut).platform.memory_mb() for dut in ("netns", "uml", "mpc8548e", "remote-example")}
     assert memory == {"netns": 0, "uml": 512, "mpc8548e": 256, "remote-example": math.inf}
+
+
+def test_only_gateways_in_virtual_time_have_links_in_memory() -> None:
+    """A pair has three, a single gateway two, and in a trial each has a copy."""
+    whole = virtual_pair.LINK_BYTES / 1e6
+    duts = ("netns", "uml", "remote-example", "mpc8548e", "virt-x86")
+    found = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
+    assert found == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 6}
+    assert virtual_pair.links_mb(single=True) == 4 * whole
 
 
 def test_the_users_boxes_have_neither_a_profile_nor_a_reason() -> None:

@@ -11,7 +11,10 @@ trial all of them are copied as they stand, and the copy is thrown away: each tr
 
 from __future__ import annotations
 
+import math
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +44,8 @@ from espbench.this_machine.registry import Entry, Registry
 
 # Between the guests: half of it lets one run ahead of the other without either waiting.
 STEP_NS = 25_000
+# Of a link's file, all of which is reserved when it is made (length_of in traffic/src/virtual_time/memory.rs).
+LINK_BYTES = 4096 + 2 * (4 << 20)
 _CARRIER_NS = 100_000_000
 _CARRIER_TRIES = 100
 # 2^64 by the golden ratio: its multiples are spread evenly.
@@ -245,8 +250,24 @@ def facts_of(built: Built, errors: Errors) -> dict[str, Any]:
 
 def _shared_memory(registry: Registry) -> Path:
     """Return a folder for links, only for this user."""
+    return registry.directory("links", _memory())
+
+
+def links_mb(*, single: bool) -> float:
+    """Return how much room for links a test bed takes in a trial, MB: for its own, and for a copy of each."""
+    return 2 * (2 if single else 3) * LINK_BYTES / 1e6
+
+
+def free_for_links_mb() -> float:
+    """Return how much room there is for links, MB; infinite where the file system has no limit."""
+    usage = shutil.disk_usage(_memory())
+    return usage.free / 1e6 if usage.total else math.inf
+
+
+def _memory() -> Path:
+    """Return the file system for links: one in memory, if there is one."""
     where = Path("/dev/shm")
-    return registry.directory("links", where if where.is_dir() else None)
+    return where if where.is_dir() else Path(tempfile.gettempdir())
 
 
 def _wait_for_carrier(gateway: VirtualGateway) -> None:
