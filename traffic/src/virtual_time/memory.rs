@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
 
@@ -104,6 +105,62 @@ fn length_of(ring_bytes: u32) -> usize {
     RINGS_AT + 2 * ring_bytes as usize
 }
 
+/// Longest wait for room: guests of a branch that is over, here or in another worker, may hold its links until they end.
+const PATIENCE: Duration = Duration::from_secs(5);
+const NAP: Duration = Duration::from_millis(10);
+
+/// Reserves room for all of the file, so that no write to its mapping can lack it: that would kill the process (SIGBUS).
+fn reserve(file: &File, path: &Path, bytes: u64, patience: Duration) -> Outcome<()> {
+    let mut waited = Duration::ZERO;
+    loop {
+        // SAFETY: the call gets an open file and two numbers.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            libc::ENOSPC if waited < patience => {
+                std::thread::sleep(NAP);
+                waited += NAP;
+            }
+            libc::ENOSPC => return Err(no_room(path, bytes, free_bytes(file))),
+            error => {
+                return Err(Failure::io(
+                    format!("room for link {}", path.display()),
+                    &std::io::Error::from_raw_os_error(error),
+                ));
+            }
+        }
+    }
+}
+
+fn no_room(path: &Path, needed: u64, free: u64) -> Failure {
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let folder = path.parent().unwrap_or(path);
+    Failure::new(
+        format!(
+            "link {}: no room in {}: {:.1} MB are needed, {:.1} MB are free",
+            path.display(),
+            folder.display(),
+            megabytes(needed),
+            megabytes(free)
+        ),
+        "make that file system larger (a container: --shm-size 1g), or measure fewer cases at once (--jobs 1)",
+    )
+}
+
+/// Returns how much an ordinary user can still write to the file system of a file.
+fn free_bytes(file: &File) -> u64 {
+    // SAFETY: all zero is a valid statvfs, which lives through the call.
+    let (told, system) = unsafe {
+        let mut system: libc::statvfs = std::mem::zeroed();
+        (libc::fstatvfs(file.as_raw_fd(), &raw mut system), system)
+    };
+    if told == 0 {
+        system.f_bavail * system.f_frsize
+    } else {
+        0
+    }
+}
+
 /// Makes the file of a new link, which must not exist yet.
 pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32, errors: Errors) -> Outcome<()> {
     for (name, ns) in [("latency", latency_ns), ("step", step_ns)] {
@@ -126,7 +183,9 @@ pub fn create(path: &Path, latency_ns: u64, step_ns: u64, ns_per_byte: u32, erro
         .mode(0o600)
         .open(path)
         .map_err(failed)?;
-    file.set_len(length_of(RING_BYTES) as u64).map_err(failed)?;
+    reserve(&file, path, length_of(RING_BYTES) as u64, PATIENCE).inspect_err(|_| {
+        let _ = std::fs::remove_file(path);
+    })?;
     let header = Header {
         magic: MAGIC,
         latency_ns,
@@ -213,11 +272,13 @@ impl Memory {
             )
         };
         let mut new = File::options()
+            .read(true)
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(to)
             .map_err(failed)?;
+        reserve(&new, to, self.length as u64, PATIENCE)?;
         std::io::copy(&mut File::open(from).map_err(failed)?, &mut new).map_err(failed)?;
         std::os::unix::fs::FileExt::write_all_at(&new, &seed.to_ne_bytes(), SEED_AT).map_err(failed)?;
         let copy = Memory::open(to)?;
@@ -320,5 +381,54 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: `open` made the mapping with this length, and nothing refers to it any more.
         unsafe { libc::munmap(self.base.cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn named(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("esplink-{}-{name}", std::process::id()))
+    }
+
+    /// A sparse file has no block for what nobody wrote yet; these have all, from the start.
+    #[test]
+    fn a_link_and_its_copy_have_all_their_room() {
+        let (path, copy) = (named("room"), named("room.1"));
+        create(&path, 50_000, 25_000, 8, Errors::default()).unwrap();
+        Memory::open(&path).unwrap().copy(&path, &copy, 7).unwrap();
+        for file in [path, copy] {
+            let told = std::fs::metadata(&file).unwrap();
+            std::fs::remove_file(&file).unwrap();
+            assert_eq!(told.len(), length_of(RING_BYTES) as u64);
+            assert!(told.blocks() * 512 >= told.len(), "{} blocks", told.blocks());
+        }
+    }
+
+    /// A tmpfs refuses at once what is more than all of it.
+    #[test]
+    fn lack_of_room_names_the_folder_and_both_sizes() {
+        let path = Path::new("/dev/shm").join(format!("esplink-{}-large", std::process::id()));
+        let file = File::options().write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        // SAFETY: all zero is a valid statvfs, which lives through the call.
+        let whole = unsafe {
+            let mut system: libc::statvfs = std::mem::zeroed();
+            assert_eq!(libc::fstatvfs(file.as_raw_fd(), &raw mut system), 0);
+            system.f_blocks * system.f_frsize
+        };
+        assert!(whole > 0, "/dev/shm has no limit here");
+        let failure = reserve(&file, &path, whole + 4096, Duration::ZERO).unwrap_err();
+        let start = format!("link {}: no room in /dev/shm: ", path.display());
+        assert!(failure.message.starts_with(&start), "{failure}");
+        assert!(failure.message.contains("MB are needed, "), "{failure}");
+        assert!(failure.hint.contains("--shm-size"), "{failure}");
+        let said = no_room(Path::new("/dev/shm/a/west"), 8_392_704, 1_000_000).message;
+        assert_eq!(
+            said,
+            "link /dev/shm/a/west: no room in /dev/shm/a: 8.4 MB are needed, 1.0 MB are free"
+        );
     }
 }

@@ -44,7 +44,7 @@ from espbench.this_machine.registry import Entry, Registry
 
 # Between the guests: half of it lets one run ahead of the other without either waiting.
 STEP_NS = 25_000
-# Of a link's file, all of which is reserved when it is made (length_of in traffic/src/virtual_time/memory.rs).
+# A link's file is as long, and all of it is reserved when it is made (length_of in traffic/src/virtual_time/memory.rs).
 LINK_BYTES = 4096 + 2 * (4 << 20)
 _CARRIER_NS = 100_000_000
 _CARRIER_TRIES = 100
