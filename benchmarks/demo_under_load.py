@@ -148,7 +148,9 @@ def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
             )  # fmt: skip
             print(f"{load} {number}: {counts}{spread}{'' if enough >= least else '  TOO FEW'}")
             for name, ratio in above.items():
-                print(f"    {name}: {run.loc[name, 'status']}, {ratio:.3f} of the quiet figure, above the highest")
+                print(
+                    f"    {name}: {run.loc[name, 'status']}, {ratio:.3f} of the quiet figure, above the highest"
+                )
             for name in alone:
                 print(f"    {name}: {run.loc[name, 'status']}, no quiet figure")
             for name, status in run.loc[~has_figure, "status"].items():
