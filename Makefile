@@ -73,8 +73,7 @@ lint:
 	cargo fmt --all --check --manifest-path traffic/Cargo.toml
 	cargo clippy --release --locked --quiet --workspace --all-targets --manifest-path traffic/Cargo.toml -- -D warnings
 
-# By hand, since they take ten minutes to two hours: benchmarks/cluster.py, benchmarks/emulated_x86.py,
-# benchmarks/irq_time_kernel.py, benchmarks/demo_under_load.py.
+# benchmarks/README.md lists all benchmarks; those that are not here are run by hand.
 bench:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory boards

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks with a documented goal say when they miss it, and then end with exit code 1."""
+"""Benchmarks with a documented goal say when they miss it, and then end with exit code 1; all benchmarks are listed."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -15,6 +17,12 @@ import pytest
 
 from espbench.comparison.sorting.model import Comparison, Estimate
 
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "benchmarks"
+LIST = (FOLDER / "README.md").read_text(encoding="utf-8")
+ROWS = {row[0]: row for row in (
+    [cell.strip(" `") for cell in line.strip("|").split("|")] for line in LIST.splitlines() if line.startswith("| `")
+)}  # fmt: skip
 QUIET_FPS = 10_000.0
 
 
@@ -146,3 +154,31 @@ def test_a_paced_sender_sends_everything_that_the_way_carries(
 ) -> None:
     """The way floods with 2 million frames/s."""
     assert bool(generator.missed_pacing("xdp", rate, unsent, 2e6)) == is_missed
+
+
+def test_every_file_of_benchmarks_is_listed_once() -> None:
+    files = {path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".frag")}
+    assert ROWS.keys() == files
+    assert sum(line.startswith("| `") for line in LIST.splitlines()) == len(files)
+    assert all(cell for row in ROWS.values() for cell in row)
+    assert "`campaign/`" in LIST
+
+
+def test_what_can_be_run_is_no_part_of_another() -> None:
+    """A benchmark has a column for how long it takes."""
+    parts = {name for name, row in ROWS.items() if len(row) == 3}
+    assert parts == {
+        "host_profile.py", "irq_time.frag", "planted_kernel.py", "powerquicc_calibration.py", "shares.py",
+    }  # fmt: skip
+    for name in parts:
+        user = re.match(r"\w+\.py", ROWS[name][2])
+        assert user is not None
+        assert name.removesuffix(".py") in (FOLDER / user[0]).read_text(encoding="utf-8")
+
+
+def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
+    recipe = re.search(r"^bench:\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    run = set(re.findall(r"benchmarks/(\w+\.py)", recipe[1]))
+    assert {name for name, row in ROWS.items() if row[-1].startswith("make bench")} == run
+    assert all(row[3].startswith(("make bench", "by hand")) for row in ROWS.values() if len(row) == 4)
