@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from espbench.gate import conditions
 from espbench.gate.conditions import Key
+from support.synthetic.gate import World
 
 NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1)
 
@@ -42,6 +43,23 @@ def test_gateways_that_said_nothing_yet_are_not_known() -> None:
     """A condition of the whole run that is called so is none of a stack."""
     assert conditions.knows_gateways({"line rate": "1", "xfrm: kind": "xfrm"})
     assert not conditions.knows_gateways({"kind": "x", "mpc8548e: profile.kind": "y"})
+
+
+def test_all_that_a_kernel_of_ones_own_tells_is_under_test() -> None:
+    """Its configuration too, of which a new version has other digests; not of a kernel that is espbench's own."""
+    told = {
+        "kernel": {"home": "6.9.0"},
+        "configuration of the kernel": {"home": "sha256 01"},
+        "qemu": "sha256 02",
+    }
+    of_kernel = {"board: emulation.kernel.home", "board: emulation.configuration of the kernel.home"}
+    for path, subject in (("/opt/gate/bzImage", of_kernel), ("espbench's own", set())):
+        kernel = {"board": {"platform": "made-up", "kernel": {"home": path, "office": path}}}
+        manifest = World(conditions={"profiles": kernel}).manifest()
+        contexts = {stack: {"emulation": told} for stack in manifest.contexts}
+        recorded = conditions.of_run(manifest.model_copy(update={"contexts": contexts}))
+        assert {key for key in recorded.subject if "emulation" in key} == subject
+        assert "board: emulation.qemu" in recorded.instrument
 
 
 def test_what_only_one_side_has_a_device_for_is_no_difference() -> None:
