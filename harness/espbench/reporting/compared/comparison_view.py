@@ -24,9 +24,9 @@ from espbench.reporting.compared.comparison_wording import (
     x_title,
 )
 from espbench.reporting.compared.fixed_load_tables import loads, verdicts
-from espbench.reporting.one_run.view import SHORT
 from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.parts.final_trials import NOT_PROVEN
+from espbench.reporting.parts.labels import SHORT
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, goal_name, plural
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents of runs in virtual time: what they say at the top, the labels of figures, and which figure stands first."""
+
+from __future__ import annotations
+
+import html as html_module
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.reporting.parts.labels import ABOUT_VIRTUAL, VIRTUAL
+from espbench.reporting.report import write_report
+from espbench.results import RunDirectory
+from espbench.terms import Outcome
+from support.synthetic import findings as synthetic_findings
+from support.synthetic import run as synthetic_run
+
+VIRTUAL_PROFILES = {"profiles": {synthetic_run.DUT: {"machine": {"ns_per_instruction": "1"}}}}
+SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("3des-sha1",), goals=(0.0,))
+OF_TESTS = synthetic_run.Shape(sizes=(64,), suites=("3des-sha1",), tests=synthetic_findings.TESTS)
+
+
+def run_of(
+    folder: Path, shape: synthetic_run.Shape = SHAPE, conditions: dict[str, Any] | None = None, **figures: Any
+) -> RunDirectory:
+    """Make a run in virtual time, or with other conditions; figures: of each throughput that was found."""
+    built = synthetic_run.build(folder, shape)
+    with RunDirectory.open(built.path) as run:
+        changed = {"conditions": VIRTUAL_PROFILES if conditions is None else conditions}
+        run.save_manifest(run.manifest.model_copy(update=changed))
+        run.save_results(
+            [
+                r.model_copy(update=figures) if isinstance(r, Outcome) and r.throughput_fps else r
+                for r in run.results()
+            ]
+        )
+    return RunDirectory.open(built.path)
+
+
+def documents(run: RunDirectory, formats: Sequence[str] = ("html", "md")) -> dict[str, str]:
+    """Write the documents of a run, and return their text."""
+    write_report(run, formats)
+    return {name: html_module.unescape((run.path / f"report.{name}").read_text()) for name in formats}
+
+
+def test_the_sentence_says_what_such_a_clock_does_not_know() -> None:
+    """In full, since every document of a run in virtual time has it."""
+    assert ABOUT_VIRTUAL == (
+        "The gateways' clock counts the instructions that they execute; it knows no caches, no branch prediction and "
+        "no width of SIMD. The measured figure is instructions per frame, exact to the last one. Frames per second "
+        "follow from the time that the profile assumes for each instruction."
+    )
+
+
+@pytest.mark.parametrize("tests", [("throughput",), synthetic_findings.TESTS])
+def test_a_run_in_virtual_time_says_so_before_any_figure(tmp_path: Path, tests: tuple[str, ...]) -> None:
+    """Also one without a throughput, and one whose figures lack the instructions."""
+    shape = synthetic_run.Shape(**{**vars(OF_TESTS), "tests": tests})
+    for text in documents(run_of(tmp_path, shape)).values():
+        assert text.count(ABOUT_VIRTUAL) == 1
+        assert text.index("Virtual.") < text.index(ABOUT_VIRTUAL) < text.index("Loss goal")
+
+
+def test_a_run_without_any_figure_in_virtual_time_says_so(tmp_path: Path) -> None:
+    """All cases INVALID."""
+    run = run_of(tmp_path, status="INVALID", throughput_fps=None, throughput_mbps=None)
+    for text in documents(run).values():
+        assert ABOUT_VIRTUAL in text
+        assert VIRTUAL in text
+
+
+def test_a_run_in_real_time_says_nothing_of_it(tmp_path: Path) -> None:
+    for text in documents(run_of(tmp_path, conditions={})).values():
+        assert "virtual: " not in text.lower()
+        assert ABOUT_VIRTUAL not in text
+
+
+def test_findings_in_virtual_time_have_the_label_at_each_heading_and_picture(tmp_path: Path) -> None:
+    """A picture may travel without the page."""
+    shape = synthetic_run.Shape(**{**vars(OF_TESTS), "tests": ("latency", "frame_loss")})
+    run = run_of(tmp_path, shape)
+    text = documents(run)["md"]
+    answers = [line for line in text.splitlines() if line.startswith("**Tests of ")]
+    assert answers
+    assert all(VIRTUAL in line for line in answers)
+    pictures = list((run.path / "figures").glob("*.svg"))
+    assert pictures
+    assert all(VIRTUAL in picture.read_text() for picture in pictures)
