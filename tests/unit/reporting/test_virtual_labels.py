@@ -77,6 +77,28 @@ def test_a_run_in_real_time_says_nothing_of_it(tmp_path: Path) -> None:
         assert ABOUT_VIRTUAL not in text
 
 
+COUNTED = {"instructions_home_per_frame": 16167.6, "instructions_office_per_frame": 14772.0}
+
+
+def test_at_a_glance_instructions_per_frame_stand_before_frames_and_mbps(tmp_path: Path) -> None:
+    """They are what was measured; a rate follows from them."""
+    figures = {"throughput_fps": 62_001.0, "throughput_mbps": 31.74, **COUNTED}
+    texts = documents(run_of(tmp_path, **figures))
+    glance = next(part for part in texts["md"].split("\n\n") if part.startswith("| Suite | Encryption |"))
+    assert "instructions/frame (Home / Office), then frames/s (Mbps)" in texts["md"]
+    assert "| **16,168 / 14,772**; 62,001 (31.74) |" in glance
+    assert "instructions/frame (Home / Office), frames/s and Mbps below" in texts["html"]
+    assert "<b>16,168 / 14,772</b><small>62,001 frames/s</small><small>31.74 Mbps</small>" in texts["html"]
+
+
+def test_a_figure_without_instructions_stands_alone(tmp_path: Path) -> None:
+    """That of a bound whose final trial was INVALID; a single gateway has one figure."""
+    figures = {"throughput_fps": 62_001.0, "throughput_mbps": 31.74}
+    assert "| **62,001** (31.74) |" in documents(run_of(tmp_path / "none", **figures), ("md",))["md"]
+    alone = {**figures, "instructions_home_per_frame": 16_168.0}
+    assert "| **16,168**; 62,001 (31.74) |" in documents(run_of(tmp_path / "one", **alone), ("md",))["md"]
+
+
 def test_findings_in_virtual_time_have_the_label_at_each_heading_and_picture(tmp_path: Path) -> None:
     """A picture may travel without the page."""
     shape = synthetic_run.Shape(**{**vars(OF_TESTS), "tests": ("latency", "frame_loss")})
