@@ -50,7 +50,7 @@ def test_a_gateways_last_words_are_told_once() -> None:
 def test_in_virtual_time_instructions_per_frame_stand_first(
     counted: tuple[float | None, float | None], expected: str
 ) -> None:
-    """Of each gateway of which they are known."""
+    """Each gateway of which they are known has a figure."""
     said = io.StringIO()
     home, office = counted
     outcome = comparisons.made(
