@@ -613,7 +613,7 @@ class Manifest(Record):
     def is_virtual(self) -> bool:
         """True if the gateways of all its devices have clocks that count instructions."""
         profiles = self.conditions.get("profiles", {})
-        duts = {entry.dut for entry in self.cases}
+        duts = {entry.dut for entry in self.cases} or set(profiles)  # a driver-level test has no cases
         return bool(duts) and all(_counts_instructions(profiles.get(dut, {})) for dut in duts)
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from espbench.cli.compare import compare
+from espbench.plan import cases, conditions, load_plan
 from espbench.reporting.parts.labels import ABOUT_VIRTUAL, VIRTUAL
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
@@ -18,6 +19,7 @@ from espbench.terms import Outcome
 from support.synthetic import findings as synthetic_findings
 from support.synthetic import run as synthetic_run
 
+REPOSITORY = Path(__file__).parents[3]
 VIRTUAL_PROFILES = {"profiles": {synthetic_run.DUT: {"machine": {"ns_per_instruction": "1"}}}}
 SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("3des-sha1",), goals=(0.0,))
 OF_TESTS = synthetic_run.Shape(sizes=(64,), suites=("3des-sha1",), tests=synthetic_findings.TESTS)
@@ -46,6 +48,24 @@ def documents(run: RunDirectory, formats: Sequence[str] = ("html", "md")) -> dic
     """Write the documents of a run, and return their text."""
     write_report(run, formats)
     return {name: html_module.unescape((run.path / f"report.{name}").read_text()) for name in formats}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_virtual"),
+    [
+        ("virtual-ike", True),
+        ("virtual-links", True),
+        ("powerquicc-driver", True),
+        ("compare-stacks", False),
+        ("external-example", False),
+    ],
+)
+def test_a_manifest_knows_virtual_time_from_its_profiles(name: str, is_virtual: bool) -> None:
+    """A plan needs no throughput for it, and no case."""
+    plan = load_plan(REPOSITORY / "plans" / f"{name}.yaml")
+    manifest = synthetic_run.manifest([case.entry() for case in cases(plan)], name)
+    recorded = {"conditions": conditions(plan, plan.known_profiles or [])}
+    assert manifest.model_copy(update=recorded).is_virtual == is_virtual
 
 
 def test_the_sentence_says_what_such_a_clock_does_not_know() -> None:
