@@ -610,9 +610,23 @@ class Manifest(Record):
         return {**code, "commit": commit, "changed": "yes"} if changed else code
 
     @property
+    def is_virtual(self) -> bool:
+        """True if the gateways of all its devices have clocks that count instructions."""
+        profiles = self.conditions.get("profiles", {})
+        duts = {entry.dut for entry in self.cases} or set(profiles)  # a driver-level test has no cases
+        return bool(duts) and all(_counts_instructions(profiles.get(dut, {})) for dut in duts)
+
+    @property
     def made_by(self) -> str:
         """The espbench that measured: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; old runs: the version."""
         changed = " with changes" if "changed" in self.code else ""
         commit = f"commit {self.code['commit'][:12]}{changed}" if "commit" in self.code else ""
         code = f"code {self.code['code']}" if "code" in self.code else ""
         return ", ".join(filter(None, [self.espbench, commit, code]))
+
+
+def _counts_instructions(profile: Mapping[str, Any]) -> bool:
+    """Return whether a DUT profile has the time of an instruction."""
+    return "ns_per_instruction" in profile or any(
+        _counts_instructions(inner) for inner in profile.values() if isinstance(inner, Mapping)
+    )

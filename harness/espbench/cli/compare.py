@@ -17,6 +17,7 @@ from espbench.comparison.sorting.model import Comparison, PairVerdicts
 from espbench.comparison.telling.words import title
 from espbench.errors import EspbenchError, UsageError
 from espbench.reporting.compared.comparison_wording import ratio_or_bound
+from espbench.reporting.parts.labels import ABOUT_VIRTUAL
 from espbench.results import RunDirectory
 
 PUBLISHED = "published"
@@ -94,9 +95,16 @@ def _by_topology(
         )
     operations_documents.related(runs, allow_different=allow_different)  # refuses before anything is made
     page, words = operations_documents.write(runs, _directory(out, TOPOLOGY), allow_different=allow_different)
+    _say_virtual(is_virtual=all(run.manifest.is_virtual for run in runs))
     for text in words:
         _console().print(text, soft_wrap=True)
     print(page)
+
+
+def _say_virtual(*, is_virtual: bool) -> None:
+    """Print the sentence that stands at the top of every document of figures in virtual time."""
+    if is_virtual:
+        _console().print(f"Virtual. {ABOUT_VIRTUAL}", soft_wrap=True)
 
 
 def _console() -> Console:
@@ -125,6 +133,7 @@ def _directory(out: Path, axis: str) -> Path:
 def _show(comparison: Comparison) -> None:
     """Print the verdicts and the words in the terminal."""
     console = _console()
+    _say_virtual(is_virtual=comparison.is_virtual)
     if comparison.common:
         console.print(", ".join(f"{key}: {value}" for key, value in comparison.common.items()))
     for panel in comparison.panels:

@@ -200,9 +200,17 @@ def _kind(request: Request) -> str:
 def _figures(o: Outcome) -> str:
     sign = "at least " if o.status == "LOWER_BOUND" else ""
     figure = f"{sign}{o.throughput_fps:,.0f} fps, {o.throughput_mbps:,.1f} Mbps  " if o.throughput_fps else ""
+    first = f"{_instructions(o)}  " if _instructions(o) else ""
     void = f"  ({o.void_finals} void at this load)" if o.void_finals else ""
     cpu = f"CPU home {o.cpu_home_pct:.0f} %, office {o.cpu_office_pct:.0f} %" if _has_cpu(o) else ""
-    return figure + cpu + void
+    return first + figure + cpu + void
+
+
+def _instructions(o: Outcome) -> str:
+    """`instructions/frame home 9,009, office 7,744`; empty in real time."""
+    counted = {"home": o.instructions_home_per_frame, "office": o.instructions_office_per_frame}
+    of_each = ", ".join(f"{side} {value:,.0f}" for side, value in counted.items() if value is not None)
+    return f"instructions/frame {of_each}" if of_each else ""
 
 
 def _has_cpu(outcome: Outcome) -> bool:

@@ -49,7 +49,8 @@ def compare(
 ) -> Comparison:
     """Compare finished runs over an axis (default: the plan's, `run` for several runs).
 
-    UsageError where there is nothing to compare, or conditions other than the axis differ.
+    UsageError where there is nothing to compare, conditions other than the axis differ, or some runs are in virtual
+    time and others are not; allow_different permits different conditions only.
     """
     return of(read(directories), by, reference, allow_different)
 
@@ -58,6 +59,7 @@ def of(
     runs: Sequence[Run], by: str | None = None, reference: str | None = None, allow_different: bool = False
 ) -> Comparison:
     """Compare runs that were read already."""
+    comparability.refuse_mixed_time(runs)
     measured = samples(runs)
     axis = _axis(runs, measured, by)
     differences = comparability.differences(runs, axis)
@@ -111,6 +113,7 @@ def of(
             *comparability.unchecked(runs),
             *(f"Not compared: {text}." for text in plan.left_out),
         ],
+        is_virtual=all(run.manifest.is_virtual for run in runs),
         is_short=any(s.outcome.is_short for s in measured),
         seed=seed if isinstance(seed, int) else None,
         facts=remarks.facts(runs, axis),

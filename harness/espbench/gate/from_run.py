@@ -18,7 +18,7 @@ _MOST_SHOWN = 5
 
 def base_of(run: RunDirectory) -> Base:
     """Read the base; UsageError where the run is damaged, unfinished, in real time, or lacks a figure."""
-    if not instructions.are_counted(run.manifest):
+    if not run.manifest.is_virtual:
         raise refused(
             run, "a run in virtual time, whose instructions can be counted", f"one on {run.manifest.platform}"
         )

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 from espbench.comparison.sorting.comparability import READERS, flat
-from espbench.gate import conditions, instructions
+from espbench.gate import conditions
 from espbench.terms import Manifest
 
 _DIGITS = 10
@@ -19,7 +19,7 @@ _FLUCTUATING = ("cpu_mhz", "load average at start", "note")
 
 def is_exact(manifest: Manifest) -> bool:
     """Return whether the run was made in virtual time."""
-    return instructions.are_counted(manifest)
+    return manifest.is_virtual
 
 
 def facts(manifest: Manifest) -> dict[str, str]:

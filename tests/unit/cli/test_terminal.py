@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from espbench.cli.progress import TerminalObserver
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request
 from espbench.terms import Reason, Trial
+from support.simulated import comparisons
 
 
 def broken(reason: str, sequence: int) -> Trial:
@@ -32,6 +34,31 @@ def test_a_gateways_last_words_are_told_once() -> None:
         "host stalled",
         "gateway office died; its last words:", "Oops [1]", "Kernel panic - not syncing",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counted", "expected"),
+    [
+        ((None, None), "zero-loss: 62,001 fps, 31.7 Mbps"),
+        ((16168.2, None), "zero-loss: instructions/frame home 16,168  62,001 fps, 31.7 Mbps"),
+        (
+            (16168.2, 14772.0),
+            "zero-loss: instructions/frame home 16,168, office 14,772  62,001 fps, 31.7 Mbps",
+        ),
+    ],
+)
+def test_in_virtual_time_instructions_per_frame_stand_first(
+    counted: tuple[float | None, float | None], expected: str
+) -> None:
+    """Each gateway of which they are known has a figure."""
+    said = io.StringIO()
+    home, office = counted
+    outcome = comparisons.made(
+        "xfrm", 64, 1, 62_001.0, throughput_mbps=31.74,
+        instructions_home_per_frame=home, instructions_office_per_frame=office,
+    )  # fmt: skip
+    TerminalObserver(Console(file=said, width=200, soft_wrap=True), None).case_done([outcome])
+    assert said.getvalue().strip() == f"OK {expected}"
 
 
 def test_a_trial_without_a_reason_is_told_as_such() -> None:

@@ -235,6 +235,50 @@ def test_what_follows_from_the_dut_is_listed() -> None:
     assert any("User-Mode Linux" in text for text in found.warnings)
 
 
+def virtual(of_run: Run) -> Run:
+    """The run with a DUT whose clock counts instructions."""
+    conditions = {"profiles": {"virt": {"machine": {"ns_per_instruction": "1"}}}}
+    return Run(
+        of_run.name,
+        of_run.manifest.model_copy(update={"conditions": conditions}),
+        of_run.outcomes,
+        of_run.where,
+    )
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("by", ["dut", "run", "kernel", None])
+def test_virtual_and_real_time_are_never_compared(by: Axis | None, allowed: bool) -> None:
+    """Although the platform follows from the DUT, and whatever is allowed."""
+    runs = [
+        virtual(run("instructions", repeats("a", 4e4, dut="virt"), platform="qemu_x86")),
+        run("seconds", repeats("a", 4e4, dut="netns"), platform="netns"),
+    ]
+    for order in (runs, runs[::-1]):
+        with pytest.raises(UsageError) as error:
+            of(order, by=by, allow_different=allowed)
+        where, *lines = str(error.value).splitlines()
+        assert where == f"{order[1].name}: cannot be compared with {order[0].name}"
+        assert lines[0] == "  expected: runs that are all in virtual time, or all in real time"
+        assert lines[1] == "  got: in virtual time: instructions; in real time: seconds"
+        assert lines[2].startswith("  what to do: compare the runs of each kind with each other.")
+
+
+def test_runs_in_virtual_time_are_compared_with_each_other_by_their_instructions_too() -> None:
+    runs = [
+        virtual(
+            run(name, repeats("a", fps, dut="virt", instructions_home_per_frame=cost), platform="qemu_x86")
+        )
+        for name, fps, cost in (("before", 4e4, 9000.0), ("after", 5e4, 8000.0))
+    ]
+    found = of(runs)
+    assert found.is_virtual
+    points = [found.panels[0].curves[arm.name][64] for arm in found.arms]
+    assert [point.instructions_home.value for point in points if point.instructions_home] == [9000.0, 8000.0]
+    assert not any(point.instructions_office for point in points)
+    assert not of([run("real", repeats("a", 3e4) + repeats("b", 4e4))], by="stack").is_virtual
+
+
 def test_differences_that_were_allowed_come_before_any_verdict() -> None:
     runs = [
         run("one", repeats("a", 3e4), espbench="1"),

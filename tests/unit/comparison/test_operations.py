@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from espbench.cli.compare import compare
 from espbench.comparison.sorting.operations import Figure, Operations, operations
 from espbench.errors import UsageError
+from espbench.reporting.parts.labels import ABOUT_VIRTUAL
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
 from support.synthetic import run as synthetic_run
@@ -88,6 +90,43 @@ def test_compare_puts_a_pair_beside_its_halves(
     assert "ways to the wire differ" not in said
     for name in ("comparison.html", "comparison.md"):
         assert "A single gateway beside a pair" in (page.parent / name).read_text()
+
+
+def in_virtual_time(run: RunDirectory) -> RunDirectory:
+    """Make a run one in virtual time, whose gateways execute 9,000 and 8,000 instructions per frame."""
+    counted = {"instructions_home_per_frame": 9000.0, "instructions_office_per_frame": 8000.0}
+    conditions = {"profiles": {SHAPE.dut: {"board": {"ns_per_instruction": "0.5"}}}}
+    with RunDirectory.open(run.path) as opened:
+        opened.save_manifest(opened.manifest.model_copy(update={"conditions": conditions}))
+        opened.save_results([o.model_copy(update=counted) for o in opened.outcomes()])
+    return RunDirectory.open(run.path)
+
+
+def test_in_virtual_time_a_pair_beside_its_halves_says_so_with_instructions_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [
+        in_virtual_time(run_of(tmp_path, "single", "single-gateway")),
+        in_virtual_time(run_of(tmp_path, "pair", "gateway-to-gateway")),
+    ]
+    compare([run.path for run in runs], out=tmp_path / "out")
+    said = capsys.readouterr().out
+    assert ABOUT_VIRTUAL in said
+    page = Path(said.strip().splitlines()[-1])
+    for name in ("comparison.html", "comparison.md"):
+        text = html.unescape((page.parent / name).read_text())
+        assert ABOUT_VIRTUAL in text
+        assert "Encryption, instructions/frame; frames/s (Mbps)" in text
+        assert "9,000 / 8,000; " in text
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_pair_in_real_time_is_not_put_beside_halves_in_virtual_time(tmp_path: Path, allowed: bool) -> None:
+    single = in_virtual_time(run_of(tmp_path, "single", "single-gateway"))
+    pair = run_of(tmp_path, "pair", "gateway-to-gateway")
+    with pytest.raises(UsageError, match="all in virtual time, or all in real time"):
+        compare([single.path, pair.path], allow_different=allowed, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_unequal_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

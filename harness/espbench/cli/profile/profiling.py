@@ -106,7 +106,7 @@ class Profiling:
 def open_run(path: Path) -> RunDirectory:
     """Open a run; UsageError where its instructions were not counted, or would have no names."""
     run = RunDirectory.open(path)
-    _demand(path, "run", run.manifest.platform, counted=instructions.are_counted(run.manifest))
+    _demand(path, "run", run.manifest.platform, counted=run.manifest.is_virtual)
     return run
 
 

@@ -99,12 +99,19 @@ def arm_point(samples: Sequence[Sample]) -> ArmPoint:
         fps=fps,
         mbps=_in_mbps(fps, ok),
         statuses=dict(Counter(s.outcome.status for s in samples)),
-        cpu_home_us=statistics.arithmetic([c for o in ok if (c := o.cpu_home_us_per_frame) is not None]),
-        cpu_office_us=statistics.arithmetic([c for o in ok if (c := o.cpu_office_us_per_frame) is not None]),
-        cpu_us=statistics.arithmetic([c for o in ok if (c := cpu_us(o)) is not None]),
+        cpu_home_us=_mean([o.cpu_home_us_per_frame for o in ok]),
+        cpu_office_us=_mean([o.cpu_office_us_per_frame for o in ok]),
+        cpu_us=_mean([cpu_us(o) for o in ok]),
         proven=all(o.encryption != "not proven" for o in ok),
         at_least=here.is_capped,
+        instructions_home=_mean([o.instructions_home_per_frame for o in ok]),
+        instructions_office=_mean([o.instructions_office_per_frame for o in ok]),
     )
+
+
+def _mean(values: Sequence[float | None]) -> Estimate | None:
+    """Return the mean of what is known."""
+    return statistics.arithmetic([value for value in values if value is not None])
 
 
 def cpu_us(outcome: Outcome) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from espbench.comparison.sorting.model import Axis, Condition, Difference, Part
 from espbench.comparison.sorting.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
+from espbench.errors import UsageError
 from espbench.terms import kind_of_test
 
 # Differ between any two runs of one machine, and say nothing of it.
@@ -31,6 +32,24 @@ _PIN = (
     "by its default the generator takes the way that suits the ports; name one in every plan, such as "
     "generator: {native: {tx: af_packet, rx: af_packet}}, and measure again"
 )
+
+
+def refuse_mixed_time(runs: Sequence[Run]) -> None:
+    """Raise UsageError where some runs are in virtual time and others in real time, whatever is compared."""
+    virtual = [run for run in runs if run.manifest.is_virtual]
+    real = [run for run in runs if not run.manifest.is_virtual]
+    if not virtual or not real:
+        return
+    by_kind = (("virtual", virtual), ("real", real))
+    got = "; ".join(f"in {kind} time: {', '.join(run.name for run in of_kind)}" for kind, of_kind in by_kind)
+    odd = (virtual if runs[0] in real else real)[0]
+    raise UsageError(
+        f"{odd.where or odd.name}: cannot be compared with {runs[0].where or runs[0].name}\n"
+        "  expected: runs that are all in virtual time, or all in real time\n"
+        f"  got: {got}\n"
+        "  what to do: compare the runs of each kind with each other. --allow-different does not change this: a clock "
+        "that counts instructions knows no caches, so a ratio to real time says nothing"
+    )
 
 
 def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:

@@ -76,6 +76,8 @@ class ArmPoint:
     cpu_us: Estimate | None = None
     proven: bool = True  # False: some figure is of boxes whose encryption is not proven
     at_least: bool = False  # fps is a lower bound: some repeat's figure is one
+    instructions_home: Estimate | None = None  # per frame, in virtual time
+    instructions_office: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,7 @@ class Comparison:
     words: list[str]  # the paragraph: what a reader who reads nothing else should know
     differences: list[Difference] = field(default_factory=list)  # not of the axis; allowed by the user
     warnings: list[str] = field(default_factory=list)
+    is_virtual: bool = False  # of runs in virtual time
     is_short: bool = False  # some final trial was shorter than RFC 2544 24 wants
     seed: int | None = None  # of the order; None where no pair was measured in turns
     facts: dict[str, str] = field(default_factory=dict)  # of the machine: platform, CPU, kernels

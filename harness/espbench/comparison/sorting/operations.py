@@ -19,11 +19,16 @@ Key = tuple[str, str, int, int | str, float]  # stack, suite, IP version, frame 
 
 @dataclass(frozen=True)
 class Figure:
-    """The median throughput of the repeats that have one, frames/s and Mbps; at_limit: it is a lower bound."""
+    """The median throughput of the repeats that have one, frames/s and Mbps; at_limit: it is a lower bound.
+
+    instructions_home and instructions_office are per frame, the medians too; None in real time.
+    """
 
     fps: float
     mbps: float
     at_limit: bool
+    instructions_home: float | None = None
+    instructions_office: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,4 +100,11 @@ def _figure(repeats: Sequence[Outcome]) -> Figure | None:
         median(o.throughput_fps or 0.0 for o in measured),
         median(o.throughput_mbps or 0.0 for o in measured),
         any(o.is_lower_bound for o in measured),
+        _median([o.instructions_home_per_frame for o in measured]),
+        _median([o.instructions_office_per_frame for o in measured]),
     )
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from espbench.comparison.sorting.model import Comparison, Overhead, Panel
 from espbench.reporting.compared.comparison_wording import (
     confidence,
+    has_instructions,
+    instructions_of,
     microseconds,
     rate,
     rate_interval,
@@ -21,9 +23,11 @@ from espbench.reporting.parts.wording import NONE, count, number
 
 
 def figures_table(panel: Panel, series: Sequence[str]) -> Table:
-    """Return every figure of the panel's pictures: a row for each x and curve."""
+    """Return every figure of the panel's pictures: a row for each x and curve; in virtual time instructions first."""
+    counted = has_instructions(panel)
     head = [
-        x_title(panel), "Arm", "Throughput, frames/s", "Interval", "Mbps", "Repeats",
+        x_title(panel), "Arm", *(["Home / Office, instructions/frame"] if counted else []),
+        "Throughput, frames/s", "Interval", "Mbps", "Repeats",
         "Home + Office, µs/frame", "Home, µs/frame", "Office, µs/frame", "Note",
     ]  # fmt: skip
     rows = []
@@ -35,6 +39,7 @@ def figures_table(panel: Panel, series: Sequence[str]) -> Table:
                 [
                     str(x),
                     name,
+                    *([instructions_of(point) or NONE] if counted else []),
                     rate(point),
                     rate_interval(point) or NONE,
                     number(point.mbps.value if point.mbps else None),
@@ -48,7 +53,8 @@ def figures_table(panel: Panel, series: Sequence[str]) -> Table:
                     or NONE,
                 ]
             )
-    return Table(head, rows, numeric=[0, 2, 3, 4, 5, 6, 7, 8] if _is_numeric(panel) else list(range(2, 9)))
+    numeric = list(range(2, len(head) - 1))
+    return Table(head, rows, numeric=[0, *numeric] if _is_numeric(panel) else numeric)
 
 
 def overheads(position: int, comparison: Comparison) -> Table:

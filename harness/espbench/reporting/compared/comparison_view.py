@@ -16,6 +16,8 @@ from espbench.reporting.compared.comparison_tables import facts, figures_table, 
 from espbench.reporting.compared.comparison_wording import (
     SYMBOLS,
     confidence,
+    has_instructions,
+    instructions_of,
     panel_title,
     rate,
     rate_interval,
@@ -24,9 +26,9 @@ from espbench.reporting.compared.comparison_wording import (
     x_title,
 )
 from espbench.reporting.compared.fixed_load_tables import loads, verdicts
-from espbench.reporting.one_run.view import SHORT
 from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.parts.final_trials import NOT_PROVEN
+from espbench.reporting.parts.labels import SHORT, VIRTUAL
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, goal_name, plural
 
@@ -35,6 +37,7 @@ from espbench.reporting.parts.wording import NONE, goal_name, plural
 class Side:
     """Throughput of one arm at one x as text."""
 
+    instructions: str  # per frame, of Home and Office; empty in real time
     fps: str
     interval: str
     note: str  # what it rests on, where that is not every repeat
@@ -202,7 +205,15 @@ def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, st
     view = PanelView(
         anchor=f"comparison-{position + 1}",
         title=title,
-        labels=[label for label, holds in ((SHORT, comparison.is_short), (NOT_PROVEN, unproven)) if holds],
+        labels=[
+            label
+            for label, holds in (
+                (VIRTUAL, comparison.is_virtual),
+                (SHORT, comparison.is_short),
+                (NOT_PROVEN, unproven),
+            )
+            if holds
+        ],
         panel=panel,
         x_title=x_title(panel),
         x_head="Frame, bytes" if panel.x_name == Name.FRAME_SIZE else x_title(panel),
@@ -219,8 +230,9 @@ def _panel(position: int, comparison: Comparison, style: dict[str, tuple[str, st
 
 
 def _key(panel: Panel, comparison: Comparison) -> str:
+    first = "instructions/frame (Home / Office), then frames/s" if has_instructions(panel) else "frames/s"
     return (
-        f"Frames/s at loss goal {goal_name(panel.loss_goal)}. Brackets after B / A (throughput): "
+        f"{first[:1].upper()}{first[1:]} at loss goal {goal_name(panel.loss_goal)}. Brackets after B / A (throughput): "
         f"{confidence(comparison)}. All other intervals, CPU included, are {PER_CENT} for that point alone; "
         "no verdict rests on them."
     )
@@ -294,4 +306,4 @@ def _row(point: PointVerdict, pair: PairVerdicts, panel: Panel) -> VerdictRow:
 
 
 def _side(point: ArmPoint | None) -> Side:
-    return Side(rate(point), rate_interval(point), repeats_note(point))
+    return Side(instructions_of(point), rate(point), rate_interval(point), repeats_note(point))

@@ -16,7 +16,7 @@ from espbench.comparison.sorting.model import (
     Word,
 )
 from espbench.comparison.telling.numbers import factor, factor_and_interval
-from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
+from espbench.reporting.parts.wording import NONE, count, goal_name, instructions, number, plural
 from espbench.terms import WITH_FIGURE
 
 SYMBOLS: dict[Word, str] = {"B faster": "▲", "A faster": "▼", "no difference shown": "○", "no verdict": "–"}
@@ -27,6 +27,19 @@ def rate(point: ArmPoint | None) -> str:
     if point is None or point.fps is None:
         return NONE
     return ("≥\N{NO-BREAK SPACE}" if point.at_least else "") + count(point.fps.value)
+
+
+def instructions_of(point: ArmPoint | None) -> str:
+    """`9,009 / 7,744` instructions per frame of Home and Office; empty in real time."""
+    if point is None:
+        return ""
+    home, office = point.instructions_home, point.instructions_office
+    return instructions(home.value if home else None, office.value if office else None)
+
+
+def has_instructions(panel: Panel) -> bool:
+    """Return whether instructions per frame are known anywhere in a panel."""
+    return any(instructions_of(point) for curve in panel.curves.values() for point in curve.values())
 
 
 def ratio_or_bound(point: PointVerdict | Overhead) -> str:

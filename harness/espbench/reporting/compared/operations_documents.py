@@ -13,7 +13,7 @@ from espbench.comparison.sorting.samples import read
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import render, render_page
 from espbench.reporting.parts.table import Table
-from espbench.reporting.parts.wording import NONE, at_least, count, goal_name, number, plural
+from espbench.reporting.parts.wording import NONE, at_least, count, goal_name, instructions, number, plural
 from espbench.results import RunDirectory
 from espbench.results.durable import to_json, write_atomically
 from espbench.terms import Manifest, Outcome
@@ -33,13 +33,14 @@ HOW = (
 
 def beside_each_other(outcomes: Sequence[Outcome]) -> Table:
     """Return a row for each stack, suite, size and goal that has both operations; empty for other runs."""
+    points = operations(outcomes)
     rows = [
         [*_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE]
-        for one in operations(outcomes)
+        for one in points
     ]
     head = [
-        "Stack and suite", "Frame, bytes", "Loss goal", "Encryption, frames/s (Mbps)",
-        "Decryption, frames/s (Mbps)", "The lower of the two", "Which is",
+        "Stack and suite", "Frame, bytes", "Loss goal", f"Encryption, {_unit(points)}",
+        f"Decryption, {_unit(points)}", "The lower of the two", "Which is",
     ]  # fmt: skip
     return Table(head, rows, numeric=[1, 2, 3, 4, 5])
 
@@ -58,7 +59,7 @@ def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: boo
     table = _table(points, shares_core=shares_core)
     context = {
         "title": TITLE, "how": HOW, "words": words, "differences": differences, "found": table,
-        "runs": [run.path.name for run in runs],
+        "runs": [run.path.name for run in runs], "is_virtual": all(run.manifest.is_virtual for run in runs),
     }  # fmt: skip
     page = directory / "comparison.html"
     write_atomically(page, render_page("operations.html.j2", {}, **context))
@@ -74,9 +75,11 @@ def related(
     runs: Sequence[RunDirectory], *, allow_different: bool
 ) -> tuple[list[Operations], list[str], list[str], bool]:
     """Return the points, what else differs, the words, and whether the pair's gateways share a core."""
+    measured = read(runs)
+    comparability.refuse_mixed_time(measured)
     unequal = [
         comparability.in_words(difference)
-        for difference in comparability.differences(read(runs), "run")
+        for difference in comparability.differences(measured, "run")
         if not comparability.is_within(difference, _FOLLOWS)
     ]
     if unequal and not allow_different:
@@ -167,9 +170,9 @@ def _table(points: Sequence[Operations], *, shares_core: bool) -> Table:
             ]
         )  # fmt: skip
     head = [
-        "Stack and suite", "Frame, bytes", "Loss goal", "Encryption, frames/s (Mbps)",
-        "Decryption, frames/s (Mbps)", "The lower of the two", "Which is", "Both in turns on one core, frames/s",
-        "Pair, frames/s (Mbps)", "Pair / its bound",
+        "Stack and suite", "Frame, bytes", "Loss goal", f"Encryption, {_unit(points)}",
+        f"Decryption, {_unit(points)}", "The lower of the two", "Which is", "Both in turns on one core, frames/s",
+        f"Pair, {_unit(points)}", "Pair / its bound",
     ]  # fmt: skip
     return Table(head, rows, numeric=[1, 2, 3, 4, 5, 7, 8, 9])
 
@@ -198,7 +201,16 @@ def _ratio(one: Operations, *, shares_core: bool) -> str:
 def _shown(figure: Figure | None) -> str:
     if figure is None:
         return NONE
-    return f"{'≥ ' if figure.at_limit else ''}{count(figure.fps)} ({number(figure.mbps)})"
+    counted = instructions(figure.instructions_home, figure.instructions_office)
+    rate = f"{'≥ ' if figure.at_limit else ''}{count(figure.fps)} ({number(figure.mbps)})"
+    return f"{counted}; {rate}" if counted else rate
+
+
+def _unit(points: Sequence[Operations]) -> str:
+    """Return the unit of what `_shown` writes; in virtual time instructions per frame stand first."""
+    figures = [figure for one in points for figure in (one.encryption, one.decryption, one.pair) if figure]
+    counted = any(instructions(f.instructions_home, f.instructions_office) for f in figures)
+    return "instructions/frame; frames/s (Mbps)" if counted else "frames/s (Mbps)"
 
 
 def _plain(one: Operations, *, shares_core: bool) -> dict[str, object]:

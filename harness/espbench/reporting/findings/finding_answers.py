@@ -77,7 +77,7 @@ def finding_answers(
                     for g in members
                     for row in _rows(g, g.sizes if key[3] else sizes, notes, names, anchors)
                 ],
-                labels=labels([f for g in members for f in g.findings]),
+                labels=labels([f for g in members for f in g.findings], manifest),
             )
         )
     return tables

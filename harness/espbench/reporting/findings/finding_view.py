@@ -13,6 +13,7 @@ from espbench.reporting.findings.finding_panels import Figure, figure_of
 from espbench.reporting.findings.finding_tables import FindingTable, table
 from espbench.reporting.findings.finding_words import Names
 from espbench.reporting.parts.final_trials import NOT_PROVEN
+from espbench.reporting.parts.labels import VIRTUAL
 from espbench.reporting.parts.notes import Notes
 from espbench.reporting.parts.table import Table
 from espbench.results.run_directory import slug
@@ -83,7 +84,7 @@ def _part(
     return FindingPart(
         anchor=anchor,
         title=f"{group.dut} · {group.direction} · IPv{group.ip_version}",
-        labels=labels(group.findings),
+        labels=labels(group.findings, manifest),
         figure=figure_of(group, anchor, manifest.line_rate_bps, colour_of),
         table=table(group, notes, manifest.line_rate_bps),
         caption=" ".join(filter(None, (caption, summed))),
@@ -92,10 +93,14 @@ def _part(
     )
 
 
-def labels(findings: Sequence[Finding]) -> list[str]:
-    """Return the labels to print wherever these figures are shown: shortened, encryption not proven."""
-    short, unproven = any(f.is_short for f in findings), any(map(is_unproven, findings))
-    return [label for label, applies in ((SHORTENED, short), (NOT_PROVEN, unproven)) if applies]
+def labels(findings: Sequence[Finding], manifest: Manifest) -> list[str]:
+    """Return the labels to print wherever these figures are shown: virtual, shortened, encryption not proven."""
+    applicable = (
+        (VIRTUAL, manifest.is_virtual),
+        (SHORTENED, any(f.is_short for f in findings)),
+        (NOT_PROVEN, any(map(is_unproven, findings))),
+    )
+    return [label for label, applies in applicable if applies]
 
 
 def is_unproven(f: Finding) -> bool:

@@ -11,7 +11,7 @@ from espbench.reporting.findings.finding_words import Names
 from espbench.reporting.parts.figures import Group
 from espbench.reporting.parts.final_trials import encryption_of
 from espbench.reporting.parts.notes import Flag, Notes
-from espbench.reporting.parts.wording import at_least, count, goal_name, number, worst
+from espbench.reporting.parts.wording import at_least, count, goal_name, instructions, number, worst
 from espbench.terms import Outcome, Status
 
 
@@ -19,6 +19,9 @@ from espbench.terms import Outcome, Status
 class Cell:
     """Throughput of one suite, size and goal: the median of the repeats that have one; none where one is VIOLATED."""
 
+    instructions: (
+        str  # per frame, `9,009 / 7,744` of Home and Office; empty in real time, and without a figure
+    )
     fps: str  # `≥ 12,345` where it is a lower bound; empty where there is no figure
     mbps: str
     status: Status | None  # the worst of what is not OK; None = all OK, or not measured (yet)
@@ -44,6 +47,11 @@ class Answer:
     title: str
     sizes: list[str]
     rows: list[AnswerRow]
+
+    @property
+    def instructions(self) -> bool:
+        """True if any cell has the gateways' instructions per frame: then they stand first."""
+        return any(cell.instructions for row in self.rows for cell in row.cells)
 
 
 def answers(groups: Sequence[Group], notes: Notes, names: Names) -> list[Answer]:
@@ -87,9 +95,14 @@ def _cell(repeats: list[Outcome], notes: Notes) -> Cell:
     with_figure = [] if status == "VIOLATED" else repeats
     fps = [o.throughput_fps for o in with_figure if o.throughput_fps is not None]
     mbps = [o.throughput_mbps for o in with_figure if o.throughput_mbps is not None]
+    home = [o.instructions_home_per_frame for o in with_figure if o.instructions_home_per_frame is not None]
+    office = [
+        o.instructions_office_per_frame for o in with_figure if o.instructions_office_per_frame is not None
+    ]
     bounds = [o for o in with_figure if o.status == "LOWER_BOUND"]
     flags = {flag.number: flag for o in repeats for flag in notes.flags(o) if flag.word}
     return Cell(
+        instructions=instructions(median(home) if home else None, median(office) if office else None),
         fps=at_least(count(median(fps)), is_bound=bool(bounds)) if fps else "",
         mbps=at_least(number(median(mbps)), is_bound=bool(bounds)) if mbps else "",
         status=status,

@@ -19,6 +19,7 @@ from espbench.reporting.one_run.subject import subject
 from espbench.reporting.parts import final_trials
 from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.parts.figures import Group, colours, groups_of, theory_is_off_scale
+from espbench.reporting.parts.labels import SHORT, VIRTUAL
 from espbench.reporting.parts.notes import Flag, Note, Notes
 from espbench.reporting.parts.security_context import ContextBlock, blocks
 from espbench.reporting.parts.statements import as_above, condensed, reason_told, untold, why
@@ -37,9 +38,6 @@ from espbench.reporting.parts.wording import (
 )
 from espbench.results.run_directory import slug
 from espbench.terms import PAIRED, WITH_FIGURE, Finding, Manifest, Outcome, Status, line_rate_fps
-
-SHORT = "short trials: not RFC 2544"
-VIRTUAL = "virtual: instructions are counted; caches, branches and the width of SIMD are not known"
 
 
 @dataclass(frozen=True)
@@ -170,8 +168,8 @@ def view(
         violated=_violated([*results, *compared], names if several else None),
         bounds=sum(r.status == "LOWER_BOUND" for r in results),
         unfinished=sum(case.case not in finished for case in manifest.cases),
-        is_virtual=VIRTUAL in _labels(outcomes),
-        is_short=SHORT in _labels(outcomes),
+        is_virtual=manifest.is_virtual,
+        is_short=_is_short(outcomes),
         is_shortened=any(f.is_short for f in findings),
         short=[seconds(length) for length in sorted(o.final_trial_s for o in outcomes if o.is_short)],
         unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
@@ -183,7 +181,7 @@ def view(
             _section(n, group, manifest, notes, trials, names if several else None)
             for n, group in enumerate(groups, start=1)
         ],
-        labels=_labels(outcomes),
+        labels=_labels(outcomes, manifest),
         answers=answers(groups, notes, names),
         tests=tests,
         test_answers=finding_answers(findings, manifest, notes, {t.test: t.anchor for t in tests}),
@@ -225,14 +223,20 @@ def suite_colours(manifest: Manifest) -> dict[str, str]:
     return colours(list(dict.fromkeys(case.suite for case in manifest.cases)))
 
 
-def _labels(outcomes: Sequence[Outcome]) -> list[str]:
+def _labels(outcomes: Sequence[Outcome], manifest: Manifest) -> list[str]:
     """Return the labels to print wherever these figures are shown: virtual, short, encryption not proven."""
-    planned_short = any(d.clause == "24" for o in outcomes for d in o.rfc2544_deviations)
-    short = planned_short or any(o.is_short for o in outcomes)
-    unproven = any(map(_is_unproven, outcomes))
-    virtual = any(o.instructions_home_per_frame is not None for o in outcomes)
-    labels = ((VIRTUAL, virtual), (SHORT, short), (final_trials.NOT_PROVEN, unproven))
+    labels = (
+        (VIRTUAL, manifest.is_virtual),
+        (SHORT, _is_short(outcomes)),
+        (final_trials.NOT_PROVEN, any(map(_is_unproven, outcomes))),
+    )
     return [label for label, applies in labels if applies]
+
+
+def _is_short(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether final trials are shorter than RFC 2544 24 wants, or were planned to be."""
+    planned = any(d.clause == "24" for o in outcomes for d in o.rfc2544_deviations)
+    return planned or any(o.is_short for o in outcomes)
 
 
 def _is_unproven(o: Outcome) -> bool:
@@ -283,7 +287,7 @@ def _section(
         anchor=f"figure-{position}-"
         + slug(f"{group.dut}-{group.stack}-{group.direction}-ipv{group.ip_version}").lower(),
         title=title,
-        labels=_labels(group.outcomes),
+        labels=_labels(group.outcomes, manifest),
         caption=" ".join(caption),
         alt=f"Line chart of throughput against frame size for {title}. "
         + "; ".join(best)

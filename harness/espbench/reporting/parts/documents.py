@@ -19,6 +19,7 @@ from espbench.errors import EspbenchError
 from espbench.paths import cache_dir, data_dir
 from espbench.reporting.parts.chart_parts import Spec
 from espbench.reporting.parts.figures import theme
+from espbench.reporting.parts.labels import ABOUT_VIRTUAL
 from espbench.results.durable import write_atomically
 from espbench.this_machine import kept
 from espbench.this_machine.private import foreign
@@ -46,6 +47,7 @@ def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.filters["md"] = markdown_cell
+    environment.globals["about_virtual"] = ABOUT_VIRTUAL
     return environment
 
 

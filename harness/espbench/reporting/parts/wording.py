@@ -42,6 +42,11 @@ def figure(value: float | None, significant: int = 4) -> str:
     return f"{value:.{digits}f}".rstrip("0")
 
 
+def instructions(home: float | None, office: float | None) -> str:
+    """`9,009 / 7,744` instructions per frame of Home and Office; of the one that is known; empty without any."""
+    return " / ".join(count(value) for value in (home, office) if value is not None)
+
+
 def at_least(text: str, *, is_bound: bool) -> str:
     """`≥ 12,345` where the figure is a lower bound."""
     return f"≥\N{NO-BREAK SPACE}{text}" if is_bound else text

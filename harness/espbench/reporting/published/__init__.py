@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published against emulated as documents.
 
-May import `results`, `plan.duts`, `claims`, `reporting.parts` and `reporting.one_run`.
+May import `results`, `plan.duts`, `claims` and `reporting.parts`.
 """

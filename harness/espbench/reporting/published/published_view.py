@@ -13,7 +13,7 @@ from espbench.claims.judge import WORDS, Word
 from espbench.claims.our_value import OurValue
 from espbench.claims.points import Point
 from espbench.plan.duts.boards import STANDING_IN
-from espbench.reporting.one_run.view import SHORT
+from espbench.reporting.parts.labels import SHORT
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
 from espbench.results.accelerator import AcceleratorResult
