@@ -57,7 +57,7 @@ def standing_still(
     lost = [0 if cut else stalls.lost_in_stalls(stream, spans) for stream in streams]
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
-    reasons = disturbance(share, by_host, host_record)
+    reasons = disturbance(share, by_host, host_record, final=request.phase == "final")
     if upset:
         reasons += outage_faults(streams, host_stalls)
     # A test that does not search has no other way to ask for a trial again whose loss is the host's.
