@@ -90,6 +90,7 @@ bench:
 	$(PY) benchmarks/tester/setup_times.py
 	$(PY) benchmarks/emulated_duts/virtual_time.py
 	$(PY) benchmarks/machines/bare_roots.py
+	$(PY) benchmarks/machines/rust_version.py
 	$(PY) benchmarks/emulated_duts/cipher_kernels.py
 
 campaign:
