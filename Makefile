@@ -77,20 +77,21 @@ lint:
 bench:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory boards
-	$(PY) benchmarks/generator.py
-	$(PY) benchmarks/esp_peer.py
-	$(PY) benchmarks/search_cost.py
-	$(PY) benchmarks/null_experiment.py
+	$(PY) benchmarks/tester/generator.py
+	$(PY) benchmarks/tester/esp_peer.py
+	$(PY) benchmarks/judgement/search_cost.py
+	$(PY) benchmarks/judgement/null_experiment.py
 	@# The rule of before lets luck move a figure: the experiment must see it.
-	! $(PY) benchmarks/null_experiment.py --excuse-failures --dut hiccups --noise starvation
-	$(PY) benchmarks/comparison.py
-	$(PY) benchmarks/large_run.py
-	$(PY) benchmarks/history.py
-	$(PY) benchmarks/change_points.py
-	$(PY) benchmarks/setup_times.py
-	$(PY) benchmarks/virtual_time.py
-	$(PY) benchmarks/bare_roots.py
-	$(PY) benchmarks/cipher_kernels.py
+	! $(PY) benchmarks/judgement/null_experiment.py --excuse-failures --dut hiccups --noise starvation
+	$(PY) benchmarks/judgement/comparison.py
+	$(PY) benchmarks/tester/large_run.py
+	$(PY) benchmarks/tester/history.py
+	$(PY) benchmarks/judgement/change_points.py
+	$(PY) benchmarks/tester/setup_times.py
+	$(PY) benchmarks/emulated_duts/virtual_time.py
+	$(PY) benchmarks/machines/bare_roots.py
+	$(PY) benchmarks/machines/rust_version.py
+	$(PY) benchmarks/emulated_duts/cipher_kernels.py
 
 campaign:
 	@scripts/setup.sh test

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a kernel on any computer with a C library: benchmarks/cipher_kernels.py writes `data.h` beside it, with its tables
- * and data. Prints the output of the first call, then nanoseconds of the fastest of several series of calls.
+ * Runs a kernel on any computer with a C library: benchmarks/emulated_duts/cipher_kernels.py writes `data.h` beside it,
+ * with its tables and data. Prints the output of the first call, then nanoseconds of the fastest of several series of calls.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>

@@ -242,7 +242,7 @@ def test_one_disturbed_pair_decides_nothing() -> None:
 
 
 def test_equal_arms_are_not_told_apart_and_five_per_cent_are() -> None:
-    """A few whole comparisons on a host that drifts, stalls and disturbs; benchmarks/comparison.py has the rates."""
+    """A host drifts, stalls and disturbs; benchmarks/judgement/comparison.py makes many such comparisons."""
     chance = random.Random(2544)
     equal = [v for _ in range(6) for v in sim.compared(sim.SHARED, 1.0, chance)]
     dearer = [v for _ in range(3) for v in sim.compared(sim.QUIET, 1.05, chance)]

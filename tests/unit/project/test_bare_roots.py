@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import bare_roots
 import pytest
+import rust_version
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
@@ -45,3 +46,19 @@ def test_an_ignored_hangup_stays_ignored(ignored: bool) -> None:
 def test_the_demo_must_have_nearly_all_of_its_figures(statuses: dict[str, int], words: str) -> None:
     """One figure of eighteen is no demo."""
     assert bare_roots.too_few_figures(Counter(statuses)) == words
+
+
+@pytest.mark.parametrize(
+    ("said", "manifest", "words"),
+    [
+        ("rustc 1.85.1 (4eb161250 2025-03-15)\n", 'rust-version = "1.85"\n', ""),
+        ("rustc 1.84.0\n", 'rust-version = "1.85"\n', "rust-version 1.85, but Debian trixie has Rust 1.84"),
+        ("rustc 1.96.0\n", 'rust-version = "1.85"\n', "rust-version 1.85, but Debian trixie has Rust 1.96"),
+        ("rustc 1.85.1\n", 'edition = "2024"\n', 'expected rust-version = "1.N"'),
+        ("no rustc\n", 'rust-version = "1.85"\n', "got 'no rustc"),
+    ],
+)
+def test_the_rust_of_the_manifest_is_that_of_the_root(said: str, manifest: str, words: str) -> None:
+    """Neither an older one nor a newer one will do: what the manifest promises is what was tried."""
+    found = rust_version.other_version(said, manifest)
+    assert found == "" if words == "" else words in found

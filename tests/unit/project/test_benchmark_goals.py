@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -20,9 +21,11 @@ from espbench.comparison.sorting.model import Comparison, Estimate
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "benchmarks"
 LIST = (FOLDER / "README.md").read_text(encoding="utf-8")
-ROWS = {row[0]: row for row in (
-    [cell.strip(" `") for cell in line.strip("|").split("|")] for line in LIST.splitlines() if line.startswith("| `")
+# Each row of a folder's tables, by the file's path.
+ROWS = {f"{section.splitlines()[0]}/{row[0]}": row for section in LIST.split("\n## ")[1:] for row in (
+    [cell.strip(" `") for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")
 )}  # fmt: skip
+MOST_FILES = 15  # of a folder
 QUIET_FPS = 10_000.0
 
 
@@ -157,8 +160,12 @@ def test_a_paced_sender_sends_everything_that_the_way_carries(
 
 
 def test_every_file_of_benchmarks_is_listed_once() -> None:
-    files = {path.name for path in FOLDER.iterdir() if path.suffix in (".py", ".frag")}
-    assert ROWS.keys() == files
+    """Each stands under the heading of its folder; none stands at the top."""
+    files = [path.relative_to(FOLDER) for path in FOLDER.glob("**/*") if path.suffix in (".py", ".frag")]
+    files = [path for path in files if path.parts[0] != "campaign"]
+    assert ROWS.keys() == {path.as_posix() for path in files}
+    assert all(len(path.parts) == 2 for path in files)
+    assert max(Counter(path.parent for path in files).values()) <= MOST_FILES
     assert sum(line.startswith("| `") for line in LIST.splitlines()) == len(files)
     assert all(cell for row in ROWS.values() for cell in row)
     assert "`campaign/`" in LIST
@@ -168,17 +175,30 @@ def test_what_can_be_run_is_no_part_of_another() -> None:
     """A benchmark has a column for how long it takes."""
     parts = {name for name, row in ROWS.items() if len(row) == 3}
     assert parts == {
-        "host_profile.py", "irq_time.frag", "planted_kernel.py", "powerquicc_calibration.py", "shares.py",
+        "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "judgement/planted_kernel.py",
+        "judgement/shares.py", "machines/irq_time.frag",
     }  # fmt: skip
     for name in parts:
         user = re.match(r"\w+\.py", ROWS[name][2])
         assert user is not None
-        assert name.removesuffix(".py") in (FOLDER / user[0]).read_text(encoding="utf-8")
+        file = FOLDER / name
+        assert file.name.removesuffix(".py") in file.with_name(user[0]).read_text(encoding="utf-8")
 
 
 def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
     recipe = re.search(r"^bench:\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe is not None
-    run = set(re.findall(r"benchmarks/(\w+\.py)", recipe[1]))
+    run = set(re.findall(r"benchmarks/(\w+/\w+\.py)", recipe[1]))
     assert {name for name, row in ROWS.items() if row[-1].startswith("make bench")} == run
     assert all(row[3].startswith(("make bench", "by hand")) for row in ROWS.values() if len(row) == 4)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [path for pattern in ("*.md", "Makefile", "docs/**/*.md", "benchmarks/**/*.py") for path in ROOT.glob(pattern)],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)  # fmt: skip
+def test_every_benchmark_that_is_named_is_there(document: Path) -> None:
+    """A command names its path from the project's root."""
+    named = re.findall(r"benchmarks/[\w/]+\.(?:py|frag)\b", document.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []

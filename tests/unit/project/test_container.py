@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container's recipe: the packages of the set-up, in steps that benchmarks/installed.py does without an engine."""
+"""The container's recipe: the packages of the set-up, in steps that benchmarks/machines/installed.py does."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small null experiment, and what the whole one (benchmarks/null_experiment.py) simulates and calls red."""
+"""A small null experiment, and what the whole one (benchmarks/judgement/null_experiment.py) simulates and calls red."""
 
 from __future__ import annotations
 

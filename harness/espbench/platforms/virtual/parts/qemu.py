@@ -72,7 +72,7 @@ def build(work: Path, source: SourcePackage, runner: Runner, target: Target = PP
     runner.run(command, made, "configuring QEMU")
     runner.run(["ninja", f"-j{tools.processors()}", target.program], made, "building QEMU")
     product = work / target.program
-    # Names of functions stay: benchmarks/virtual_time.py --profile tells them.
+    # Names of functions stay: benchmarks/emulated_duts/virtual_time.py --profile tells them.
     runner.run(
         ["strip", "--strip-debug", "-o", str(product), str(made / product.name)], work, "stripping QEMU"
     )

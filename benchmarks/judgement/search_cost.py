@@ -4,7 +4,7 @@
 
 First every search on a family of DUTs, each drawn DRAWS times (its limit, its noise), for both loss goals:
 seconds of traffic, number of trials, error of the answers. Then the default search over the frame sizes of
-RFC 2544, with and without warm starts. Run it from anywhere: `python benchmarks/search_cost.py`.
+RFC 2544, with and without warm starts. Run it from anywhere: `python benchmarks/judgement/search_cost.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from espbench.plan.keys.search_choice import PresetName
 from espbench.procedures.rfc2544.warm_start import worth_a_hint

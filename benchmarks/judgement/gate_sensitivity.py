@@ -19,8 +19,8 @@ queues. Since then a base has half of each throughput too, and instructions are 
 that was run: the same as at first. Found at 20 of 20, 16 of them within 10 % of 1; Office moved by 0.12, and at one
 point by -119: an instruction more moved its interrupts. So the second half of that was wrong again.
 
-It takes about half an hour: `python benchmarks/gate_sensitivity.py [--checks N]`. Needs `espbench build e500` and what
-that needs; neither root nor a network.
+It takes about half an hour: `python benchmarks/judgement/gate_sensitivity.py [--checks N]`. Needs `espbench build
+e500` and what that needs; neither root nor a network.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what the driver of cases side by side costs, and how much the order of cases leaves idle.
 
-    python benchmarks/side_by_side.py [--trial SECONDS] [--workers 1,2,16]
+    python benchmarks/tester/side_by_side.py [--trial SECONDS] [--workers 1,2,16]
 
 The cases are simulated: a thread each, whose trials are a wait; 154 of them, in 22 series of seven sizes, where each
 size but the first two waits for those before it. The speed-up is the sum of all waits over the time the run took.
@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
 from espbench.plan import cases, load_plan
 from support.plans import pair_plan, write_plan

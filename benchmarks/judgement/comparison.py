@@ -4,7 +4,9 @@
 
 Each comparison is a whole one: real searches against simulated DUTs at six sizes and two loss goals, their
 outcomes through the real comparison. At the end the same of comparisons at fixed loads, on hosts that drift, stall
-and disturb (real ones: ab_comparison.py). Run it from anywhere: `python benchmarks/comparison.py [comparisons]`.
+and disturb (real ones: ab_comparison.py). Run it from anywhere:
+
+    python benchmarks/judgement/comparison.py [comparisons]
 
 Exits 1 where a goal is missed by more than chance: at most 5 % of the comparisons of equal arms claim a difference; at
 the same loads, arms together, a difference of 5 % is found in the CPU time per frame in 19 of 20 points on a quiet or
@@ -23,7 +25,7 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from shares import surely_above, surely_below, wilson
 

@@ -4,9 +4,10 @@
 
     tester namespace: west ═══ east        (veth; the sender on the first CPU)
 
-Needs root: `python benchmarks/esp_peer.py [seconds of each]`. Every row floods for that time, in turns with the row
-in clear, so that the ratio holds on a busy machine too; medians of three. "sealed before" sends what was made before
-the trial, as slow ciphers are. Opening is timed by the receiving thread's CPU time. A vanished row is one that failed.
+Needs root: `python benchmarks/tester/esp_peer.py [seconds of each]`. Every row floods for that time, in turns with the
+row in clear, so that the ratio holds on a busy machine too; medians of three. "sealed before" sends what was made
+before the trial, as slow ciphers are. Opening is timed by the receiving thread's CPU time. A vanished row is one that
+failed.
 """
 
 from __future__ import annotations

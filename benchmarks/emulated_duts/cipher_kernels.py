@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels of NPCryptBench on this machine's own CPU, beside one thread of each network processor: cycles a byte.
 
-    .venv/bin/python benchmarks/cipher_kernels.py
+    .venv/bin/python benchmarks/emulated_duts/cipher_kernels.py
 
 The same C, compiled by gcc -O2; every byte of output is compared. This machine has caches, and no reference is
 awaited by name, so levels 2 and 3 say nothing of it: it runs levels 0 and 1. Cycles are the CPU time of the fastest

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how long `espbench history` takes over 10,000 runs: to read them, again, with one more; and its page.
 
-    .venv/bin/python benchmarks/history.py [RUNS]
+    .venv/bin/python benchmarks/tester/history.py [RUNS]
 
 The runs are of twenty plans, half of them in virtual time, with 15 cases and two loss goals each. Every step is a
 process of its own; its seconds begin when its imports are done, which every command has. Exits 1 where a query of an
@@ -19,7 +19,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from espbench.over_time import History
 from espbench.reporting.over_time.page import write as write_page

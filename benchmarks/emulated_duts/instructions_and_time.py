@@ -11,7 +11,7 @@ Prints a row for each case, with the mean of both gateways, and the rank correla
 root for User-Mode Linux, and `espbench build x86`; about 15 minutes, of which 5 must be quiet. Runs are kept in a
 folder: what was interrupted goes on when it is started again.
 
-    .venv/bin/python benchmarks/instructions_and_time.py [--state FOLDER] [--only uml aes no-aes]
+    .venv/bin/python benchmarks/emulated_duts/instructions_and_time.py [--state FOLDER] [--only uml aes no-aes]
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pandas as pd
 
 import espbench
 
-CLONE = Path(__file__).resolve().parents[1]
+CLONE = Path(__file__).resolve().parents[2]
 # Nothing of SSSE3, AES or AVX: code in C for all ciphers but 3DES, which has an assembler version for any x86-64.
 PLAIN_PROCESSOR = """\
 name: no-aes

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how often `espbench history` finds a step in a noisy series, and how often it takes scatter alone for one.
 
-.venv/bin/python benchmarks/change_points.py
+.venv/bin/python benchmarks/judgement/change_points.py
 """
 
 from __future__ import annotations

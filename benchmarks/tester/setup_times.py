@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints how long pairs take to build and to close, and how much memory a gateway and a run take.
 
-Needs root. Run it from anywhere: `python benchmarks/setup_times.py [builds of each kind]`.
+Needs root. Run it from anywhere: `python benchmarks/tester/setup_times.py [builds of each kind]`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures what cases in parallel gain, and what they cost (docs/many-machines.md), in five steps:
 
-    .venv/bin/python benchmarks/cluster.py --out DIR [STEP …]
+    .venv/bin/python benchmarks/tester/cluster.py --out DIR [STEP …]
 
 warm-up     how long a worker takes from its start until it takes a task, and a Dask worker until it has answered one
 overhead    what a case costs beside its trials: 200 cases whose trials take no time, on one worker
@@ -37,7 +37,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
 
 from campaign import truth
 from campaign.observed import ESPBENCH, TRUTH, like

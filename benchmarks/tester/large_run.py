@@ -4,7 +4,7 @@
 
 Then how long 100,000 trials of 5,000 cases take to load as a data frame.
 
-    .venv/bin/python benchmarks/large_run.py
+    .venv/bin/python benchmarks/tester/large_run.py
 
 Each step runs in a process of its own, as the commands do; RSS is that process's peak. Importing pandas is not part of
 the time.
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import espbench
 from espbench.results import RunDirectory

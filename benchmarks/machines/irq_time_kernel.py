@@ -12,7 +12,7 @@ Debian's source for x86-64 with irq_time.frag, in the emulated machine of emulat
 In both, espbench's own trial (this_machine/irq_time.py) measures the share of a thread's time that is in no account.
 Exits 1 if one of these is not so. Needs flex, bison, bc and libelf-dev; builds some minutes, then runs for five.
 
-    .venv/bin/python benchmarks/irq_time_kernel.py [--work FOLDER]
+    .venv/bin/python benchmarks/machines/irq_time_kernel.py [--work FOLDER]
 """
 
 from __future__ import annotations

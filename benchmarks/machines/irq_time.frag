@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A kernel that books interrupts to no thread (benchmarks/irq_time_kernel.py); options that are not here are off.
+# A kernel that books interrupts to no thread (irq_time_kernel.py); options that are not here are off.
 CONFIG_IRQ_TIME_ACCOUNTING=y
 CONFIG_TICK_CPU_ACCOUNTING=y
 CONFIG_IKCONFIG=y

@@ -10,7 +10,7 @@ are; nothing is installed. The guest runs this clone with this interpreter: `esp
 namespaces with ESP by the guest's kernel, whose throughput is searched and which is then offered 4,000 frames/s.
 Exits 1 where a case has no figure. Needs neither root nor KVM; both CPUs are busy for about ten minutes.
 
-    .venv/bin/python benchmarks/emulated_x86.py [--keep FOLDER]
+    .venv/bin/python benchmarks/machines/emulated_x86.py [--keep FOLDER]
 """
 
 from __future__ import annotations

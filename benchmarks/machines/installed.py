@@ -7,7 +7,7 @@ plan that came with it. The Debian package: with apt, by root; then the same. Th
 which do the same as the wheel; no container engine is needed, so what an engine adds is not tried. Prints what was
 tried and how long each step took; ends with 1 if one failed. Needs root, Debian and dist/.
 
-    python benchmarks/installed.py [wheel] [deb] [container]
+    python benchmarks/machines/installed.py [wheel] [deb] [container]
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Each root is made by mmdebstrap from the mirror that apt uses here, gets this ch
 reaches its registries, and is entered in a mount namespace of its own. Prints what was tried, how long each step
 took and the statuses in results.csv; ends with 1 if one failed or left something behind.
 
-Needs root and Debian. Run it from anywhere: `python benchmarks/bare_roots.py [releases]`.
+Needs root and Debian. Run it from anywhere: `python benchmarks/machines/bare_roots.py [releases]`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 RELEASES = ("bookworm", "trixie")
 WITH_FIGURE = ("OK", "LOWER_BOUND")
 RESULTS, LEAST = 18, 16  # of the demo; so many must have a figure on a machine that does other things too

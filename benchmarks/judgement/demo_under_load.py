@@ -15,7 +15,8 @@ result is missing.
 The loads are processes of ours, SCHED_OTHER, that end with this program. Runs are kept in a folder: what was
 interrupted goes on when it is started again with the same folder, and more runs can be asked for later.
 
-    .venv/bin/python benchmarks/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER] [--plan PLAN]
+    .venv/bin/python benchmarks/judgement/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER]
+        [--plan PLAN]
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from espbench.terms import WITH_FIGURE
 from espbench.this_machine.processes import tree_cpu_ns
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
-CLONE = Path(__file__).resolve().parents[1]
+CLONE = Path(__file__).resolve().parents[2]
 # This share of a loaded run's results must have figures: 16 of the demo's 18.
 WITH_FIGURES = 16 / 18
 DONE = "exit.txt"

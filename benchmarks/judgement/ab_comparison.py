@@ -6,9 +6,9 @@ Each comparison is a run of its own: xfrm against xfrm under two names, on pairs
 the same loads. With `--rules N` the gateways of the second name carry N rules of policy routing that match
 nothing: a difference that is there, which must be found. As root, with nothing else running:
 
-    python benchmarks/ab_comparison.py --sizes 512 --pairs 12 -n 40 --out ab-equal
-    python benchmarks/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 60 --out ab-planted
-    python benchmarks/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
+    python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 40 --out ab-equal
+    python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 60 --out ab-planted
+    python benchmarks/judgement/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
 
 It goes on where it was stopped: run directories that are complete are counted, not made again.
 

@@ -7,7 +7,7 @@
 Two emulated MPC8548E forward plainly, then with ESP (3des-sha1, the SEC driven asynchronously), one way. Two mirrors in
 their place do nothing but forward: that is what the links and the generator cost. In virtual time all trials of a kind
 are the same; what differs is the host. Needs `espbench build e500`, but neither root nor a network. Run it from
-anywhere: `python benchmarks/virtual_time.py [--profile]`.
+anywhere: `python benchmarks/emulated_duts/virtual_time.py [--profile]`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ chance. The shares of OK, of bounds, and of cases without a figure are printed.
 
 `--excuse-failures` judges as espbench did before: disturbed trials that passed stand. It must turn red.
 
-    python benchmarks/null_experiment.py [--cases 1000] [--dut NAME …] [--noise NAME …] [--rates 0.1 0.3]
+    python benchmarks/judgement/null_experiment.py [--cases 1000] [--dut NAME …] [--noise NAME …] [--rates 0.1 0.3]
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, cast
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from shares import wilson
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits the emulation to the MPC8548E's published points; prints what to put into the profiles, writes nothing there.
 
-    benchmarks/calibrate_powerquicc.py [--rounds 3] [--keep DIR]
+    benchmarks/emulated_duts/calibrate_powerquicc.py [--rounds 3] [--keep DIR]
 
 The SEC's prices are arithmetic. The time of an instruction is found by measuring: a plan of one case (1456 B, the SEC
 driven asynchronously, the SEC being the limit) is run with a copy of the profile, and the time scaled by what CPU time

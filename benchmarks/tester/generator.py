@@ -40,7 +40,7 @@ from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.this_machine.registry import Registry
 
-BINARY = Path(__file__).parents[1] / "traffic" / "target" / "release" / "espbench-traffic"
+BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
 PATHS = ("xdp", "af-xdp", "af-packet")
 # Offered by the native generator over XDP, and its ratio to each of the others: what issue 4 asks for.
 TARGET_FPS = 5e6

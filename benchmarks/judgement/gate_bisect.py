@@ -6,7 +6,7 @@ The others change comments. Each step compiles the kernel of a
 commit and boots two emulated boards with it. Predicted before the first run: commit 8 is found, in four steps at most,
 at 212 instructions within 1 %.
 
-`python benchmarks/gate_bisect.py [--keep FOLDER]`, where benchmarks/gate_sensitivity.py may have left its kernel.
+`python benchmarks/judgement/gate_bisect.py [--keep FOLDER]`, where gate_sensitivity.py may have left its kernel.
 Needs `espbench build e500` and what that needs, and git.
 """
 
