@@ -202,8 +202,8 @@ class UmlPlatform:
         }
         marks.append(("start", time.monotonic()))
         guests: dict[Side, _Running] = {}
-        for side, boot_of_side in booting.items():
-            guests[side], uptime_s = self._ready(side, boot_of_side, placement.cpus[side])
+        for side, starting in booting.items():
+            guests[side], uptime_s = self._ready(side, starting, placement.cpus[side])
             marks.append((f"{side} up (guest uptime {uptime_s:.2f} s)", time.monotonic()))
         if group is not None:
             group.take(one.guest.process.pid for one in booting.values())
