@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from espbench.cli.progress import measuring
+from espbench.cli.progress import Wait, measuring
 from espbench.errors import UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
@@ -39,48 +39,46 @@ _OWN_ADDRESSES: dict[PortName, tuple[str, str]] = {
 }
 _Attach = Callable[[Generator], tuple[Testbed, dict[PortName, str], tuple[str, str]]]
 
+FrameSizes = Annotated[
+    list[int] | None,
+    typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes; may be repeated."),
+]
+GeneratorNames = Annotated[
+    list[str] | None, typer.Option("--generator", help="native, trex or scapy; may be repeated.")
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--rate", min=1, help="Rate of the paced trial, frames/s. Default: half of the highest rate."
+    ),
+]
+Seconds = Annotated[float, typer.Option("--seconds", min=0.5, max=600, help="Length of the paced trial.")]
+West = Annotated[
+    str | None,
+    typer.Option(
+        "--west", help="Your port that sends, INTERFACE or INTERFACE@NETNS, joined to --east by a cable."
+    ),
+]
+East = Annotated[
+    str | None, typer.Option("--east", help="Your port that receives, INTERFACE or INTERFACE@NETNS.")
+]
+OwnNetwork = Annotated[
+    bool, typer.Option("--i-own-this-network", help="Allow ports of the initial namespace (RFC 6815).")
+]
+
 
 def calibrate(
-    frame_size: Annotated[
-        list[int] | None,
-        typer.Option("--frame-size", min=64, max=1518, help="Frame size in bytes; may be repeated."),
-    ] = None,
-    generator: Annotated[
-        list[str] | None, typer.Option("--generator", help="native, trex or scapy; may be repeated.")
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            "--rate", min=1, help="Rate of the paced trial, frames/s. Default: half of the highest rate."
-        ),
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.5, max=600, help="Length of the paced trial.")
-    ] = 3.0,
-    west: Annotated[
-        str | None,
-        typer.Option(
-            "--west", help="Your port that sends, INTERFACE or INTERFACE@NETNS, joined to --east by a cable."
-        ),
-    ] = None,
-    east: Annotated[
-        str | None, typer.Option("--east", help="Your port that receives, INTERFACE or INTERFACE@NETNS.")
-    ] = None,
-    i_own_this_network: Annotated[
-        bool,
-        typer.Option("--i-own-this-network", help="Allow ports of the initial namespace (RFC 6815)."),
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
-    ] = False,
+    frame_size: FrameSizes = None,
+    generator: GeneratorNames = None,
+    rate: Rate = None,
+    seconds: Seconds = 3.0,
+    west: West = None,
+    east: East = None,
+    i_own_this_network: OwnNetwork = False,
+    wait: Wait = False,
 ) -> None:
     """Measure the generators without a gateway: highest rate, accuracy, lateness and jitter."""
-    if (west is None) != (east is None):
-        raise UsageError("calibrate: expected both --west and --east, or neither, got one of them")
-    for name in generator or []:
-        if name not in generators.GENERATORS:
-            known = ", ".join(generators.GENERATORS)
-            raise UsageError(f"--generator: expected one of {known}, got {name}")
+    _refuse(generator or [], west, east)
     demand(external.readiness() if west else netns.readiness())
     console = Console(highlight=False)
     traffics = {size: Traffic(((size, 1),), 4, "one-way") for size in frame_size or SIZES}
@@ -89,13 +87,7 @@ def calibrate(
         tempfile.TemporaryDirectory() as logs,
         Registry(secrets.token_hex(3)) as registry,
     ):
-        if west and east:
-            placed = placement.choose(gateways=0)
-            bed: Testbed = _own_ports(west, east, placed, owned=i_own_this_network)
-        else:
-            placed = placement.choose()
-            addressing = addressing_of(load_topology("gateway-to-gateway"), MTU)
-            bed = netns.NetnsPlatform(addressing).calibration_bed(registry, placed)
+        bed = _own_ports(west, east, owned=i_own_this_network) if west and east else _joined_ports(registry)
         examined = []
         with console.status("calibrating") as status:
             for candidate in _candidates(generator or list(generators.GENERATORS), registry, Path(logs)):
@@ -108,12 +100,30 @@ def calibrate(
                     on_note=lambda note: status.update(f"calibrating {note}"),
                 )
         bed.close()
-    _print(console, examined, placed, own=west is not None)
+    _print(console, examined, bed.placement, own=west is not None)
     if all(e.failure for e in examined):
         raise typer.Exit(1)
 
 
-def _own_ports(west: str, east: str, placed: Placement, *, owned: bool) -> Testbed:
+def _refuse(names: list[str], west: str | None, east: str | None) -> None:
+    """Raise UsageError for one port without the other, or a generator that there is not."""
+    if (west is None) != (east is None):
+        raise UsageError("calibrate: expected both --west and --east, or neither, got one of them")
+    for name in names:
+        if name not in generators.GENERATORS:
+            known = ", ".join(generators.GENERATORS)
+            raise UsageError(f"--generator: expected one of {known}, got {name}")
+
+
+def _joined_ports(registry: Registry) -> Testbed:
+    """Make two ports that are joined to each other."""
+    addressing = addressing_of(load_topology("gateway-to-gateway"), MTU)
+    return netns.NetnsPlatform(addressing).calibration_bed(registry, placement.choose())
+
+
+def _own_ports(west: str, east: str, *, owned: bool) -> Testbed:
+    """Take the user's two ports; `owned`: their network carries nothing but the test."""
+    placed = placement.choose(gateways=0)
     ports: dict[PortName, external.ExternalPort] = {}
     given: dict[PortName, str] = {"west": west, "east": east}
     for name, text in given.items():

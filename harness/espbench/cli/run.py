@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from espbench.cli.progress import TerminalObserver, measuring, terminal
+from espbench.cli.progress import TerminalObserver, Wait, measuring, terminal
 from espbench.cli.resumption import other_code, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster
 from espbench.errors import EspbenchError, UsageError
@@ -56,65 +56,61 @@ INCOMPLETE = 3
 ANSWERED = ("OK", "BELOW_MINIMUM")  # all there is to say of a case was found
 
 
+PlanFile = Annotated[Path | None, typer.Argument(help="The plan, a YAML file.")]
+Out = Annotated[Path, typer.Option(help="The folder for new run directories.")]
+Resume = Annotated[Path | None, typer.Option(help="Continue this interrupted run directory.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="List the cases and where they would run; measure nothing.")
+]
+NoReport = Annotated[
+    bool, typer.Option("--no-report", help="Do not write the report; espbench report can write it later.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", min=1, help="In virtual time: measure N cases at once. Default: the number of CPUs."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", help="In virtual time: measure the cases on a Dask cluster, tls://HOST:PORT."),
+]
+RealTime = Annotated[
+    bool, typer.Option("--real-time", help="Do not let dut: auto choose gateways in virtual time.")
+]
+Metrics = Annotated[
+    Path | None,
+    typer.Option(help="Keep a file for Prometheus' node exporter up to date: how far the run is."),
+]
+BaseLoads = Annotated[
+    Path | None, typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file.")
+]
+Beside = Annotated[
+    Path | None,
+    typer.Option("--beside", hidden=True, help="Where a plan that was copied is read as if it stood."),
+]
+Profiled = Annotated[
+    bool, typer.Option("--profiled", hidden=True, help="What espbench profile reads is left in logs/.")
+]
+
+
 def run(  # noqa: PLR0913  (its options)
-    plan: Annotated[Path | None, typer.Argument(help="The plan, a YAML file.")] = None,
-    out: Annotated[Path, typer.Option(help="The folder for new run directories.")] = Path("runs"),
-    resume: Annotated[Path | None, typer.Option(help="Continue this interrupted run directory.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the cases and where they would run; measure nothing.")
-    ] = False,
-    no_report: Annotated[
-        bool, typer.Option("--no-report", help="Do not write the report; espbench report can write it later.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            min=1,
-            help="In virtual time: measure N cases at once. Default: the number of CPUs.",
-        ),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster", help="In virtual time: measure the cases on a Dask cluster, tls://HOST:PORT."
-        ),
-    ] = None,
-    real_time: Annotated[
-        bool, typer.Option("--real-time", help="Do not let dut: auto choose gateways in virtual time.")
-    ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
-    ] = False,
-    metrics: Annotated[
-        Path | None,
-        typer.Option(help="Keep a file for Prometheus' node exporter up to date: how far the run is."),
-    ] = None,
-    base_loads: Annotated[
-        Path | None,
-        typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file."),
-    ] = None,
-    beside: Annotated[
-        Path | None,
-        typer.Option("--beside", hidden=True, help="Where a plan that was copied is read as if it stood."),
-    ] = None,
-    profiled: Annotated[
-        bool, typer.Option("--profiled", hidden=True, help="What espbench profile reads is left in logs/.")
-    ] = False,
+    plan: PlanFile = None,
+    out: Out = Path("runs"),
+    resume: Resume = None,
+    dry_run: DryRun = False,
+    no_report: NoReport = False,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    real_time: RealTime = False,
+    wait: Wait = False,
+    metrics: Metrics = None,
+    base_loads: BaseLoads = None,
+    beside: Beside = None,
+    profiled: Profiled = False,
 ) -> None:
     """Measure a plan and write the report. After Ctrl-C, continue with --resume."""
-    if (plan is None) == (resume is None):
-        raise UsageError(
-            "run: expected a plan, or --resume with a run directory; got "
-            + ("none" if plan is None else "both")
-        )
-    if resume is not None:
-        directory = RunDirectory.open(resume)
-        stood = directory.manifest.plan_path
-        resolved = load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
-    else:
-        assert plan is not None
-        resolved = load_plan(plan, beside=beside)
+    begun, resolved = _read(plan, resume, beside)
     choices = choose(resolved, virtual_time=not real_time)
     if dry_run:
         _dry_run(resolved, choices)
@@ -122,26 +118,21 @@ def run(  # noqa: PLR0913  (its options)
     at_once = jobs_for(jobs, choices, virtual_time=virtual(choices))
     if cluster is not None:
         refuse_cluster(cluster, jobs, resolved, virtual_time=virtual(choices))
-    if resume is not None:
-        _same_run(directory, resolved, choices)
+    if begun is not None:
+        _same_run(begun, resolved, choices)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
     if not resolved.plan.cipher_kernels:  # cipher kernels need no generator
         generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
     progress_file = PrometheusFile(metrics) if metrics is not None else None
     elsewhere = connect(cluster) if cluster is not None else None
-    if resume is not None:
-        directory.lock()
+    if begun is not None:
+        begun.lock()
     with measuring(shared=virtual(choices), wait=wait):
-        if resume is None:
-            directory = RunDirectory.create(
-                out, resolved.plan.name, _manifest(resolved, choices, base_loads), resolved.text
-            )
+        if begun is not None:
+            directory = _go_on(begun)
         else:
-            for text in directory.mend():
-                print(text, file=sys.stderr)
-            moments = [*directory.manifest.resumed, _now()]
-            warnings = [*directory.manifest.warnings, *other_code(directory.manifest)]
-            directory.update_manifest(resumed=moments, warnings=warnings)
+            manifest = _manifest(resolved, choices, base_loads)
+            directory = RunDirectory.create(out, resolved.plan.name, manifest, resolved.text)
         with directory, progress_file.begin(directory) if progress_file else contextlib.nullcontext():
             results = _measure(
                 resolved, choices, directory, at_once, elsewhere, progress_file, profiled=profiled
@@ -149,6 +140,31 @@ def run(  # noqa: PLR0913  (its options)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)
+
+
+def _read(
+    plan: Path | None, resume: Path | None, beside: Path | None
+) -> tuple[RunDirectory | None, ResolvedPlan]:
+    """Read the plan, or open the run directory that is to be continued and read its plan."""
+    if resume is not None and plan is None:
+        begun = RunDirectory.open(resume)
+        stood = begun.manifest.plan_path
+        return begun, load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
+    if plan is not None and resume is None:
+        return None, load_plan(plan, beside=beside)
+    raise UsageError(
+        "run: expected a plan, or --resume with a run directory; got " + ("none" if plan is None else "both")
+    )
+
+
+def _go_on(begun: RunDirectory) -> RunDirectory:
+    """Mend an interrupted run's files, and write down that it was resumed."""
+    for text in begun.mend():
+        print(text, file=sys.stderr)
+    moments = [*begun.manifest.resumed, _now()]
+    warnings = [*begun.manifest.warnings, *other_code(begun.manifest)]
+    begun.update_manifest(resumed=moments, warnings=warnings)
+    return begun
 
 
 def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:

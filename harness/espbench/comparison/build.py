@@ -11,7 +11,7 @@ from espbench.comparison.deciding.points import arm_point, side
 from espbench.comparison.deciding.statistics import CONFIDENCE
 from espbench.comparison.deciding.verdicts import Point, verdicts
 from espbench.comparison.sorting import comparability
-from espbench.comparison.sorting.axes import AXES, Group, X, differing, layout
+from espbench.comparison.sorting.axes import AXES, Group, Layout, X, differing, layout
 from espbench.comparison.sorting.model import Axis, Comparison, Name, PairVerdicts, Panel
 from espbench.comparison.sorting.samples import Run, Sample, read, samples
 from espbench.comparison.telling import costs, remarks, words
@@ -65,15 +65,9 @@ def of(
     differences = comparability.differences(runs, axis)
     if differences and not allow_different:
         raise UsageError(comparability.refusal(differences, axis, differing(measured)))
-    planned = (
-        runs[0].compare.get("reference") if len(runs) == 1 and runs[0].compare.get("by") == axis else None
-    )
-    plan = layout(measured, axis, reference or (str(planned) if planned else None))
+    plan = layout(measured, axis, reference or _planned_reference(runs, axis))
     names = [arm.name for arm in plan.arms]
-    interleaved = {run.name for run in runs if _is_interleaved(run, axis)}
-    bare = [_panel(group, plan.x_name) for group in plan.groups]
-    pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == Name.FRAME_SIZE)
-    panels = [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)]
+    panels, family = _panels(plan, names, {run.name for run in runs if _is_interleaved(run, axis)})
     common = _common(panels)
     panels = [
         replace(p, conditions={k: v for k, v in p.conditions.items() if k not in common}) for p in panels
@@ -120,6 +114,21 @@ def of(
         cpu_mhz=mhz,
         fixed_loads=fixed,
     )
+
+
+def _planned_reference(runs: Sequence[Run], axis: Axis) -> str | None:
+    """Return the reference of a run's own plan, if the run is compared over the axis of its plan."""
+    if len(runs) != 1 or runs[0].compare.get("by") != axis:
+        return None
+    planned = runs[0].compare.get("reference")
+    return str(planned) if planned else None
+
+
+def _panels(plan: Layout, names: Sequence[str], interleaved: set[str]) -> tuple[list[Panel], int]:
+    """Return the panels with the verdicts of their pairs, and the number of all verdicts."""
+    bare = [_panel(group, plan.x_name) for group in plan.groups]
+    pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == Name.FRAME_SIZE)
+    return [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)], family
 
 
 def _fixed_loads(runs: Sequence[Run], axis: Axis, names: Sequence[str]) -> list[Finding]:

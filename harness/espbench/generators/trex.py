@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,22 +102,11 @@ class TrexGenerator:
         on_progress: OnProgress | None = None,
         noise: Sequence[Noise] = (),
     ) -> Offered:
-        self._check(streams)
-        if noise:
-            raise UsageError(
-                "generator trex: expected streams only, got noise beside them: its counters are the ports', "
-                "and could not tell one from the other: use generator: native"
-            )
+        self._check(streams, noise)
         if self._holds_frames:  # they would leave with the first of this trial: the server is started anew
             self.open(list(self._trex.ports.values()), [])
         planned = {s.id: None if s.rate_fps is None else frames_of(s, duration_s) for s in streams}
-        for name in self._trex.ports:
-            self._trex.tell(name, "stop_traffic")
-            self._trex.tell(name, "remove_all_streams")
-        for s in streams:
-            made = trex_streams(s, planned[s.id], s.rate_fps or _FLOOD_FPS)
-            for number, one in enumerate(made, start=1):
-                self._trex.tell(s.from_, "add_stream", stream_id=number, stream=one)
+        self._load(streams, planned)
         before, links = self._trex.counters(), self._trex.links()
 
         def is_complete(now: dict[PortName, Counters]) -> bool:
@@ -167,8 +156,8 @@ class TrexGenerator:
     def close(self) -> None:
         self._trex.close()
 
-    def _check(self, streams: list[Stream]) -> None:
-        """Raise UsageError if the ports cannot carry these streams."""
+    def _check(self, streams: list[Stream], noise: Sequence[Noise]) -> None:
+        """Raise UsageError if the ports cannot carry these streams, or there is noise beside them."""
         if len({s.from_ for s in streams}) < len(streams):
             raise UsageError(
                 "generator trex: expected one stream from each port, got two: its counters are the ports'"
@@ -181,6 +170,21 @@ class TrexGenerator:
                     f"generator trex: expected frames of at most {port.mtu + _FRAMING_BYTES} B "
                     f"(the MTU of {port.interface} is {port.mtu}), got {largest} B; TRex would call them lost"
                 )
+        if noise:
+            raise UsageError(
+                "generator trex: expected streams only, got noise beside them: its counters are the ports', "
+                "and could not tell one from the other: use generator: native"
+            )
+
+    def _load(self, streams: list[Stream], planned: Mapping[int, int | None]) -> None:
+        """Replace the ports' streams by these; planned: the frames of each, None of a flood."""
+        for name in self._trex.ports:
+            self._trex.tell(name, "stop_traffic")
+            self._trex.tell(name, "remove_all_streams")
+        for s in streams:
+            made = trex_streams(s, planned[s.id], s.rate_fps or _FLOOD_FPS)
+            for number, one in enumerate(made, start=1):
+                self._trex.tell(s.from_, "add_stream", stream_id=number, stream=one)
 
     def _transmit(
         self, streams: list[Stream], duration_s: float, flood: bool, on_progress: OnProgress | None

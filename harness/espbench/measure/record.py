@@ -3,30 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 from pydantic import BaseModel
 
-from espbench.generators.base import BusBytes, LinkErrors, Offered, StreamCounts
-from espbench.measure.highest_rate import highest_fps
+from espbench.generators.base import BusBytes, LinkErrors, Offered
+from espbench.measure import readings
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.actions import Performed, untimely
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters, encryption, one_gateway, path
 from espbench.measure.validity import backlog, network_events
+from espbench.measure.validity.backlog import Backlog
 from espbench.measure.validity.faults import tester_faults, virtual_faults
 from espbench.measure.validity.standing_still import StandingStill, standing_still
 from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
 from espbench.terms import (
     NOT_SENT,
-    DirectionReading,
-    GatewayReading,
-    Latency,
     Reason,
     Trial,
     problems_of,
@@ -73,51 +70,35 @@ class Seen:
     network: network_events.NetworkEvents = field(default_factory=network_events.NetworkEvents)
 
 
+@dataclass(frozen=True)
+class _Verdict:
+    """The judgement of a trial.
+
+    proof: the record's. reasons: why it is void, or why it failed a goal that it looks to meet. backlogs: of each
+    stream. still: what stalls of the host and of the senders explain. disturbed: only these make the trial void.
+    """
+
+    proof: dict[str, Any]
+    reasons: list[Reason]
+    valid: bool
+    backlogs: list[Backlog]
+    still: StandingStill
+    disturbed: bool
+
+    @property
+    def sustained(self) -> bool:
+        """Return whether the DUT forwarded what arrived, and stored none of it."""
+        return all(b.sustained for b in self.backlogs)
+
+
 def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: Seen) -> Trial:
     """Build the trial's record from what it showed."""
-    offered, delta, cpu, upset = seen.offered, seen.delta, seen.cpu, seen.upset
+    offered, delta, upset = seen.offered, seen.delta, seen.upset
     streams = offered.streams
+    overruns = _overruns(setup, offered, delta)
+    verdict = _judge(setup, traffic, request, of, seen, sum(overruns.values()))
     tx, rx = sum(s.tx_frames for s in streams), sum(s.rx_frames for s in streams)
     lost = sum(s.lost for s in streams)
-    overruns = _overruns(setup, offered, delta)
-    overrun = sum(overruns.values())
-    # A load that is not steady may be stored: that is what its test is about.
-    steady = request.shape.burst_frames is None and not request.shape.steps and not upset
-    judged = [backlog.judge(s.slices if steady else [], offered.duration_s, of.resolution) for s in streams]
-    sustained = all(b.sustained for b in judged)
-    as_offered = request.as_offered or request.phase != "measure"
-    reasons = tester_faults(offered, overrun, seen.host, as_offered=as_offered)
-    reasons += untimely(seen.performed, offered.start_ns)
-    reasons += network_events.faults(seen.network, setup, seen.performed, offered.start_ns, upset=upset)
-    reasons += [
-        Reason.of(Code.COUNTER_BACKWARDS, counter=name)
-        for name in (() if upset else counters.backwards(delta))
-    ]
-    if not upset and (replaced := counters.rekeyed(delta)):
-        reasons.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
-    doubts = {reason.code for reason in reasons}
-    proof = _proof(setup, offered, delta, fragments=of.fragments, upset=upset, doubts=doubts)
-    reasons += [Reason.of(Code.NOT_PROVEN, problem=p) for p in problems_of(proof)]
-    if setup.bed.virtual_time:
-        reasons += virtual_faults(offered, traffic)
-        still = StandingStill([0 for _ in streams])
-    else:
-        still = standing_still(
-            request,
-            offered,
-            seen.host,
-            _slowest_us_per_frame(setup, delta, cpu, upset=upset),
-            judged,
-            of.resolution,
-            upset=upset,
-        )
-    disturbed = bool(still.reasons) and not reasons
-    reasons += still.reasons
-    valid = not reasons
-    if valid and not sustained:
-        worst = max(judged, key=lambda b: b.excess)
-        reasons.append(Reason.of(Code.STORED, growth_ms=worst.growth_ms, pct=100 * worst.excess))
-    loss_at = _loss_places(setup, offered, delta, overruns, upset=upset)
     return Trial(
         case=of.case,
         sequence=of.sequence,
@@ -130,53 +111,139 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         tx_frames=tx,
         rx_frames=rx,
         lost=lost,
-        duplicated=_sum(s.duplicated for s in streams),
-        reordered=_sum(s.reordered for s in streams),
-        corrupted=_sum(s.corrupted for s in streams),
+        duplicated=readings.total(s.duplicated for s in streams),
+        reordered=readings.total(s.reordered for s in streams),
+        corrupted=readings.total(s.corrupted for s in streams),
         frame_loss_ratio=lost / tx if tx else 0.0,
-        sustained=sustained,
-        validity="VALID" if valid else "INVALID",
-        reasons=reasons,
-        loss_at=loss_at,
-        latency_us=_joint_latency(streams),
+        sustained=verdict.sustained,
+        validity="VALID" if verdict.valid else "INVALID",
+        reasons=verdict.reasons,
+        loss_at=_loss_places(setup, offered, delta, overruns, upset=upset),
+        latency_us=readings.joint_latency(streams),
         per_direction={
-            f"{s.from_}-{s.to}": _direction(s, offered, request, len(streams), still.share) for s in streams
+            f"{s.from_}-{s.to}": readings.direction(s, offered, request, len(streams), verdict.still.share)
+            for s in streams
         },
-        gateways={str(side): _gateway(setup, side, delta, cpu[side], offered, upset=upset) for side in cpu},
-        proof=proof,
+        gateways={
+            str(side): readings.gateway(setup, side, delta, cpu_ns, offered, upset=upset)
+            for side, cpu_ns in seen.cpu.items()
+        },
+        proof=verdict.proof,
         warnings=offered.warnings,
-        not_measured=[
-            *offered.not_measured,
-            *(["CPU of the gateways"] if None in cpu.values() else []),
-            *seen.network.not_heard,
-        ],
-        measured=_measured(seen.performed, offered)
-        | network_events.recorded(seen.network, offered.start_ns)
-        | _of_links(offered, delta)
-        | (_over_buses(setup, offered) if request.bus else {}),
-        host=seen.host
-        | {
-            "lost_in_stalls": sum(still.lost),
-            "lost_in_stalls_by_direction": still.lost,
-            "backlog_in_stalls": still.explains_backlog,
-            "still_pct": round(100 * still.share, 3),
-            "disturbed": disturbed,
-            "tester_run_queue_delay_ms": round(
-                (offered.senders_wait_ms or 0.0) + offered.receivers_wait_ms, 3
-            ),
-            "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
-            "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
-            "notes": offered.notes,
-            "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
-            "late_frames": _sum(s.late_frames for s in streams),
-            "backlog_excess": [
-                round(b.excess, 6) if s.slices else None for s, b in zip(streams, judged, strict=True)
-            ],
-        },
+        not_measured=_not_measured(seen),
+        measured=_measured(setup, request, seen),
+        host=seen.host | _of_host(offered, verdict),
     )
 
 
-def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
+def _judge(
+    setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: Seen, overrun: int
+) -> _Verdict:
+    """Judge the trial; overrun: frames that the tester's ports dropped."""
+    offered, upset = seen.offered, seen.upset
+    faults = _faults(setup, request, seen, overrun)
+    doubts = {fault.code for fault in faults}
+    proof = _proof(setup, offered, seen.delta, fragments=of.fragments, upset=upset, doubts=doubts)
+    faults += [Reason.of(Code.NOT_PROVEN, problem=p) for p in problems_of(proof)]
+    backlogs = _backlogs(request, of, seen)
+    if setup.bed.virtual_time:
+        faults += virtual_faults(offered, traffic)
+        still = StandingStill([0 for _ in offered.streams])
+    else:
+        still = standing_still(
+            request,
+            offered,
+            seen.host,
+            readings.slowest_us_per_frame(setup, seen.delta, seen.cpu, upset=upset),
+            backlogs,
+            of.resolution,
+            upset=upset,
+        )
+    reasons = faults + still.reasons
+    return _Verdict(
+        proof=proof,
+        reasons=reasons or _stored(backlogs),
+        valid=not reasons,
+        backlogs=backlogs,
+        still=still,
+        disturbed=bool(still.reasons) and not faults,
+    )
+
+
+def _faults(setup: Setup, request: Request, seen: Seen, overrun: int) -> list[Reason]:
+    """Return why the trial's counts cannot be trusted: for the tester's, the actions', the links' or the SAs' sake."""
+    offered, upset = seen.offered, seen.upset
+    as_offered = request.as_offered or request.phase != "measure"
+    faults = tester_faults(offered, overrun, seen.host, as_offered=as_offered)
+    faults += untimely(seen.performed, offered.start_ns)
+    faults += network_events.faults(seen.network, setup, seen.performed, offered.start_ns, upset=upset)
+    if upset:
+        return faults
+    faults += [Reason.of(Code.COUNTER_BACKWARDS, counter=name) for name in counters.backwards(seen.delta)]
+    if replaced := counters.rekeyed(seen.delta):
+        faults.append(Reason.of(Code.SAS_REPLACED, sides=replaced))
+    return faults
+
+
+def _backlogs(request: Request, of: OfCase, seen: Seen) -> list[Backlog]:
+    """Judge whether each stream was stored; a load that is not steady may be: that is what its test is about."""
+    steady = request.shape.burst_frames is None and not request.shape.steps and not seen.upset
+    return [
+        backlog.judge(s.slices if steady else [], seen.offered.duration_s, of.resolution)
+        for s in seen.offered.streams
+    ]
+
+
+def _stored(backlogs: list[Backlog]) -> list[Reason]:
+    """Return why a trial that is valid fails goals all the same: its worst backlog, if it has one."""
+    if all(b.sustained for b in backlogs):
+        return []
+    worst = max(backlogs, key=lambda b: b.excess)
+    return [Reason.of(Code.STORED, growth_ms=worst.growth_ms, pct=100 * worst.excess)]
+
+
+def _not_measured(seen: Seen) -> list[str]:
+    """Name what neither the generator nor the gateways could count."""
+    return [
+        *seen.offered.not_measured,
+        *(["CPU of the gateways"] if None in seen.cpu.values() else []),
+        *seen.network.not_heard,
+    ]
+
+
+def _of_host(offered: Offered, verdict: _Verdict) -> dict[str, Any]:
+    """Return what the record `host` says besides host.compare's: stalls, lateness, and what they explain."""
+    streams, still = offered.streams, verdict.still
+    return {
+        "lost_in_stalls": sum(still.lost),
+        "lost_in_stalls_by_direction": still.lost,
+        "backlog_in_stalls": still.explains_backlog,
+        "still_pct": round(100 * still.share, 3),
+        "disturbed": verdict.disturbed,
+        "tester_run_queue_delay_ms": round((offered.senders_wait_ms or 0.0) + offered.receivers_wait_ms, 3),
+        "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
+        "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
+        "notes": offered.notes,
+        "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
+        "late_frames": readings.total(s.late_frames for s in streams),
+        "backlog_excess": [
+            round(b.excess, 6) if s.slices else None for s, b in zip(streams, verdict.backlogs, strict=True)
+        ],
+    }
+
+
+def _measured(setup: Setup, request: Request, seen: Seen) -> dict[str, Any]:
+    """Return the record `measured`: actions and noise, events of the network, errors of links, bytes over buses."""
+    offered = seen.offered
+    return (
+        _in_mid_trial(seen.performed, offered)
+        | network_events.recorded(seen.network, offered.start_ns)
+        | _of_links(offered, seen.delta)
+        | (_over_buses(setup, offered) if request.bus else {})
+    )
+
+
+def _in_mid_trial(performed: list[Performed], offered: Offered) -> dict[str, Any]:
     """Return the record of the actions and the noise in mid-trial; times from the first frame, s."""
     noise = [
         {"from": n.from_, "tx_frames": n.tx_frames, "departure_fps": n.departure_fps} for n in offered.noise
@@ -189,8 +256,8 @@ def _measured(performed: list[Performed], offered: Offered) -> dict[str, Any]:
         "actions": [
             {
                 "name": p.action.name,
-                "began_s": _since(offered, p.began_ns),
-                "ended_s": _since(offered, p.ended_ns),
+                "began_s": readings.since(offered, p.began_ns),
+                "ended_s": readings.since(offered, p.ended_ns),
                 **p.facts,
             }
             for p in performed
@@ -254,72 +321,6 @@ def _proof_kind(setup: Setup, *, upset: bool) -> str:
     return f"SA counters and blocked cleartext{opened}"
 
 
-def _direction(
-    s: StreamCounts, offered: Offered, request: Request, directions: int, still: float
-) -> DirectionReading:
-    intended_fps = request.load_fps / directions
-    return DirectionReading(
-        intended_fps=round(intended_fps, 3),
-        offered_fps=round(s.tx_frames / offered.duration_s, 3) if offered.duration_s > 0 else 0.0,
-        tx_frames=s.tx_frames,
-        rx_frames=s.rx_frames,
-        lost=s.lost,
-        duplicated=s.duplicated,
-        reordered=s.reordered,
-        corrupted=s.corrupted,
-        unsent=s.unsent,
-        backlog_frames=s.rx_after_stop,
-        drain_s=None if s.drain_s is None else round(s.drain_s, 6),
-        latency_us=s.latency_us or Latency(),
-        tagged_us=s.tagged.latency_us if s.tagged else None,
-        first_lost_s=_since(offered, s.first_lost_ns),
-        last_lost_s=_since(offered, s.last_lost_ns),
-        longest_gap_s=_gap(offered, s),
-        first_rx_s=_since(offered, s.first_rx_ns),
-        departure_fps=None if s.departure_fps is None else round(s.departure_fps, 3),
-        highest_fps=round(highest_fps(s, offered, intended_fps, still), 3),
-    )
-
-
-def _since(offered: Offered, ns: int | None) -> float | None:
-    """Return seconds from the start of the trial."""
-    return None if ns is None else round((ns - offered.start_ns) / 1e9, 9)
-
-
-def _gap(offered: Offered, s: StreamCounts) -> tuple[float, float] | None:
-    if s.longest_gap is None:
-        return None
-    return round((s.longest_gap.from_ns - offered.start_ns) / 1e9, 9), round(
-        (s.longest_gap.to_ns - offered.start_ns) / 1e9, 9
-    )
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """Return the sum; None if one of the values is not known."""
-    listed = [*counts]
-    known = [n for n in listed if n is not None]
-    return sum(known) if len(known) == len(listed) else None
-
-
-def _joint_latency(streams: list[StreamCounts]) -> Latency:
-    """Join both directions: means weighted by frames, percentiles of the worse direction."""
-    parts = [(s.latency_us, s.rx_frames) for s in streams if s.latency_us is not None]
-    if not parts:
-        return Latency()
-    if len(streams) == 1:
-        return parts[0][0].model_copy(update={"hdr": None})  # the histogram stands in per_direction
-    frames = sum(n for _, n in parts) or 1
-
-    def worst(name: str) -> float | None:
-        return max((v for part, _ in parts if (v := getattr(part, name)) is not None), default=None)
-
-    return Latency(
-        min=min((p.min for p, _ in parts if p.min is not None), default=None),
-        mean=round(sum((p.mean or 0.0) * n for p, n in parts) / frames, 3),
-        p50=worst("p50"), p90=worst("p90"), p99=worst("p99"), p999=worst("p999"), max=worst("max"),
-    )  # fmt: skip
-
-
 def _loss_places(
     setup: Setup,
     offered: Offered,
@@ -377,52 +378,3 @@ def _proof(
         proof["opened by the tester"] = opened.model_dump()
     problems = encryption.problems(setup, offered, delta, fragments=fragments)
     return proof | {"proven": not problems, **problems_recorded(problems)}
-
-
-def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) -> int | None:
-    """Return how many frames a gateway handled: those it encrypted or decrypted, else received; None if not known."""
-    moved = delta[side]
-    if upset:
-        return None
-    if setup.encrypts:
-        return moved.sas.encrypted + moved.sas.decrypted
-    return moved.lan.rx_packets + moved.wan.rx_packets
-
-
-def _us_per_frame(
-    setup: Setup, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
-) -> float | None:
-    """Return CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
-    frames = _frames(setup, delta, side, upset=upset)
-    return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
-
-
-def _instructions(us_per_frame: float | None, ns_each: Fraction | None) -> float | None:
-    return None if us_per_frame is None or ns_each is None else round(1e3 * us_per_frame / float(ns_each), 3)
-
-
-def _slowest_us_per_frame(
-    setup: Setup, delta: counters.Counters, cpu: dict[Side, int | None], *, upset: bool
-) -> float | None:
-    each = [_us_per_frame(setup, delta, side, ns, upset=upset) for side, ns in cpu.items()]
-    return max((us for us in each if us is not None), default=None)
-
-
-def _gateway(
-    setup: Setup, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
-) -> GatewayReading:
-    """Return a gateway's reading, with its CPU over exactly the time in which it had frames: sending and draining."""
-    counted = setup.encrypts and not upset
-    moved = delta[side]
-    working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)
-    us_per_frame = _us_per_frame(setup, delta, side, cpu_ns, upset=upset)
-    return GatewayReading(
-        cpu_pct=round(100 * cpu_ns / 1e9 / working_s, 2) if cpu_ns is not None and working_s > 0 else None,
-        cpu_us_per_frame=None if us_per_frame is None else round(us_per_frame, 3),
-        cpu_ns=cpu_ns,
-        frames=_frames(setup, delta, side, upset=upset),
-        instructions_per_frame=_instructions(us_per_frame, setup.bed.ns_per_instruction),
-        encrypted_frames=moved.sas.encrypted if counted else None,
-        decrypted_frames=moved.sas.decrypted if counted else None,
-        xfrm_errors={} if upset else moved.sas.errors,
-    )

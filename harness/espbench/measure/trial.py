@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from espbench.errors import CannotWrite, EspbenchError
-from espbench.generators.base import OnProgress, RateStep, Stream
+from espbench.generators.base import Offered, OnProgress, RateStep, Stream
 from espbench.measure import looks
-from espbench.measure.inputs.actions import Action, performing
+from espbench.measure.inputs.actions import Action, Performed, performing
 from espbench.measure.inputs.setup import Request, Setup, Shape, TrialBroken, Waits, blame
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters, encryption
@@ -48,62 +49,103 @@ def measure(
     In virtual time the waits are in virtual time too. The wait before the next trial is left out, because each trial
     begins in the same state.
     """
+    upset = request.shape.cold or any(action.upsets for action in actions)
     try:
         setup.bed.begin_trial(f"{request.load_fps!r} {request.duration_s!r} {request.attempt}")
         if setup.stack is not None:
             setup.stack.rest()
         if not request.shape.cold:
             learn(setup, traffic, waits.learning_s, fragments=of.fragments, sleep=sleep)
-        with network_events.monitor(setup) as monitor:
-            before = _before(setup, sleep)
-            off_and_on = any(action.breaks_links for action in actions)
-            in_between = not (setup.bed.virtual_time or off_and_on)
-            watched = looks.Looks(setup, on_progress, in_between=in_between)
-            with performing(actions, _clock(setup)) as performed:
-                offered = setup.generator.offer(
-                    shaped(setup.streams(traffic, request.load_fps), request.shape),
-                    request.duration_s,
-                    waits.residue_s,
-                    on_progress=watched.hear,
-                    noise=request.shape.noise,
-                )
-            last = watched.last()
-        after = counters.read(setup.bed, setup.stack)
-        upset = request.shape.cold or any(action.upsets for action in actions)
-        if setup.encrypts and not upset and not setup.bed.virtual_time:
-            unproven = partial(encryption.problems, setup, offered, fragments=of.fragments)
-            after = counters.read_again(setup.bed, setup.stack, before, after, unproven, sleep)
+        sent = _send(setup, traffic, request, waits.residue_s, actions, on_progress, sleep)
+        after = _after(setup, sent, sleep, fragments=of.fragments, upset=upset)
         setup.bed.end_trial()
     except (NotBack, CannotWrite, InClear):
         raise
     except EspbenchError as error:
         raise TrialBroken(*blame(setup, error)) from error
-    if setup.stack is not None and not upset:
-        gone = [text for c in (before, after) for text in counters.vanished(c, setup.stack.sas)]
-        if gone:
-            raise TrialBroken(
-                f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}", Code.TUNNELS_GONE
-            )
-    cpu = looks.used(watched.before.cpu, last.cpu)
-    of_host = watched.compared(last, offered)
-    trial = record(
-        setup,
-        traffic,
-        request,
-        of,
-        Seen(
-            offered,
-            counters.moved(before, after),
-            cpu,
-            of_host,
-            performed,
-            upset,
-            network_events.heard(monitor),
-        ),
-    ).model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})
+    if not upset:
+        _require_tunnels(setup, sent.before, after)
+    seen = _seen(sent, after, upset=upset)
+    trial = record(setup, traffic, request, of, seen)
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)
-    return trial
+    return trial.model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """Everything known once the frames were sent: the counters from before, and what was watched meanwhile.
+
+    heard: decodes what happened to links and SAs, which takes its time; so the counters are read first.
+    """
+
+    before: counters.Counters
+    offered: Offered
+    performed: list[Performed]
+    watched: looks.Looks
+    last: looks.Look
+    heard: Callable[[], network_events.NetworkEvents]
+
+
+def _send(
+    setup: Setup,
+    traffic: Traffic,
+    request: Request,
+    residue_s: float,
+    actions: Sequence[Action],
+    on_progress: OnProgress | None,
+    sleep: Callable[[float], None],
+) -> _Sent:
+    """Offer the load and wait for late frames, while the actions are executed, and links, SAs and host are watched."""
+    with network_events.monitor(setup) as monitor:
+        before = _before(setup, sleep)
+        off_and_on = any(action.breaks_links for action in actions)
+        watched = looks.Looks(setup, on_progress, in_between=not (setup.bed.virtual_time or off_and_on))
+        with performing(actions, _clock(setup)) as performed:
+            offered = setup.generator.offer(
+                shaped(setup.streams(traffic, request.load_fps), request.shape),
+                request.duration_s,
+                residue_s,
+                on_progress=watched.hear,
+                noise=request.shape.noise,
+            )
+        last = watched.last()
+    return _Sent(before, offered, performed, watched, last, partial(network_events.heard, monitor))
+
+
+def _after(
+    setup: Setup, sent: _Sent, sleep: Callable[[float], None], *, fragments: bool, upset: bool
+) -> counters.Counters:
+    """Read the counters after the trial. If they do not prove encryption, read them again: one may have been late."""
+    after = counters.read(setup.bed, setup.stack)
+    if setup.encrypts and not upset and not setup.bed.virtual_time:
+        unproven = partial(encryption.problems, setup, sent.offered, fragments=fragments)
+        return counters.read_again(setup.bed, setup.stack, sent.before, after, unproven, sleep)
+    return after
+
+
+def _require_tunnels(setup: Setup, before: counters.Counters, after: counters.Counters) -> None:
+    """Raise TrialBroken if SAs are gone, before the trial or after it."""
+    if setup.stack is None:
+        return
+    gone = [text for c in (before, after) for text in counters.vanished(c, setup.stack.sas)]
+    if gone:
+        raise TrialBroken(
+            f"the tunnels are not up any more: {'; '.join(dict.fromkeys(gone))}", Code.TUNNELS_GONE
+        )
+
+
+def _seen(sent: _Sent, after: counters.Counters, *, upset: bool) -> Seen:
+    """Return what the trial showed: how counters, CPU times, links and SAs changed from before to after."""
+    return Seen(
+        sent.offered,
+        counters.moved(sent.before, after),
+        looks.used(sent.watched.before.cpu, sent.last.cpu),
+        sent.watched.compared(sent.last, sent.offered),
+        sent.performed,
+        upset,
+        sent.heard(),
+    )
 
 
 def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: bool = False) -> Trial:

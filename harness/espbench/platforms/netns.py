@@ -19,7 +19,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -84,16 +84,7 @@ class NetnsPlatform:
         sides: tuple[Side, ...] = ("home",) if single else SIDES
         names = {role: registry.netns(role) for role in ("tester", *sides)}
         link = _Names.of(registry.run_id)
-        for netns in names.values():
-            _no_ipv6_noise(netns)
-        make_veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
-        if single:
-            make_veth(names["tester"], link.east, names["home"], link.home_wan, self._addressing.mtu)
-        else:
-            make_veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
-            make_veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
-        for port in (link.west, link.east):
-            _open_tester_port(names["tester"], port)
+        self._make_links(names, link, single=single)
 
         cpu_unknown = irq_time.left_out()
         gateways: dict[Side, Gateway] = {}
@@ -129,6 +120,19 @@ class NetnsPlatform:
             registry=registry,
             made=registry.entries[first:],
         )
+
+    def _make_links(self, names: Mapping[str, str], link: _Names, *, single: bool) -> None:
+        """Join the namespaces and open the tester's ports; names: of the namespaces, by role."""
+        for netns in names.values():
+            _no_ipv6_noise(netns)
+        make_veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
+        if single:
+            make_veth(names["tester"], link.east, names["home"], link.home_wan, self._addressing.mtu)
+        else:
+            make_veth(names["home"], link.home_wan, names["office"], link.office_wan, self._addressing.mtu)
+            make_veth(names["tester"], link.east, names["office"], link.office_lan, self._addressing.mtu)
+        for port in (link.west, link.east):
+            _open_tester_port(names["tester"], port)
 
     def calibration_bed(
         self,

@@ -24,7 +24,7 @@ from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key
 from espbench.sentences import Code
-from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
+from espbench.terms import PAIRED, Encryption, Finding, Outcome, Quantity, Reason, Remark, Statement, Trial
 
 Arm = Literal["a", "b"]
 ARMS: tuple[Arm, Arm] = ("a", "b")
@@ -283,45 +283,25 @@ class PairedLoads:
         warnings: Sequence[Remark],
     ) -> Finding:
         """Return the result for results.json, which the comparison judges; `arms` are the names of the arms."""
-        made = sum(map(len, self.trials.values()))
         if self.violation is not None:
-            words = Statement.of(
-                Code.NOT_COMPARED_VIOLATED, case=self.violation.case, trial=self.violation.sequence
-            )
-            return Finding(
-                **{**identity, "test": PAIRED}, status="VIOLATED", load_fps=round(self.slower_fps, 3), quantities=[],
-                trials=made, rfc2544=False, encryption="not proven", warnings=list(warnings),
-                words=words.text, answer=words,
-                reasons=self.violation.problems,
-            )  # fmt: skip
-        void = sum(self.void.values())
-        reasons = [
-            Reason.of(Code.VOID_TRIALS, void=n, trials=made, why=why) for why, n in self.void.most_common(3)
-        ]
+            return self._violated(self.violation, identity, warnings)
+        made, void = self._made_so_far, sum(self.void.values())
         a, b = arms["a"], arms["b"]
-        quantities = []
-        for share in self.settings.loads:
-            here = [row for row in self.rows if row["load"] == share]
-            at: dict[str, Any] = {"share": share, "of_fps": self.slower_fps}
-            ratios = [row["b"]["cpu_us"] / row["a"]["cpu_us"] for row in here if _has_cpu(row)]
-            quantities.append(quantity(Key.CPU_RATIO, ratios, 5, part=f"{share:g}", a=a, b=b, **at))
-            for arm in ARMS:
-                lost = [100 * row[arm]["loss"] for row in here]
-                quantities.append(
-                    quantity(Key.ARM_LOSS, lost, 5, part=f"{arm}/{share:g}", arm=arms[arm], **at)
-                )
         words = Statement.of(Code.PAIRS_MADE, pairs=len(self.rows), a=a, b=b, void=void, trials=made)
         return Finding(
             **{**identity, "test": PAIRED},
             status="OK" if self.rows else "INVALID",
             load_fps=round(self.slower_fps, 3),
-            quantities=quantities if self.rows else [],
+            quantities=self._quantities(arms) if self.rows else [],
             trials=made,
             rfc2544=False,
             encryption=encryption,
             words=words.text,
             answer=words,
-            reasons=reasons,
+            reasons=[
+                Reason.of(Code.VOID_TRIALS, void=n, trials=made, why=why)
+                for why, n in self.void.most_common(3)
+            ],
             warnings=list(warnings),
             paired={
                 "a": a,
@@ -339,6 +319,37 @@ class PairedLoads:
                 "rows": self.rows,
             },
         )
+
+    @property
+    def _made_so_far(self) -> int:
+        return sum(map(len, self.trials.values()))
+
+    def _violated(self, trial: Trial, identity: Mapping[str, Any], warnings: Sequence[Remark]) -> Finding:
+        """Return the result after a trial in which frames crossed without encryption: no figure."""
+        words = Statement.of(Code.NOT_COMPARED_VIOLATED, case=trial.case, trial=trial.sequence)
+        return Finding(
+            **{**identity, "test": PAIRED}, status="VIOLATED", load_fps=round(self.slower_fps, 3), quantities=[],
+            trials=self._made_so_far, rfc2544=False, encryption="not proven", warnings=list(warnings),
+            words=words.text, answer=words,
+            reasons=trial.problems,
+        )  # fmt: skip
+
+    def _quantities(self, arms: Mapping[Arm, str]) -> list[Quantity]:
+        """Return the figures at each fixed load: the ratio of the CPU times, and the loss of each arm."""
+        quantities = []
+        for share in self.settings.loads:
+            here = [row for row in self.rows if row["load"] == share]
+            at: dict[str, Any] = {"share": share, "of_fps": self.slower_fps}
+            ratios = [row["b"]["cpu_us"] / row["a"]["cpu_us"] for row in here if _has_cpu(row)]
+            quantities.append(
+                quantity(Key.CPU_RATIO, ratios, 5, part=f"{share:g}", a=arms["a"], b=arms["b"], **at)
+            )
+            for arm in ARMS:
+                lost = [100 * row[arm]["loss"] for row in here]
+                quantities.append(
+                    quantity(Key.ARM_LOSS, lost, 5, part=f"{arm}/{share:g}", arm=arms[arm], **at)
+                )
+        return quantities
 
 
 def _void(trial: Trial) -> Reason | None:

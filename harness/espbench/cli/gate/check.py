@@ -17,6 +17,7 @@ from espbench.cli.gate.bases import Building, building, unknown
 from espbench.cli.gate.measuring import Measuring
 from espbench.cli.gate.outputs import Outputs
 from espbench.cli.gate.table import show
+from espbench.cli.progress import Wait
 from espbench.comparison import compare
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, conditions, from_check, real_time
@@ -97,9 +98,7 @@ def check(  # noqa: PLR0913
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="In virtual time: measure N cases at once.")
     ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
-    ] = False,
+    wait: Wait = False,
 ) -> None:
     """Check a plan for regressions. Exit code 0: none; 5: some; 3: a case could not be judged."""
     outputs = Outputs(json, junit, markdown)

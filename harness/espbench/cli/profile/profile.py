@@ -12,6 +12,7 @@ from rich.console import Console
 
 from espbench.cli.profile import tables
 from espbench.cli.profile.profiling import GRAPH, Loads, Profiling, entries_of, open_run
+from espbench.cli.progress import Wait
 from espbench.gate.base import Point
 from espbench.profile.attribution import Profile
 from espbench.results import RunDirectory
@@ -35,9 +36,7 @@ def profile(
     top: Annotated[int, typer.Option(min=1, help="How many functions of each gateway to show.")] = 20,
     out: Annotated[Path, typer.Option(help="The folder for new run directories.")] = Path("runs"),
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Measure N cases at once.")] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")
-    ] = False,
+    wait: Wait = False,
 ) -> None:
     """Show which kernel functions execute the instructions of each frame: table, CSV file, flame graph."""
     options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]

@@ -14,7 +14,13 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find everything that only a plan with `topology: external` can get wrong."""
-    plan = resolved.plan
+    yield from _labels(resolved.plan)
+    yield from _of_other_plans(resolved.plan)
+    yield from _ports(resolved.plan)
+
+
+def _labels(plan: Plan) -> Iterator[Problem]:
+    """Find stacks and suites that are more than one label each."""
     for key in ("stacks", "suites"):
         if len(getattr(plan, key)) > 1:
             yield Problem(
@@ -42,6 +48,10 @@ def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 on_key=True,
                 involves=(("topology",),),
             )
+
+
+def _of_other_plans(plan: Plan) -> Iterator[Problem]:
+    """Find keys that need gateways which espbench configures."""
     if isinstance(plan.dut, list):
         yield Problem(
             ("dut",),
@@ -68,6 +78,10 @@ def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
             "espbench has neither the middle link nor the keys of boxes it did not build: remove it",
             involves=(("topology",),),
         )
+
+
+def _ports(plan: Plan) -> Iterator[Problem]:
+    """Find ports that are missing, or that do not fit together or the plan's IP versions."""
     if plan.ports is None:
         yield Problem(
             ("ports",),

@@ -105,14 +105,12 @@ def cases(
         first = size == plan.frame_sizes[0] and direction == plan.directions[0]
         if not asked.applies_to(stack) or (asked.per_pair and not first):
             continue
-        parts = [
-            f"{len(made) + 1:04}",
+        position = [
             label if len(labels) > 1 else "",
             stack.shown,
             "" if suite == NO_SUITE else suite,
             "ip6" if version == 6 else "",
-            "" if asked.per_pair else str(size),
-            "" if asked.per_pair else direction,
+            *(["", ""] if asked.per_pair else [str(size), direction]),
             names[index] if len(names) > 1 else "",
             f"r{repeat}" if plan.repeat > 1 else "",
         ]
@@ -120,7 +118,7 @@ def cases(
         too_large = _fragments(resolved, stack, suite, sizes, version, mtu)
         made.append(
             Case(
-                id=_slug(parts),
+                id=_slug([f"{len(made) + 1:04}", *position]),
                 test=names[index],
                 settings=asked,
                 stack=stack,

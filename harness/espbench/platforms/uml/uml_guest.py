@@ -113,30 +113,70 @@ def boot(
 
     Its logs are <name>-console.log and <name>.log.
     """
-    kernel = machine.kernel
-    executable = find_kernel(kernel)
+    executable = find_kernel(machine.kernel)
     private = registry.directory(name)
+    state = _state(private)
+    init = _write_init(private, machine)
+    console, notebook = logs / f"{name}-console.log", logs / f"{name}.log"
+    ours, theirs = socket.socketpair()
+    channel = AgentChannel(name, ours, lambda: tail(console))
+    registry.closing(f"channel to {name}", channel.close)
+    fd = theirs.fileno()
+    argv = [executable, *_kernel_parameters(name, machine, state, init, fd)]
+    surroundings = Surroundings(
+        netns=netns,
+        cpus=cpus,
+        own_pids=True,
+        read_only=True,
+        nice=NICE,
+        # The guest's memory and control socket: gone with its mount namespace.
+        mounts=[("tmpfs", str(state), f"size={machine.memory_mb + 16}m,mode=0700")],
+        env=_environment(machine.kernel, private, state),
+    )
+    with notebook.open("a") as page:
+        page.write(f"# {shlex.join(argv)}\n")
+    with theirs, console.open("ab") as output:
+        process = registry.spawn(
+            argv,
+            f"{name} ({executable})",
+            surroundings,
+            stdout=output,
+            stderr=output,
+            pass_fds=(fd, *pass_fds),
+            grace_s=0,
+        )
+    beat = Beat(f"beat of {name}")
+    registry.closing(f"beat of {name}", beat.stop)
+    return Guest(name, process, channel, notebook, console, beat)
+
+
+def _state(private: Path) -> Path:
+    """Make the directory for the guest's memory and control socket."""
     if len(str(private).split()) != 1:
         raise UsageError(f"TMPDIR must not contain a space ({private}): it stands on a kernel command line")
     state = private / "state"
     state.mkdir(mode=0o700)
+    return state
+
+
+def _write_init(private: Path, machine: UmlMachine) -> Path:
+    """Write the guest's first program, which makes its root and starts the agent."""
     init = private / "init"
     init.write_text(
         INIT.format(
             path=GUEST_PATH,
-            modules=shlex.quote(str(find_modules(kernel))),
+            modules=shlex.quote(str(find_modules(machine.kernel))),
             preload=shlex.join(machine.preload),
             agent=shlex.join([interpreter(), "-I", "-S", str(AGENT), "--tty", "/dev/ttyS0"]),
         )
     )
     init.chmod(0o700)
-    console = logs / f"{name}-console.log"
-    ours, theirs = socket.socketpair()
-    channel = AgentChannel(name, ours, lambda: tail(console))
-    registry.closing(f"channel to {name}", channel.close)
-    fd = theirs.fileno()
-    argv = [
-        executable,
+    return init
+
+
+def _kernel_parameters(name: str, machine: UmlMachine, state: Path, init: Path, fd: int) -> list[str]:
+    """Return the guest kernel's command line; fd: of the agent's channel, which is its serial line."""
+    return [
         f"mem={machine.memory_mb}M",
         f"umid={name}",
         f"uml_dir={state}",
@@ -150,31 +190,11 @@ def boot(
         f"ssl0=fd:{fd},fd:{fd}",
         *machine.devices,
     ]
+
+
+def _environment(kernel: UmlKernel, private: Path, state: Path) -> dict[str, str]:
+    """Return the environment of the guest's kernel; some kernels need a library laid under them."""
     env = {"PATH": os.defpath, "TMPDIR": str(state)}
     if needs_xstate_shim(kernel):
         env["LD_PRELOAD"] = str(build_xstate_shim(private))
-    notebook = logs / f"{name}.log"
-    with notebook.open("a") as page:
-        page.write(f"# {shlex.join(argv)}\n")
-    with theirs, console.open("ab") as output:
-        process = registry.spawn(
-            argv,
-            f"{name} ({executable})",
-            Surroundings(
-                netns=netns,
-                cpus=cpus,
-                own_pids=True,
-                read_only=True,
-                nice=NICE,
-                # The guest's memory and control socket: gone with its mount namespace.
-                mounts=[("tmpfs", str(state), f"size={machine.memory_mb + 16}m,mode=0700")],
-                env=env,
-            ),
-            stdout=output,
-            stderr=output,
-            pass_fds=(fd, *pass_fds),
-            grace_s=0,
-        )
-    beat = Beat(f"beat of {name}")
-    registry.closing(f"beat of {name}", beat.stop)
-    return Guest(name, process, channel, notebook, console, beat)
+    return env

@@ -111,6 +111,16 @@ class UmlTestbed(Testbed):
         self.hands.shutdown()
 
 
+@dataclass(frozen=True)
+class _Booting:
+    """A guest that was started and has not greeted yet, and how one like it is started (`_Running` has the same)."""
+
+    guest: Guest
+    entries: list[Entry]
+    start: Callable[[list[int]], Guest]
+    middle: str | socket.socket
+
+
 @dataclass
 class _Running:
     """A guest, and how one like it is started; entries are what it made on the machine."""
@@ -177,9 +187,7 @@ class UmlPlatform:
         MachineLacks when something is missing; EspbenchError quotes the console of a guest that died. What
         was made until then stays registered: leaving the registry undoes it.
         """
-        for need in readiness(self.profile):
-            if not need.ready:
-                raise MachineLacks(need.missing, need.install)
+        self._require_parts()
         marks = [("", time.monotonic())]
         first = len(registry.entries)
 
@@ -188,37 +196,19 @@ class UmlPlatform:
         marks.append(("links", time.monotonic()))
 
         group = CpuGroup.make(registry, "gateways")  # before the guests, so that it goes after them
-        # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
-        booting = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
-        middle = self._middle(registry, capture, single)
-        guests: dict[Side, Guest] = {}
-        entries: dict[Side, list[Entry]] = {}
-        starts: dict[Side, Callable[[list[int]], Guest]] = {}
-        for side, end in middle.items():
-            already = len(registry.entries)
-            starts[side] = partial(self._start, registry, side, netns, end, logs)
-            guests[side] = starts[side](booting)
-            entries[side] = registry.entries[already:]
+        booting = {
+            side: self._boot(registry, side, netns, end, logs, placement)
+            for side, end in self._middle(registry, capture, single).items()
+        }
         marks.append(("start", time.monotonic()))
-        gateways: dict[Side, AgentGateway] = {}
-        for side, guest in guests.items():
-            greeting = guest.wait_ready()
-            pin(guest.process.pid, placement.cpus[side])
-            marks.append((f"{side} up (guest uptime {greeting['uptime_s']:.2f} s)", time.monotonic()))
-            gateways[side] = AgentGateway(
-                guest.channel,
-                side,
-                "vec0",
-                "vec1",
-                partial(tree_cpu_ns, guest.process.pid),
-                guest.notebook,
-                guest.console,
-                _waits_of(guest),
-            )
+        guests: dict[Side, _Running] = {}
+        for side, starting in booting.items():
+            guests[side], uptime_s = self._ready(side, starting, placement.cpus[side])
+            marks.append((f"{side} up (guest uptime {uptime_s:.2f} s)", time.monotonic()))
         if group is not None:
-            group.take(guest.process.pid for guest in guests.values())
-        for side, gateway in gateways.items():
-            configure(gateway, self._addressing.gateway(side))
+            group.take(one.guest.process.pid for one in booting.values())
+        for running in guests.values():
+            configure(running.gateway, running.addressing)
         marks.append(("configure", time.monotonic()))
 
         return UmlTestbed(
@@ -226,29 +216,60 @@ class UmlPlatform:
             dut=self.profile.name,
             ports=tester_ports(netns, _PORTS, self._addressing, placement, line_rate_bps, single=single),
             **ciphertext_side(self._addressing, single=single),
-            gateways={**gateways},
+            gateways={side: running.gateway for side, running in guests.items()},
             placement=placement,
             queues=_queues(capture, single),
             capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
-            facts={BUILD: {side: build_of(self.profile.kernel_of(side)) for side in gateways}},
+            facts={BUILD: {side: build_of(self.profile.kernel_of(side)) for side in guests}},
             kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
             registry=registry,
             group=group,
             made=registry.entries[first:],
             boot_s={what: at - before for (_, before), (what, at) in pairwise(marks)},
-            guests={
-                side: _Running(
-                    gateways[side],
-                    self._addressing.gateway(side),
-                    entries[side],
-                    starts[side],
-                    placement.cpus[side],
-                    middle[side],
-                )
-                for side in gateways
-            },
+            guests=guests,
         )
+
+    def _require_parts(self) -> None:
+        """Raise MachineLacks for the first thing that is missing."""
+        for need in readiness(self.profile):
+            if not need.ready:
+                raise MachineLacks(need.missing, need.install)
+
+    def _boot(
+        self,
+        registry: Registry,
+        side: Side,
+        netns: str,
+        middle: str | socket.socket,
+        logs: Path,
+        placement: Placement,
+    ) -> _Booting:
+        """Start one gateway, so that one like it can be started again."""
+        # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
+        all_cpus = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
+        already = len(registry.entries)
+        start = partial(self._start, registry, side, netns, middle, logs)
+        return _Booting(start(all_cpus), registry.entries[already:], start, middle)
+
+    def _ready(self, side: Side, booting: _Booting, cpus: list[int]) -> tuple[_Running, float]:
+        """Wait for a gateway's agent and put its guest on its CPUs; return it and its uptime, s."""
+        guest = booting.guest
+        greeting = guest.wait_ready()
+        pin(guest.process.pid, cpus)
+        gateway = AgentGateway(
+            guest.channel,
+            side,
+            "vec0",
+            "vec1",
+            partial(tree_cpu_ns, guest.process.pid),
+            guest.notebook,
+            guest.console,
+            _waits_of(guest),
+        )
+        addressing = self._addressing.gateway(side)
+        running = _Running(gateway, addressing, booting.entries, booting.start, cpus, booting.middle)
+        return running, greeting["uptime_s"]
 
     def calibration_bed(
         self,

@@ -144,16 +144,10 @@ def view(
 
     compared: the comparison at fixed loads, of which only cleartext that crossed is reported here.
     """
-    # Whatever was measured before frames crossed in clear: it is no figure.
-    findings = [
-        f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
-        for f in findings
-    ]
+    findings = _without_leaked_figures(findings)
     results: list[Outcome | Finding] = [*outcomes, *findings]
     notes = Notes(manifest.warnings, results)
     groups = groups_of(outcomes)
-    statuses = Counter(r.status for r in results)
-    deviations = Counter(d for r in results for d in r.rfc2544_deviations)
     finished = {r.case for r in results}
     several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
     tests = finding_sections(findings, manifest, notes, suite_colours(manifest))
@@ -162,9 +156,7 @@ def view(
         subject=subject(manifest),
         names=names,
         several_tests=several,
-        verdicts=[
-            (status, statuses[status]) for status in (*STATUSES[-1:], *STATUSES[:-1]) if statuses[status]
-        ],
+        verdicts=_verdicts(results),
         violated=_violated([*results, *compared], names if several else None),
         bounds=sum(r.status == "LOWER_BOUND" for r in results),
         unfinished=sum(case.case not in finished for case in manifest.cases),
@@ -175,7 +167,7 @@ def view(
         unproven=sum(map(_is_unproven, outcomes)) + sum(map(is_unproven, findings)),
         rfc2544_results=sum(r.rfc2544 for r in results),
         rfc2544_of=sum(r.rfc2544 or bool(r.rfc2544_deviations) or r.status != "OK" for r in results),
-        deviations=[(deviation.text, n) for deviation, n in deviations.most_common()],
+        deviations=_deviations(results),
         notes=notes.all,
         sections=[
             _section(n, group, manifest, notes, trials, names if several else None)
@@ -190,16 +182,41 @@ def view(
         losses=run_tables.losses(manifest, trials),
         invalid=run_tables.invalid(trials),
         contexts=blocks(manifest),
-        facts=[
-            ("Host", run_tables.facts(manifest.host)),
-            ("Placement of CPUs and scheduling", run_tables.facts(manifest.placement)),
-            ("Queues on the path (part of the DUT)", run_tables.facts(manifest.queues)),
-            ("Tool versions", Table(["Tool", "Version"], [[*item] for item in manifest.tools.items()])),
-        ],
+        facts=_facts(manifest),
         calibration=run_tables.calibration(manifest),
         trials=trials,
         result_count=len(results),
     )
+
+
+def _without_leaked_figures(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings; whatever was measured before frames crossed in clear is no figure."""
+    return [
+        f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
+        for f in findings
+    ]
+
+
+def _verdicts(results: Sequence[Outcome | Finding]) -> list[tuple[Status, int]]:
+    """Count the results by status, those that are violated first."""
+    statuses = Counter(r.status for r in results)
+    return [(status, statuses[status]) for status in (*STATUSES[-1:], *STATUSES[:-1]) if statuses[status]]
+
+
+def _deviations(results: Sequence[Outcome | Finding]) -> list[tuple[str, int]]:
+    """Count the results by deviation from RFC 2544, the most frequent first."""
+    counted = Counter(d for r in results for d in r.rfc2544_deviations)
+    return [(deviation.text, n) for deviation, n in counted.most_common()]
+
+
+def _facts(manifest: Manifest) -> list[tuple[str, Table]]:
+    """Return the tables of the machine that measured, and of what ran on it."""
+    return [
+        ("Host", run_tables.facts(manifest.host)),
+        ("Placement of CPUs and scheduling", run_tables.facts(manifest.placement)),
+        ("Queues on the path (part of the DUT)", run_tables.facts(manifest.queues)),
+        ("Tool versions", Table(["Tool", "Version"], [[*item] for item in manifest.tools.items()])),
+    ]
 
 
 def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list[tuple[str, str]]:

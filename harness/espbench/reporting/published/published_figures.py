@@ -88,30 +88,11 @@ def _published(judged: Sequence[Judged], kind: Kind) -> list[Spec]:
 def _chart(
     kind: Kind, rows: list[Spec], order: Mapping[str, int], published: list[Spec], *, as_picture: bool
 ) -> Spec:
-    title, unit = _FIELDS[kind]
+    """Return the chart of one quantity: a line for each series of rows, and published points upon them."""
+    unit = _FIELDS[kind][1]
     sizes = sorted({row["size"] for row in rows + published})
-    names = sorted({row["series"] for row in rows}, key=lambda series: (order[series], series))
-    hues = colours(names)
-    x = {
-        "field": "size", "type": "ordinal", "sort": sizes,
-        "scale": {"type": "point", "domain": sizes, "padding": 0.4},
-        "axis": {"title": "Frame size, bytes with FCS", "labelAngle": 0, "grid": True},
-    }  # fmt: skip
     top = max([row[kind] for row in rows + published] + ([100] if kind == "cpu" else []))
-    y = {
-        "field": kind, "type": "quantitative", "scale": {"domain": [0, top * 1.06], "nice": False},
-        "axis": {"title": title, "tickCount": 6, "format": ",~f"},
-    }  # fmt: skip
-    colour = {
-        "field": "series", "type": "nominal",
-        "scale": {"domain": names, "range": [hues[name] for name in names]},
-        "legend": {"title": "Emulated", "orient": "top", "columns": 3, "labelLimit": 260},
-    }  # fmt: skip
-    shape = {
-        "field": "stack", "type": "nominal",
-        "scale": {"range": ["diamond", "triangle-down", "cross", "square"]},
-        "legend": {"title": "Published", "orient": "top", "symbolFillColor": _INK, "symbolStrokeColor": _INK},
-    }  # fmt: skip
+    axes = {"x": _size_axis(sizes), "y": _axis(kind, top)}
     tips = [
         _tip("series", "emulated"),
         _tip("size", "frame size"),
@@ -128,7 +109,7 @@ def _chart(
         {
             "data": {"name": "points"},
             "mark": {"type": "line", "point": {"size": 36}, "strokeWidth": 1.9},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tips},
+            "encoding": {**axes, "color": _colour(rows, order), "tooltip": tips},
         }
     ]
     if published:
@@ -136,7 +117,7 @@ def _chart(
             {
                 "data": {"name": "published"},
                 "mark": {"type": "point", "filled": True, "size": 130, "color": _INK, "opacity": 0.9},
-                "encoding": {"x": x, "y": y, "shape": shape, "tooltip": texts},
+                "encoding": {**axes, "shape": _shape(), "tooltip": texts},
             }
         )
     return {
@@ -146,6 +127,42 @@ def _chart(
         "datasets": {"points": rows, "published": published},
         "layer": layers,
     }
+
+
+def _size_axis(sizes: list[int]) -> Spec:
+    return {
+        "field": "size", "type": "ordinal", "sort": sizes,
+        "scale": {"type": "point", "domain": sizes, "padding": 0.4},
+        "axis": {"title": "Frame size, bytes with FCS", "labelAngle": 0, "grid": True},
+    }  # fmt: skip
+
+
+def _axis(kind: Kind, top: float) -> Spec:
+    """Return the axis of the quantity, from 0 to a little more than its highest value."""
+    return {
+        "field": kind, "type": "quantitative", "scale": {"domain": [0, top * 1.06], "nice": False},
+        "axis": {"title": _FIELDS[kind][0], "tickCount": 6, "format": ",~f"},
+    }  # fmt: skip
+
+
+def _colour(rows: list[Spec], order: Mapping[str, int]) -> Spec:
+    """Return a colour for each series, and the legend in their order."""
+    names = sorted({row["series"] for row in rows}, key=lambda series: (order[series], series))
+    hues = colours(names)
+    return {
+        "field": "series", "type": "nominal",
+        "scale": {"domain": names, "range": [hues[name] for name in names]},
+        "legend": {"title": "Emulated", "orient": "top", "columns": 3, "labelLimit": 260},
+    }  # fmt: skip
+
+
+def _shape() -> Spec:
+    """Return a mark for each published stack."""
+    return {
+        "field": "stack", "type": "nominal",
+        "scale": {"range": ["diamond", "triangle-down", "cross", "square"]},
+        "legend": {"title": "Published", "orient": "top", "symbolFillColor": _INK, "symbolStrokeColor": _INK},
+    }  # fmt: skip
 
 
 def _tip(field: str, title: str, pattern: str = "") -> Spec:

@@ -19,6 +19,8 @@ CA = "espbench-ca"
 RETRANSMIT_MS = 500
 DEAD_AFTER_S = 8
 
+_Keys = dict[str, str | int]  # of ipsec.conf, in their order
+
 
 class Words(NamedTuple):
     """One algorithm or proposal: as ipsec.conf takes it, and as the status shows it."""
@@ -85,10 +87,30 @@ def connections_text(end: End) -> str:
     `left` is this end. No DPD, no keepalive, no MOBIKE and, without lifetimes, no rekeying: the
     daemons are silent during a trial. Further CHILD SAs get keys without a DH exchange of their own.
     """
-    o = end.options
-    child_s, ike_s = int(o.lifetime_s), int(o.ike_lifetime_s)
-    kept_s = margin_s(min(filter(None, (child_s, ike_s)), default=PLUTO_KEEPS_S))
     keys = {
+        **_identities(end),
+        **_algorithms(end),
+        **_path(end),
+        **_lifetimes(end),
+        **_retransmissions(end),
+        **_extras(end),
+        **_authentication(end),
+    }
+    text = "conn %default\n" + "".join(f"\t{key}={value}\n" for key, value in keys.items())
+    # An alias among the defaults makes addconn 4.10 abort.
+    for number, (own, peer) in enumerate(end.tunnels):
+        text += f"conn t{number}\n\tconnalias={ALIAS}\n\tleftsubnet={own}\n\trightsubnet={peer}\n"
+        if end.options.ike_sa_each:
+            # Pluto puts tunnels between the same two identities under one IKE SA.
+            text += f"\t{'leftid' if end.initiates else 'rightid'}=@home-{number}\n"
+    if end.options.open_to_all:
+        text += "conn anyone\n\tright=%any\n\trightid=%any\n"
+    return text
+
+
+def _identities(end: End) -> _Keys:
+    """Return the keys that say who both ends are, and what brings up the tunnels."""
+    return {
         "left": end.own,
         "leftid": f"@{end.own_id}",
         "right": end.peer,
@@ -96,17 +118,39 @@ def connections_text(end: End) -> str:
         "leftupdown": '"%disabled"',  # routes are there already; a shell script for each SA takes 1000 × its time
         "ikev2": "insist",
         "type": "tunnel",
-        "auto": "ondemand" if o.on_demand and end.initiates else "add",
+        "auto": "ondemand" if end.options.on_demand and end.initiates else "add",
+    }
+
+
+def _algorithms(end: End) -> _Keys:
+    """Return the keys for the proposals, and for how ESP numbers its packets."""
+    o = end.options
+    return {
         "ike": ike_words(o.ike).conf,
         "esp": ESP[end.suite.name].conf,
         "pfs": "no",
         "replay-window": o.replay_window,
         "esn": _yes(o.esn),
-        "encapsulation": _yes(o.udp_encapsulation),
-        "nopmtudisc": _yes(o.df == "clear"),
+    }
+
+
+def _path(end: End) -> _Keys:
+    """Return the keys for how IKE and ESP cross the network between the ends."""
+    return {
+        "encapsulation": _yes(end.options.udp_encapsulation),
+        "nopmtudisc": _yes(end.options.df == "clear"),
         "nat-keepalive": "no",
         "mobike": "no",
         "fragmentation": "yes",
+    }
+
+
+def _lifetimes(end: End) -> _Keys:
+    """Return the keys for how long SAs live, and which end replaces them in time."""
+    o = end.options
+    child_s, ike_s = int(o.lifetime_s), int(o.ike_lifetime_s)
+    kept_s = margin_s(min(filter(None, (child_s, ike_s)), default=PLUTO_KEEPS_S))
+    return {
         # Only one end rekeys, or both would at once; the other's SAs still end in time. After a peer that died or
         # deleted its SAs, pluto brings up again only what may rekey.
         "rekey": _yes(end.initiates and bool(child_s or ike_s or o.dpd_s)),
@@ -114,39 +158,44 @@ def connections_text(end: End) -> str:
         "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
         "rekeymargin": f"{kept_s}s",
         "rekeyfuzz": "0%",
-        "keyingtries": "%forever" if o.dpd_s else 1,
+    }
+
+
+def _retransmissions(end: End) -> _Keys:
+    """Return the keys for a peer that does not answer, and for frames while there is no SA."""
+    return {
+        "keyingtries": "%forever" if end.options.dpd_s else 1,
         "retransmit-interval": RETRANSMIT_MS,
         "retransmit-timeout": f"{DEAD_AFTER_S}s",
         "failureshunt": "drop",
         "negotiationshunt": "drop",
     }
+
+
+def _extras(end: End) -> _Keys:
+    """Return the keys for an XFRM interface and for dead peer detection, if the plan asks for them."""
+    o = end.options
+    keys: _Keys = {}
     if o.interface_id:
         # Pluto takes a device of this number's name (ipsec2544) if there is one, else it makes it.
         keys["ipsec-interface"] = o.interface_id
     if o.dpd_s and end.initiates:
         # IKEv2 has no timeout of its own for it: the retransmissions' is used.
         keys |= {"dpddelay": f"{o.dpd_s:g}s", "dpdtimeout": f"{DEAD_AFTER_S}s", "dpdaction": "restart"}
-    if o.auth == "psk":
-        keys["authby"] = "secret"
-    else:
-        keys |= {
-            "authby": "rsasig",
-            "leftcert": end.own_id,
-            "leftsendcert": "always",
-            "leftrsasigkey": "%cert",
-            "rightrsasigkey": "%cert",
-            "rightca": "%same",
-        }
-    text = "conn %default\n" + "".join(f"\t{key}={value}\n" for key, value in keys.items())
-    # An alias among the defaults makes addconn 4.10 abort.
-    for number, (own, peer) in enumerate(end.tunnels):
-        text += f"conn t{number}\n\tconnalias={ALIAS}\n\tleftsubnet={own}\n\trightsubnet={peer}\n"
-        if o.ike_sa_each:
-            # Pluto puts tunnels between the same two identities under one IKE SA.
-            text += f"\t{'leftid' if end.initiates else 'rightid'}=@home-{number}\n"
-    if o.open_to_all:
-        text += "conn anyone\n\tright=%any\n\trightid=%any\n"
-    return text
+    return keys
+
+
+def _authentication(end: End) -> _Keys:
+    if end.options.auth == "psk":
+        return {"authby": "secret"}
+    return {
+        "authby": "rsasig",
+        "leftcert": end.own_id,
+        "leftsendcert": "always",
+        "leftrsasigkey": "%cert",
+        "rightrsasigkey": "%cert",
+        "rightca": "%same",
+    }
 
 
 def secrets_text(end: End) -> str:
