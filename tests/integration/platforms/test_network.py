@@ -106,7 +106,7 @@ def test_taps_and_bridges_are_as_asked_for(pair: tuple[str, str]) -> None:
 
 
 def test_the_napi_of_a_port_gets_a_thread(pair: tuple[str, str]) -> None:
-    """Of this namespace's port, and the mounts of this process stay as they are."""
+    """Only the port named gets one, and the mounts of this process stay as they are."""
     here, there = pair
     mounts = Path("/proc/self/mounts").read_text()
     for netns, name in ((here, "a0"), (there, "a1")):
