@@ -74,7 +74,7 @@ class RouterBox:
         for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
             network.set_features(netns, port, tso=False, gso=False)
             network.set_features(self.dut, f"d{number}", gro=True)
-            self.inside(f"sh -c 'echo 1 > /sys/class/net/d{number}/threaded'")
+            network.thread_napi(self.dut, f"d{number}")
         for comm in Path("/proc").glob("[0-9]*/comm"):
             with contextlib.suppress(OSError):
                 if comm.read_text().startswith(("napi/d0-", "napi/d1-")):

@@ -31,7 +31,14 @@ from espbench.platforms.channel import AgentChannel
 from espbench.platforms.uml.uml_guest import BOOT_TIMEOUT_S, Guest, UmlMachine, boot
 from espbench.platforms.uml.uml_kernel import XFRM_MODULES, UmlKernel
 from espbench.stacks.daemons import packages
-from espbench.this_machine.network import NETNS_DIR
+from espbench.this_machine.network import (
+    NETNS_DIR,
+    make_bridge,
+    make_tap,
+    make_veth,
+    set_link,
+    write_sysctls,
+)
 from espbench.this_machine.registry import Entry, Registry, interpreter
 from support.boxes import sh
 
@@ -253,26 +260,20 @@ def _serve(server: socket.socket, lab: RemoteLab) -> None:
 def _links(registry: Registry) -> tuple[str, str]:
     """A guest opens all its taps in one namespace, where ssh must not be: a bridge leads out of it."""
     netns, management = registry.netns("lab"), registry.netns("management")
-    inside_it = f"ip netns exec {netns}"
-    sh(
-        f"{inside_it} sh -c 'cd /proc/sys/net/ipv6/conf; echo 1 >all/disable_ipv6; echo 1 >default/disable_ipv6'"
-    )
+    write_sysctls(netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
     for tap in ("west", "east", "middle-home", "middle-office", "mgmt-home", "mgmt-office"):
-        sh(f"ip -n {netns} tuntap add dev {tap} mode tap vnet_hdr")
-        arp = "" if tap.startswith("mgmt") else "arp off multicast off"
-        sh(f"ip -n {netns} link set dev {tap} txqueuelen 10000 {arp} up")
-    bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
-    sh(f"ip -n {netns} link add middle {bridge}")
-    sh(f"ip -n {netns} link set dev middle arp off multicast off up")
+        answers = None if tap.startswith("mgmt") else False
+        make_tap(netns, tap)
+        set_link(netns, tap, queue=10000, arp=answers, multicast=answers, up=True)
+    make_bridge(netns, "middle", [f"middle-{side}" for side in SIDES], 1500)
+    set_link(netns, "middle", arp=False, multicast=False, up=True)
     for side in SIDES:
-        sh(f"ip -n {netns} link set dev middle-{side} master middle")
-        sh(f"ip -n {netns} link add br-{side} {bridge}")
-        sh(f"ip -n {netns} link add out-{side} type veth peer name ssh-{side} netns {management}")
-        for port in (f"mgmt-{side}", f"out-{side}"):
-            sh(f"ip -n {netns} link set dev {port} master br-{side} up")
-        sh(f"ip -n {netns} link set dev br-{side} up")
+        make_veth(netns, f"out-{side}", management, f"ssh-{side}", 1500)
+        make_bridge(netns, f"br-{side}", [f"mgmt-{side}", f"out-{side}"], 1500)
+        for port in (f"out-{side}", f"br-{side}"):
+            set_link(netns, port, up=True)
         sh(f"ip -n {management} addr add {_MANAGEMENT[side]}.1/24 dev ssh-{side}")
-        sh(f"ip -n {management} link set dev ssh-{side} up")
+        set_link(management, f"ssh-{side}", up=True)
     return netns, management
 
 

@@ -19,8 +19,10 @@ from typing import Any
 
 import pytest
 
+from espbench.errors import EspbenchError
 from espbench.generators import native
 from espbench.platforms.placement import NICE
+from espbench.this_machine import network
 from espbench.this_machine.processes import renice_sessions
 from support.boxes import sh
 
@@ -96,10 +98,12 @@ class Net:
     def namespace(self, name: str) -> str:
         """Make one without IPv6; return its full name."""
         full = f"esp-{self.tag}-{name}"
-        sh(f"ip netns add {full}")
+        network.make_netns(full)
         self.made.append(full)
-        self.inside(name, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1")
-        self.inside(name, "ip link set lo up")
+        network.write_sysctls(
+            full, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")}
+        )
+        network.set_link(full, "lo", up=True)
         return full
 
     def inside(self, name: str, command: str) -> str:
@@ -118,11 +122,11 @@ class Net:
     def pair(self, left: str, a: str, right: str, b: str) -> None:
         """Join two by a veth pair whose ends are a and b."""
         one, two = f"esp-{self.tag}-{left}", f"esp-{self.tag}-{right}"
-        sh(f"ip link add {a} netns {one} type veth peer name {b} netns {two}")
+        network.make_veth(one, a, two, b, 1500)
         for space, end in ((one, a), (two, b)):
-            sh(f"ip netns exec {space} ethtool -K {end} gro on")  # NAPI, so that it takes XDP frames
-        sh(f"ip -n {one} link set {a} up")
-        sh(f"ip -n {two} link set {b} up")
+            network.set_features(space, end, gro=True)  # NAPI, so that it takes XDP frames
+        network.set_link(one, a, up=True)
+        network.set_link(two, b, up=True)
 
     def path(self, name: str) -> str:
         """Return the file of one, as the generator wants it."""
@@ -131,7 +135,8 @@ class Net:
     def close(self) -> None:
         """Delete them all."""
         for name in self.made:
-            subprocess.run(["ip", "netns", "del", name], check=False)
+            with contextlib.suppress(EspbenchError):
+                network.remove_netns(name)
 
 
 @pytest.fixture

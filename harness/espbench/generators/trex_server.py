@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from espbench.errors import EspbenchError, GeneratorFailed, MachineLacks
 from espbench.platforms.base import Port, Readiness
 from espbench.platforms.placement import NICE
+from espbench.this_machine.interfaces import read_interface
+from espbench.this_machine.network import set_link
 from espbench.this_machine.processes import tree_cpu_ns
 from espbench.this_machine.registry import Registry, Surroundings
 
@@ -78,7 +79,7 @@ class TrexServer:
         self._log = log
         self.netns = _one_namespace(ports)
         first = len(registry.entries)
-        _inside(self.netns, "ip", "link", "set", "lo", "up")
+        set_link(self.netns, "lo", up=True)
         folder = registry.directory("trex")
         config = folder / "trex.yaml"
         config.write_text(json.dumps([_config(ports)]))  # JSON is YAML
@@ -111,15 +112,10 @@ class TrexServer:
 
     def link(self, interface: str) -> Link:
         """Return the kernel's word on an interface: TRex sees neither its carrier nor what it refuses."""
-        (said,) = json.loads(_inside(self.netns, "ip", "-s", "-s", "-j", "link", "show", "dev", interface))
-        tx, rx = said["stats64"]["tx"], said["stats64"]["rx"]
-        return Link(
-            up="LOWER_UP" in said["flags"],
-            carrier_changes=int(tx["carrier_changes"]),
-            sent=int(tx["packets"]),
-            refused=int(tx["dropped"]),
-            received=int(rx["packets"]),
+        now = read_interface(
+            self.netns, interface, f"cannot read the counters of {interface} in {self.netns}"
         )
+        return Link(now.link_up, now.carrier_changes, now.sent, now.refused, now.received)
 
     def stop(self) -> None:
         """End it and remove its files."""
@@ -161,10 +157,3 @@ def _one_namespace(ports: list[Port]) -> str:
                 f"got {port.mtu} on {port.interface}; larger frames do not fit TRex's receive ring"
             )
     return netns
-
-
-def _inside(netns: str, *argv: str) -> str:
-    done = subprocess.run(["nsenter", f"--net={netns}", *argv], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EspbenchError(f"{' '.join(argv)}: {done.stderr.strip()}")
-    return done.stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _LIBRARIES = ("pydantic", "pandas", "pyroute2", "vl-convert-python", "MLRsearch")
-_PROGRAMS = {"ip": ["ip", "-V"], "ethtool": ["ethtool", "--version"], "linux.uml": ["linux.uml", "--version"]}
+_PROGRAMS = {"ip": ["ip", "-V"], "linux.uml": ["linux.uml", "--version"]}
 
 
 def describe() -> dict[str, Any]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import re
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.platforms.base import Placement, Port, PortName, Readiness, Testbed
-from espbench.this_machine import own_ssh
+from espbench.this_machine import interfaces, own_ssh
 
 _NETNS_DIR = Path("/run/netns")
 
@@ -81,20 +79,9 @@ def _port(
 
 
 def line_rate_bps(ports: Iterable[ExternalPort]) -> float:
-    """Return the slowest port's speed as its interface reports it; 0 where one reports none, or there is no ethtool."""
-    return min((_speed_bps(port) for port in ports), default=0.0)
-
-
-def _speed_bps(port: ExternalPort) -> float:
-    inside = ["nsenter", f"--net={netns_path(port.netns)}"] if port.netns else []
-    try:
-        done = subprocess.run(
-            [*inside, "ethtool", port.interface], capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        return 0.0
-    speed = re.search(r"^\s*Speed: (\d+)Mb/s$", done.stdout, re.MULTILINE)
-    return float(speed[1]) * 1e6 if speed else 0.0
+    """Return the slowest port's speed as its interface reports it; 0 where one reports none."""
+    files = ((netns_path(port.netns) if port.netns else None, port.interface) for port in ports)
+    return min((interfaces.speed_bps(netns, interface) for netns, interface in files), default=0.0)
 
 
 def netns_path(name: str) -> str:

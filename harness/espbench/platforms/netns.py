@@ -32,7 +32,14 @@ from espbench.platforms.gateway import AgentGateway, tail
 from espbench.platforms.placement import NICE
 from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.this_machine import irq_time
-from espbench.this_machine.network import NETNS_DIR, make_veth, set_features, set_link, write_sysctls
+from espbench.this_machine.network import (
+    NETNS_DIR,
+    make_veth,
+    set_features,
+    set_link,
+    thread_napi,
+    write_sysctls,
+)
 from espbench.this_machine.processes import WaitAccount, tree_cpu_ns
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
@@ -96,7 +103,7 @@ class NetnsPlatform:
             )
             configure(gateway, self._addressing.gateway(side))
             for device in (lan, wan):
-                _give_thread(gateway, device, threads)
+                _give_thread(names[side], device, threads)
             gateways[side] = gateway
         return NetnsTestbed(
             platform=self.name,
@@ -155,7 +162,7 @@ class NetnsPlatform:
         other: Side = "home" if single else "office"
         sides: list[tuple[str, Side]] = [(link.east, "home"), (link.west, other)]
         for port, side in sides:
-            _thread_napi(netns, port)
+            thread_napi(netns, port)
             _pin(port, placement.cpus[side])
         return NetnsTestbed(
             platform=self.name,
@@ -245,19 +252,13 @@ def _start_agent(
     )
 
 
-def _give_thread(gateway: AgentGateway, device: str, threads: PortThreads) -> None:
+def _give_thread(netns: str, device: str, threads: PortThreads) -> None:
     """Put a port of a gateway on its own NAPI kernel thread."""
     # The frames that it sends must look eligible for GRO too. Else the next port's ring is bypassed, and the
     # other gateway works in this one's thread.
-    done = gateway.run(["ethtool", "-K", device, "gro", "on", "tso", "off"])
-    if done.rc:
-        raise EspbenchError(f"gateway {gateway.side}: ethtool -K {device} gro on tso off: {done.err.strip()}")
-    gateway.write(f"/sys/class/net/{device}/threaded", "1")
+    set_features(netns, device, gro=True, tso=False)
+    thread_napi(netns, device)
     threads.adopt(device)
-
-
-def _thread_napi(netns: str, device: str) -> None:
-    _check(["ip", "netns", "exec", netns, "sh", "-c", f"echo 1 > /sys/class/net/{device}/threaded"])
 
 
 def _pin(device: str, cpus: list[int]) -> int:
@@ -346,12 +347,6 @@ def _open_tester_port(netns: str, port: str) -> None:
     set_link(netns, port, arp=False, multicast=False, up=True)
 
 
-def _check(argv: list[str]) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EspbenchError(f"{' '.join(argv)}: {done.stderr.strip() or f'exit {done.returncode}'}")
-
-
 def kernel_lacks_esp(new_sa: bytes) -> str:
     """Say why the running kernel cannot do ESP; empty if it can. `new_sa`: an SA to try in a namespace."""
     done = subprocess.run(
@@ -387,7 +382,6 @@ def readiness() -> list[Readiness]:
     """List what namespaces need from this machine."""
     checks = [
         ("ip(8)", "ip", "iproute2"),
-        ("ethtool", "ethtool", "ethtool"),
         ("unshare", "unshare", "util-linux"),
     ]
     answers = [

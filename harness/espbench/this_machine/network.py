@@ -3,6 +3,7 @@
 
 A network namespace belongs to a thread, so each step runs in a short-lived thread that has entered the namespace: no
 program is started, and nothing is forked (a controller with threads cannot safely run code between fork and exec).
+A namespace is given by its name, as `ip netns` lists it, or by the path of its file.
 pyroute2 is loaded by the first step that needs it: it costs 0.15 s, and most commands make no network.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -20,8 +21,10 @@ from typing import Any, TypeVar
 from espbench.errors import EspbenchError
 
 NETNS_DIR = Path("/run/netns")
-CLONE_NEWNET = 0x40000000
+CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000  # linux/sched.h
+MS_REC, MS_PRIVATE = 1 << 14, 1 << 18  # linux/mount.h
 IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000  # linux/if.h
+IFF_TAP = 2  # linux/if_tun.h
 # The kernel's names for ethtool(8)'s tso, gso and gro; newer kernels have more kinds of the first.
 FEATURES = {"tso": "tx-tcp*-segmentation", "gso": "tx-generic-segmentation", "gro": "rx-gro"}
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -69,7 +72,7 @@ def remove_netns(name: str) -> None:
 
 
 def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> None:
-    """Make two joined interfaces, one in each of two named namespaces; both are down. EspbenchError."""
+    """Make two joined interfaces, one in each of two namespaces; both are down. EspbenchError."""
 
     def make(network: Any) -> None:
         there = os.open(NETNS_DIR / peer_netns, os.O_RDONLY | os.O_CLOEXEC)
@@ -82,6 +85,30 @@ def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> No
     by_netlink(netns, make, f"cannot join {name} in {netns} to {peer} in {peer_netns}")
 
 
+def make_tap(netns: str, name: str) -> None:
+    """Make a tap that stays, whose frames carry a virtio header; it is down. EspbenchError."""
+    by_netlink(
+        netns,
+        lambda network: network.link("add", ifname=name, kind="tun", tun_type=IFF_TAP, tun_vnet_hdr=1),
+        f"cannot make the tap {name} in {netns}",
+    )
+
+
+def make_bridge(netns: str, name: str, ports: Collection[str], mtu: int) -> None:
+    """Make a bridge of interfaces, which says nothing of its own and forwards at once; it is down. EspbenchError."""
+
+    def make(network: Any) -> None:
+        network.link(
+            "add", ifname=name, kind="bridge", mtu=mtu,
+            br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0,
+        )  # fmt: skip
+        (index,) = network.link_lookup(ifname=name)
+        for port in ports:
+            network.link("set", ifname=port, master=index)
+
+    by_netlink(netns, make, f"cannot make the bridge {name} of {', '.join(ports)} in {netns}")
+
+
 def set_link(
     netns: str,
     name: str,
@@ -90,8 +117,9 @@ def set_link(
     arp: bool | None = None,
     multicast: bool | None = None,
     mtu: int | None = None,
+    queue: int | None = None,
 ) -> None:
-    """Set what an interface of a named namespace is; None leaves it as it is. EspbenchError."""
+    """Set what an interface is (queue: of frames to send); None leaves it as it is. EspbenchError."""
     wanted = {IFF_UP: up, IFF_NOARP: None if arp is None else not arp, IFF_MULTICAST: multicast}
     settings = {
         "flags": sum(flag for flag, on in wanted.items() if on),
@@ -99,13 +127,15 @@ def set_link(
     }
     if mtu is not None:
         settings["mtu"] = mtu
+    if queue is not None:
+        settings["txqlen"] = queue
     by_netlink(
         netns, lambda network: network.link("set", ifname=name, **settings), f"cannot set {name} in {netns}"
     )
 
 
 def remove_link(netns: str | None, name: str) -> None:
-    """Remove an interface of a named namespace (None: the initial one), if both are there; EspbenchError."""
+    """Remove an interface of a namespace (None: the initial one), if both are there; EspbenchError."""
 
     def remove(network: Any) -> None:
         for index in network.link_lookup(ifname=name):
@@ -116,7 +146,7 @@ def remove_link(netns: str | None, name: str) -> None:
 
 
 def set_features(netns: str, name: str, **wanted: bool) -> None:
-    """Switch features of an interface of a named namespace on or off, by ethtool(8)'s names; EspbenchError."""
+    """Switch features of an interface on or off, by ethtool(8)'s names; EspbenchError."""
     from pyroute2.ethtool.ioctl import IoctlEthtool  # noqa: PLC0415
 
     def switch() -> None:
@@ -135,8 +165,23 @@ def set_features(netns: str, name: str, **wanted: bool) -> None:
         in_netns(NETNS_DIR / netns, switch)
 
 
+def thread_napi(netns: str, name: str) -> None:
+    """Let kernel threads of their own serve what an interface receives; EspbenchError."""
+
+    def switch() -> None:
+        # Every kernel that can do it has a file in sysfs for it. /sys shows the interfaces of the network namespace in
+        # which it was mounted, so the thread mounts one of its own, which nobody else sees and which ends with it.
+        _check(_libc.unshare(CLONE_NEWNS), "unshare(CLONE_NEWNS)")
+        _check(_libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount --make-rprivate /")
+        _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None), "mount -t sysfs /sys")
+        Path("/sys/class/net", name, "threaded").write_text("1")
+
+    with _told(f"cannot give the NAPI of {name} in {netns} a thread"):
+        in_netns(NETNS_DIR / netns, switch)
+
+
 def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
-    """Write files below /proc/sys for a named namespace, by their paths there; EspbenchError."""
+    """Write files below /proc/sys for a namespace, by their paths there; EspbenchError."""
 
     def write() -> None:
         for path, value in settings.items():
@@ -146,19 +191,19 @@ def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
         in_netns(NETNS_DIR / netns, write)
 
 
-def by_netlink(netns: str | None, work: Callable[[Any], object], failure: str) -> None:
-    """Run `work` with an IPRoute of pyroute2 in a named namespace (None: the initial one).
+def by_netlink(netns: str | None, work: Callable[[Any], T], failure: str) -> T:
+    """Run `work` with an IPRoute of pyroute2 in a namespace (None: the one this process is in); what it returned.
 
     EspbenchError: failure, and why the kernel refused.
     """
     from pyroute2 import IPRoute  # noqa: PLC0415
 
-    def connected() -> None:
+    def connected() -> T:
         with IPRoute() as network:
-            work(network)
+            return work(network)
 
     with _told(failure):
-        in_netns(None if netns is None else NETNS_DIR / netns, connected)
+        return in_netns(None if netns is None else NETNS_DIR / netns, connected)
 
 
 @contextmanager

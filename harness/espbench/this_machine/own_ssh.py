@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import json
 import os
 import re
-import subprocess
+import socket
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from espbench.errors import UsageError
+from espbench.this_machine.network import by_netlink
 from espbench.this_machine.processes import parent
 
 SERVERS = frozenset({"sshd", "sshd-session", "dropbear"})
 _ESTABLISHED = "01"  # TCP_ESTABLISHED
+_IPV6 = 6
 _OWN_NETNS = Path("/proc/self/ns/net")
 
 
@@ -106,28 +107,49 @@ def _address(text: str) -> str:
 
 def _carriers(client: str, own: str) -> set[str]:
     """Return the interfaces of a connection: with our address, those by which answers leave, and what they stand on."""
-    carriers = {
-        link["ifname"]
-        for link in _ip("addr", "show")
-        if any(address.get("local") == own for address in link.get("addr_info", []))
-    }
-    # The route of answers; where the client cannot be reached any more, the default one.
-    routes = _ip("route", "get", client) or [
-        *_ip("route", "show", "default"),
-        *_ip("-6", "route", "show", "default"),
-    ]
-    carriers |= {route["dev"] for route in routes if "dev" in route}
-    links = _ip("link", "show")
-    while below := {name for link in links for name in _below(link, carriers)} - carriers:
-        carriers |= below
-    return carriers - {"lo"}
+
+    def ask(network: Any) -> set[str]:
+        carriers = {
+            address["index"]
+            for address in network.get_addr()
+            if own == (address.get_attr("IFA_LOCAL") or address.get_attr("IFA_ADDRESS"))
+        }
+        # The route of answers; where the client cannot be reached any more, the default ones.
+        for route in _route_to(network, client) or network.get_default_routes():
+            carriers |= _ways(route)
+        links = list(network.get_links())
+        while below := {index for link in links for index in _below(link, carriers)} - carriers:
+            carriers |= below
+        return {link.get_attr("IFLA_IFNAME") for link in links if link["index"] in carriers}
+
+    return by_netlink(None, ask, "cannot tell which ports carry ssh connections") - {"lo"}
 
 
-def _below(link: dict[str, Any], carriers: set[str]) -> set[str]:
+def _route_to(network: Any, client: str) -> list[Any]:
+    """Return the route to an address; none where the kernel has none."""
+    from pyroute2.netlink.exceptions import NetlinkError  # noqa: PLC0415  (loaded with the network)
+
+    try:
+        version = ipaddress.ip_address(client).version
+        family = socket.AF_INET6 if version == _IPV6 else socket.AF_INET
+        return list(network.route("get", family=family, dst=client))
+    except (NetlinkError, ValueError):
+        return []
+
+
+def _ways(route: Any) -> set[int]:
+    """Return the interfaces by which a route leaves; several if it has several next hops."""
+    one = route.get_attr("RTA_OIF")
+    return {way["oif"] for way in route.get_attr("RTA_MULTIPATH") or []} | ({one} if one else set())
+
+
+def _below(link: Any, carriers: Collection[int]) -> set[int]:
     """Return the ports that carriers stand on, by this link: a member of a bridge or bond, or what a VLAN is on."""
-    if link.get("master") in carriers:
-        return {link["ifname"]}
-    return {link["link"]} if link["ifname"] in carriers and link.get("link") else set()
+    if link.get_attr("IFLA_MASTER") in carriers:
+        return {link["index"]}
+    below = link.get_attr("IFLA_LINK")
+    elsewhere = link.get_attr("IFLA_LINK_NETNSID") is not None  # its number is one of another namespace
+    return {below} if link["index"] in carriers and below and not elsewhere else set()
 
 
 def _is_ours(netns: str) -> bool:
@@ -135,12 +157,3 @@ def _is_ours(netns: str) -> bool:
         return Path(netns).samefile(_OWN_NETNS)
     except OSError:
         return False
-
-
-def _ip(*arguments: str) -> list[dict[str, Any]]:
-    """Return what ip(8) says; nothing where it fails or is not there."""
-    try:
-        done = subprocess.run(["ip", "-j", *arguments], capture_output=True, text=True, check=False)
-        return list(json.loads(done.stdout or "[]")) if done.returncode == 0 else []
-    except (OSError, ValueError):
-        return []

@@ -17,6 +17,8 @@ from espbench.platforms.base import Placement
 from espbench.this_machine import own_ssh
 
 # The network namespace has eth0 with an address, a bridge over eth1 with the default route, and eth2.
+ONE_WAY = "ip route add default via 198.51.100.9"
+TWO_WAYS = "ip route add default nexthop via 198.51.100.9 nexthop via 192.0.2.9"
 NETWORK = """\
 set -e
 for n in 0 1 2; do ip link add eth$n type veth peer name far$n; ip link set eth$n up; ip link set far$n up; done
@@ -25,7 +27,7 @@ ip link set eth1 master br0
 ip link set br0 up
 ip addr add 192.0.2.1/24 dev eth0
 ip addr add 198.51.100.1/24 dev br0
-ip route add default via 198.51.100.9
+$ROUTE
 exec "$@"
 """
 ASK = """
@@ -40,14 +42,14 @@ for port in ("eth0", "eth1", "eth2", "br0"):
 """
 
 
-def refused(connection: str, *arguments: str, cleared: bool = False) -> str:
+def refused(connection: str, *arguments: str, cleared: bool = False, route: str = ONE_WAY) -> str:
     """Return what is said of the ports; cleared: our own environment lacks the connection, as behind sudo."""
     python = [sys.executable, "-c", ASK, *arguments]
     # A shell that stays, as the user's does, with an environment of its own.
     behind = ["sh", "-c", 'env -u SSH_CONNECTION "$@"; true', "sh", *python] if cleared else python
     done = subprocess.run(
         ["unshare", "--net", "sh", "-c", NETWORK, "sh", *behind],
-        env=os.environ | {"SSH_CONNECTION": connection}, capture_output=True, text=True, check=False,
+        env=os.environ | {"SSH_CONNECTION": connection, "ROUTE": route}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -71,6 +73,13 @@ def test_a_port_by_which_the_user_is_logged_in_is_refused(connection: str, ports
         f"{connection.split(maxsplit=1)[0]} arrives: it would be cut; give another port, or log in another way"
         for port in ports
     ]
+
+
+@pytest.mark.root
+def test_all_ways_of_a_default_route_are_refused() -> None:
+    """A client of the other family has no route, so any of them may be its."""
+    said = refused("2001:db8::5 50000 2001:db8::1 22", route=TWO_WAYS)
+    assert [f"got {port}" in said for port in ("eth0", "eth1", "eth2", "br0")] == [True, True, False, True]
 
 
 @pytest.mark.root

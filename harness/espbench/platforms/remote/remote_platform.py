@@ -12,9 +12,7 @@ the netns platform: the same stacks run there, nothing is installed, and all is 
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +29,7 @@ from espbench.platforms.remote.labgrid_board import Board
 from espbench.platforms.remote.remote_gateway import Box, RemoteGateway, connect, console_log_of, survey
 from espbench.platforms.remote.remote_power import PoweredBox
 from espbench.this_machine import own_ssh
+from espbench.this_machine.interfaces import Interface, read_interface
 from espbench.this_machine.registry import Entry, Registry
 
 CARRIER_S = 60.0
@@ -182,7 +181,7 @@ class RemotePlatform:
     def _with_real_macs(self, gateways: Mapping[Side, RemoteGateway]) -> PairAddressing:
         a = self._addressing
         home, office = (_macs(gateways[side]) for side in SIDES)
-        tester = {name: str(_link(port)["address"]) for name, port in self._profile.ports.items()}
+        tester = {name: _interface(port).mac for name, port in self._profile.ports.items()}
         return replace(
             a,
             tester_west=replace(a.tester_west, mac=tester["west"]),
@@ -227,7 +226,7 @@ class RemotePlatform:
         down = [
             f"tester {name} ({port.interface})"
             for name, port in self._profile.ports.items()
-            if "LOWER_UP" not in _link(port)["flags"]
+            if not _interface(port).link_up
         ]
         for side, gateway in gateways.items():
             for role, device in (("lan", gateway.lan), ("wan", gateway.wan)):
@@ -244,7 +243,7 @@ def examine(profile: RemoteProfile) -> dict[Side, dict[str, Any]]:
     """
     for name, port in profile.ports.items():
         try:
-            _link(port)
+            _interface(port)
         except EspbenchError as error:
             raise UsageError(f"ports: {name}: {error}") from None
         own_ssh.refuse_port(f"ports: {name}", port.interface, netns_path(port.netns) if port.netns else None)
@@ -274,22 +273,13 @@ def _macs(gateway: RemoteGateway) -> tuple[str, str]:
     return lan, wan
 
 
-def _link(port: TesterPort) -> dict[str, Any]:
-    """Return what ip(8) says of a port of this machine."""
-    enter = ["nsenter", f"--net={netns_path(port.netns)}"] if port.netns else []
-    done = subprocess.run(
-        [*enter, "ip", "-j", "link", "show", "dev", port.interface],
-        capture_output=True,
-        text=True,
-        check=False,
+def _interface(port: TesterPort) -> Interface:
+    where = f"namespace {port.netns}" if port.netns else "the initial namespace"
+    return read_interface(
+        netns_path(port.netns) if port.netns else None,
+        port.interface,
+        f"expected a network interface in {where}, got {port.interface}",
     )
-    if done.returncode:
-        where = f"namespace {port.netns}" if port.netns else "the initial namespace"
-        raise EspbenchError(
-            f"expected a network interface in {where}, got {port.interface}: {done.stderr.strip()}"
-        )
-    link: dict[str, Any] = json.loads(done.stdout)[0]
-    return link
 
 
 def _warnings(gateways: Mapping[Side, RemoteGateway]) -> list[str]:

@@ -42,7 +42,7 @@ from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.platforms.uml.cpu_group import CpuGroup
 from espbench.platforms.uml.uml_guest import Guest, UmlMachine, boot
 from espbench.platforms.uml.uml_kernel import UmlProfile, build_of, readiness
-from espbench.this_machine.network import NETNS_DIR
+from espbench.this_machine.network import NETNS_DIR, make_bridge, make_tap, set_link, write_sysctls
 from espbench.this_machine.processes import WaitAccount, pin, tree_cpu_ns
 from espbench.this_machine.registry import Entry, Registry, Surroundings
 
@@ -319,31 +319,16 @@ class UmlPlatform:
     def _make_links(self, netns: str, mtu: int, capture: bool) -> None:
         """Make the taps of the tester's namespace, which answer nothing but the generator."""
         taps = ["west", "east"] + (["middle-home", "middle-office"] if capture else [])
-        lines = []
-        for tap in taps:
-            lines += [
-                f"tuntap add dev {tap} mode tap vnet_hdr",
-                f"link set dev {tap} txqueuelen {TAP_QUEUE} mtu {mtu} arp off multicast off",
-            ]
-        if capture:
-            bridge = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0"
-            lines.append(f"link add middle mtu {mtu} {bridge}")
-            lines += [f"link set dev {tap} master middle" for tap in taps[2:]]
-            lines.append("link set dev middle arp off multicast off up")
-        lines += [f"link set dev {tap} up" for tap in taps]
         # Before the links: no router solicitation, no multicast report may count as a frame of the DUT.
-        script = (
-            "cd /proc/sys/net/ipv6/conf; echo 1 >all/disable_ipv6; echo 1 >default/disable_ipv6; ip -batch -"
-        )
-        done = subprocess.run(
-            ["ip", "netns", "exec", netns, "sh", "-c", script],
-            input="".join(f"{line}\n" for line in lines),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise EspbenchError(f"cannot make the tester's links in {netns}: {done.stderr.strip()}")
+        write_sysctls(netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
+        for tap in taps:
+            make_tap(netns, tap)
+            set_link(netns, tap, queue=TAP_QUEUE, mtu=mtu, arp=False, multicast=False)
+        if capture:
+            make_bridge(netns, "middle", taps[2:], mtu)
+            set_link(netns, "middle", arp=False, multicast=False, up=True)
+        for tap in taps:
+            set_link(netns, tap, up=True)
 
     def _middle(self, registry: Registry, capture: bool, single: bool) -> dict[Side, str | socket.socket]:
         """Make each guest's WAN port: a tap's name, or an end of a pair of sockets, which stays open with

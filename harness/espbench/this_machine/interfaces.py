@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what the kernel says of an interface of this machine; changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from espbench.this_machine.network import by_netlink, in_netns
+
+IFF_LOWER_UP = 1 << 16  # linux/if.h: it is up, and so is the link
+_UNKNOWN_SPEEDS = (0, 0xFFFF, 0xFFFFFFFF)  # SPEED_UNKNOWN of linux/ethtool.h, in 16 and 32 bits
+_BPS_PER_MBPS = 1e6
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface now, and the frames since it was made; refused: those that the device behind it did not take."""
+
+    mac: str
+    link_up: bool
+    carrier_changes: int
+    sent: int
+    refused: int
+    received: int
+
+
+def read_interface(netns: str | None, name: str, failure: str) -> Interface:
+    """Return an interface of a namespace, given by its file (None: the one this process is in).
+
+    EspbenchError: `failure`, and why the kernel refused.
+    """
+
+    def ask(network: Any) -> Any:
+        return network.link("get", ifname=name)
+
+    (said,) = by_netlink(netns, ask, failure)
+    frames = said.get_attr("IFLA_STATS64")
+    return Interface(
+        mac=said.get_attr("IFLA_ADDRESS") or "",
+        link_up=bool(said["flags"] & IFF_LOWER_UP),
+        carrier_changes=said.get_attr("IFLA_CARRIER_CHANGES"),
+        sent=frames["tx_packets"],
+        refused=frames["tx_dropped"],
+        received=frames["rx_packets"],
+    )
+
+
+def speed_bps(netns: str | None, name: str) -> float:
+    """Return the speed that an interface reports, bit/s; 0 where it reports none, or is not there.
+
+    netns: the file of its namespace; None: the one this process is in.
+    """
+    from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool  # noqa: PLC0415  (loaded if it is asked for)
+
+    def ask() -> int:
+        device = IoctlEthtool(name)
+        try:
+            return int(device.get_link_settings().speed)
+        finally:
+            device.close()
+
+    try:
+        mbps = in_netns(netns, ask)
+    except (EthtoolError, OSError):
+        return 0.0
+    return 0.0 if mbps in _UNKNOWN_SPEEDS else mbps * _BPS_PER_MBPS
