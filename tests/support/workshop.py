@@ -94,10 +94,18 @@ def established(bench: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     return context
 
 
-def trial_of(bench: Setup, traffic: Traffic = TRAFFIC, fps: float = 400, seconds: float = 0.5) -> Trial:
+def trial_of(
+    bench: Setup,
+    traffic: Traffic = TRAFFIC,
+    fps: float = 400,
+    seconds: float = 0.5,
+    *,
+    waits: Waits = _WAITS,
+    attempts: int = 12,
+) -> Trial:
     """Make a short trial: 200 frames unless told."""
-    for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), _WAITS)
+    for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
+        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), waits)
         if not trial.disturbed:
             break
     return trial

@@ -9,19 +9,17 @@ import pytest
 
 from espbench.results import accelerator
 from support.e500_machine import built_by_command
-from support.plans import quick, write_plan
+from support.plans import pair_plan, quick, write_plan
 from support.runs import espbench
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 PATIENCE_S = 1800.0
-PLAN = {
-    "name": "driver",
-    "topology": "gateway-to-gateway",
-    "dut": "mpc8548e",
-    "stacks": ["plain"],
-    "frame_sizes": [1456],
-    "tests": [
+PLAN = pair_plan(
+    "mpc8548e",
+    name="driver",
+    frame_sizes=[1456],
+    tests=[
         {
             "throughput": quick(
                 minimum="2000fps", maximum="4000fps", trial="20ms", final_trial="20ms", resolution="50%"
@@ -29,7 +27,7 @@ PLAN = {
         },
         {"accelerator": {"operations": 1000, "sizes": [64, 1456], "suites": ["3des-sha1"]}},
     ],
-}
+)
 
 
 def measured(folder: Path, jobs: int) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.e500_machine import built_by_command
-from support.plans import write_plan
+from support.plans import pair_plan, write_plan
 from support.runs import espbench
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
@@ -18,13 +18,6 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 PATIENCE_S = 1800.0
 LOAD_FPS = 40_000
 AROUND = {"settle": 0, "residue": "20ms", "warm_up": "10ms", "learning": "10ms"}
-PLAN: dict[str, Any] = {
-    "topology": "gateway-to-gateway",
-    "stacks": [{"stack": "plain", "policies": "none"}, {"stack": "xfrm", "crypto": "async"}],
-    "suites": ["3des-sha1"],
-    "frame_sizes": [512],
-    "directions": ["one-way"],
-}
 
 
 def ran(folder: Path, plan: dict[str, Any], *, code: int = 0) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -42,12 +35,14 @@ def ran(folder: Path, plan: dict[str, Any], *, code: int = 0) -> tuple[list[dict
 def test_ports_that_gather_interrupts_take_less_of_the_cpu_and_longer(tmp_path: Path) -> None:
     """At a frame each 25 us the timer is first: what came last has waited for nothing, what came first for 205 us."""
     latency = {"load": f"{LOAD_FPS}fps", "trial": "50ms", "repeats": 1} | AROUND
-    plan = {key: value for key, value in PLAN.items() if key != "suites"} | {
-        "name": "gathering",
-        "dut": ["mpc8548e", "mpc8548e-coalesced"],
-        "stacks": [{"stack": "plain", "policies": "none"}],
-        "tests": [{"latency": latency}],
-    }
+    plan = pair_plan(
+        "mpc8548e",
+        name="gathering",
+        stacks=[{"stack": "plain", "policies": "none"}],
+        frame_sizes=[512],
+        directions=["one-way"],
+        tests=[{"latency": latency}],
+    ) | {"dut": ["mpc8548e", "mpc8548e-coalesced"]}
     (each, gathered), manifest = ran(tmp_path, plan)
     assert (each["lost"], gathered["lost"]) == (0, 0)
     for side in ("home", "office"):
@@ -55,8 +50,8 @@ def test_ports_that_gather_interrupts_take_less_of_the_cpu_and_longer(tmp_path: 
         assert cost[1] < 0.75 * cost[0]
     waited = gathered["latency_us"]["max"] - each["latency_us"]["max"]
     assert 205 < waited < 2 * 206 + 50
-    told = {name: of["emulation"]["interrupts"] for name, of in manifest["contexts"].items()}
-    assert sorted(told.values()) == [
+    gathering = {name: of["emulation"]["interrupts"] for name, of in manifest["contexts"].items()}
+    assert sorted(gathering.values()) == [
         "receiving: one for 16 frames or 205 µs; sending: one for 16 frames or 205 µs",
         "receiving: one for each frame; sending: one for each frame",
     ]

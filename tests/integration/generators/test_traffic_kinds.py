@@ -37,7 +37,7 @@ from espbench.terms import WITH_FIGURE
 from espbench.this_machine.registry import Registry
 from support.addresses import GATEWAY_TO_GATEWAY
 from support.boxes import RouterBox
-from support.plans import quick
+from support.plans import plan_text, quick
 from support.runs import ENDED, espbench, rows
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
@@ -356,10 +356,8 @@ def test_a_run_with_a_profile_beside_its_plan(tmp_path: Path) -> None:
 
 def test_a_plan_that_its_generator_cannot_serve_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     """Exit code 2, one message, no namespace."""
-    (tmp_path / "plan.yaml").write_text(
-        "{name: p, topology: gateway-to-gateway, stacks: [plain], generator: scapy, traffic: vlan, "
-        "tests: [throughput: {}]}"
-    )
+    text = plan_text(frame_sizes=None, generator="scapy", traffic="vlan")
+    (tmp_path / "plan.yaml").write_text(text)
     done = espbench("run", tmp_path / "plan.yaml", "--out", tmp_path / "runs")
     assert done.returncode == 2
     assert "they have no VLAN interfaces" in done.stderr

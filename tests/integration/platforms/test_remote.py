@@ -333,12 +333,11 @@ def power_cycled(
         "repeats": 1,
         "retries": 0,
     }
-    plan = {
-        "name": "power", "topology": "gateway-to-gateway", "dut": str(profile), "stacks": ["strongswan"],
-        "generator": {"native": {"tx": "af_packet"}},
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "directions": ["both-ways"],
-        "tests": [{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
-    }  # fmt: skip
+    plan = pair_plan(
+        str(profile), name="power", stacks=["strongswan"], suites=["aes128gcm16"], frame_sizes=[256],
+        directions=["both-ways"], generator={"native": {"tx": "af_packet"}},
+        tests=[{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
+    )  # fmt: skip
     return subprocess.run(
         run_of(lab, folder, plan), capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )

@@ -21,12 +21,10 @@ from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.esp_peer import EspPeer
-from espbench.measure.inputs.setup import Request, Setup, Waits
+from espbench.measure.inputs.setup import Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters, decryption, readiness
 from espbench.measure.proof.readiness import InClear
-from espbench.measure.record import OfCase
-from espbench.measure.trial import measure
 from espbench.platforms import capture, placement
 from espbench.platforms.base import PortName
 from espbench.platforms.netns import NetnsPlatform
@@ -37,9 +35,10 @@ from espbench.stacks.xfrm import Xfrm
 from espbench.terms import WITH_FIGURE, Direction, Trial
 from espbench.this_machine.registry import Registry
 from support.addresses import GATEWAY_TO_GATEWAY
-from support.plans import quick, write_plan
+from support.plans import pair_plan, write_plan
 from support.runs import ENDED, ESPBENCH, rows
 from support.session.slow import slow_but
+from support.workshop import trial_of as workshop_trial
 
 pytestmark = pytest.mark.uml
 
@@ -92,17 +91,7 @@ def with_stack(
 
 
 def trial_of(bench: Setup, traffic: Traffic) -> Trial:
-    for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(
-            bench,
-            traffic,
-            Request(FPS * traffic.directions, SECONDS, "search"),
-            OfCase("test", 0, 0.01),
-            WAITS,
-        )
-        if not trial.disturbed:
-            break
-    return trial
+    return workshop_trial(bench, traffic, FPS * traffic.directions, SECONDS, waits=WAITS)
 
 
 def offer(bench: Setup, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
@@ -270,10 +259,14 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
 @pytest.mark.slow
 def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
     """Plan and report have both operations beside each other, both proven; no key is on disk."""
-    plan = {
-        "name": "single", "topology": "single-gateway", "dut": "uml", "stacks": ["xfrm"], "capture": True,
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "tests": [{"throughput": quick()}],
-    }  # fmt: skip
+    plan = pair_plan(
+        "uml",
+        topology="single-gateway",
+        stacks=["xfrm"],
+        capture=True,
+        suites=["aes128gcm16"],
+        frame_sizes=[256],
+    )
     done = subprocess.run(
         [*ESPBENCH, "run", str(write_plan(tmp_path, plan)), "--out", str(tmp_path / "runs")],
         capture_output=True, text=True, check=False, timeout=1800,

@@ -18,11 +18,9 @@ import pytest
 from espbench.catalogue.suites import suites
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
-from espbench.measure.inputs.setup import Request, Setup, Waits
+from espbench.measure.inputs.setup import Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption, readiness
-from espbench.measure.record import OfCase
-from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
 from espbench.platforms.uml.uml_platform import UmlPlatform, UmlProfile
 from espbench.sentences import Code
@@ -34,6 +32,7 @@ from espbench.this_machine.registry import Registry
 from support.addresses import GATEWAY_TO_GATEWAY
 from support.boxes import RouterBox
 from support.session.slow import slow_but
+from support.workshop import trial_of as workshop_trial
 
 pytestmark = pytest.mark.uml
 
@@ -46,11 +45,7 @@ WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 def trial_of(
     bench: Setup, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
 ) -> Trial:
-    for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), WAITS)
-        if not trial.disturbed:
-            break
-    return trial
+    return workshop_trial(bench, traffic, fps, seconds, waits=WAITS, attempts=attempts)
 
 
 @pytest.fixture(scope="module")

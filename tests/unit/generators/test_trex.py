@@ -22,6 +22,7 @@ from espbench.measure.validity.faults import tester_faults
 from espbench.platforms.base import Port, PortName
 from espbench.reporting.parts.statements import flag
 from espbench.this_machine.registry import Registry
+from support.streams import stream
 from support.trex_server import FakeTrex
 
 
@@ -39,15 +40,6 @@ def port(name: PortName, **changes: Any) -> Port:
         "line_rate_bps": 1e9, "mtu": 1500,
     }  # fmt: skip
     return Port(**usual | changes)
-
-
-def stream(**changes: Any) -> Stream:
-    usual: dict[str, Any] = {
-        "id": 0, "from_": "west", "to": "east", "rate_fps": 5000.0, "frames": [FrameShare(size=64)],
-        "src_mac": "02:00:00:00:00:01", "dst_mac": "02:00:00:00:00:11", "ip_version": 4,
-        "src": "198.18.0.2", "dst": "198.19.0.2", "ttl": 10, "src_port": 49184, "dst_port": 7,
-    }  # fmt: skip
-    return Stream.model_validate(usual | changes)
 
 
 BACK = {"id": 1, "from_": "east", "to": "west", "src": "198.19.0.2", "dst": "198.18.0.2"}

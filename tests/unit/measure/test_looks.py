@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import GatewayFailed
-from espbench.generators.base import Generator, Offered, PortCounts, StreamCounts
+from espbench.generators.base import Generator, Offered, PortCounts
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
@@ -21,6 +21,7 @@ from espbench.platforms import placement
 from espbench.platforms.base import Gateway, LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
 from espbench.terms import Trial
+from support.streams import counts
 
 S = 10**9
 PREPARING_S, SENDING_S, RESIDUE_S = 2.0, 2.0, 2.0
@@ -80,13 +81,7 @@ class World:
         self.broken = False
         self.pass_by(RESIDUE_S, after)
         tell(elapsed_s=SENDING_S + RESIDUE_S, sending=False)
-        stream = StreamCounts.model_validate(
-            {
-                "id": 0, "from": "west", "to": "east", "intended_frames": 1000, "tx_frames": 1000, "unsent": 0,
-                "rx_frames": 1000 - self.lost, "lost": self.lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-                "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-            }
-        )  # fmt: skip
+        stream = counts(1000, 1000 - self.lost, latency_us=None)
         return Offered(
             start_ns=0, last_tx_ns=int(SENDING_S * S), duration_s=SENDING_S, intended_duration_s=SENDING_S,
             streams=[stream], ports=[PortCounts(name="east", rx_overrun=0, foreign=0)],

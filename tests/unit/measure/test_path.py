@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.errors import GatewayFailed
-from espbench.generators.base import Offered, StreamCounts
+from espbench.generators.base import Offered
 from espbench.measure.proof.counters import (
     AT_REST_LOOKS,
     GatewayCounters,
@@ -24,17 +24,7 @@ from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_p
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
-from espbench.terms import Latency
-
-
-def counts(tx: int, rx: int, *, duplicated: int = 0, corrupted: int = 0) -> StreamCounts:
-    return StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": tx, "tx_frames": tx, "unsent": 0,
-            "rx_frames": rx, "lost": tx - rx - corrupted, "duplicated": duplicated, "reordered": 0,
-            "corrupted": corrupted, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
-        }
-    )  # fmt: skip
+from support.streams import counts
 
 
 def crossing(tx: int, rx: int, **changes: Any) -> Crossing:
@@ -176,7 +166,7 @@ def test_an_error_of_a_gateway_is_of_one_direction() -> None:
         "office": SaCounters(encrypted=sent, decrypted=there - office_in, errors=office_errors),
     }
     delta = {side: GatewayCounters(sas[side], lan[side], wan[side]) for side in ("home", "office")}
-    other = counts(sent, back - home_in).model_copy(update={"from_": "east", "to": "west"})
+    other = counts(sent, back - home_in, source="east")
     offered = Offered(
         start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, ports=[],
         streams=[counts(sent, there - office_in), other],
@@ -198,7 +188,7 @@ def test_directions_read_the_counters_of_their_own_way() -> None:
         "home": GatewayCounters(SaCounters(encrypted=10, decrypted=7), zero, zero),
         "office": GatewayCounters(SaCounters(encrypted=8, decrypted=9), zero, zero),
     }
-    back = counts(8, 7).model_copy(update={"from_": "east", "to": "west"})
+    back = counts(8, 7, source="east")
     offered = Offered(
         start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, streams=[counts(10, 9), back], ports=[]
     )

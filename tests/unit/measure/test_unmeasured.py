@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Offered, PortCounts, StreamCounts
+from espbench.generators.base import EspCounts, Offered, PortCounts
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
@@ -21,6 +21,7 @@ from espbench.measure.unmeasured import learn, warm_up
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
+from support.streams import counts
 
 TRAFFIC = Traffic(((64, 1),), 4, "one-way")
 
@@ -40,13 +41,7 @@ def setup(
     faults: Sequence[str] = (),
 ) -> Setup:
     """Make gateways that encrypt, and a generator with these counts. clear: frames it saw in clear itself."""
-    stream = StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": sent, "tx_frames": sent, "unsent": 0,
-            "rx_frames": arrived, "lost": max(0, sent - arrived), "duplicated": 0, "reordered": 0, "corrupted": 0,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-        }
-    )  # fmt: skip
+    stream = counts(sent, arrived, latency_us=None)
     esp = EspCounts(cleartext=clear) if clear else None
     offered = Offered(
         start_ns=0, last_tx_ns=10**8, duration_s=0.1, intended_duration_s=0.1, streams=[stream], faults=[*faults],

@@ -7,22 +7,16 @@ from typing import Any
 
 import pytest
 
-from espbench.generators.base import NoiseCounts, Offered, PortCounts, StreamCounts
+from espbench.generators.base import NoiseCounts, Offered, PortCounts
 from espbench.measure.inputs.actions import Action, Performed, untimely
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.validity.faults import disturbance, taken_from_senders, tester_faults, virtual_faults
 from espbench.measure.validity.host import CpuTimes, HostSnapshot, compare, cpu_times
-from espbench.terms import Latency
+from support.streams import counts
 
 
 def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any) -> Offered:
-    stream = StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": intended, "tx_frames": tx,
-            "unsent": intended - tx, "rx_frames": rx, "lost": max(0, tx - rx), "duplicated": 0, "reordered": 0,
-            "corrupted": 0, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
-        }
-    )  # fmt: skip
+    stream = counts(tx, rx, intended_frames=intended, unsent=intended - tx)
     base = Offered(
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
         ports=[PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=0, foreign=0)],

@@ -11,16 +11,14 @@ from espbench.errors import UsageError
 from espbench.plan import ResolvedPlan, cases, load_plan, notes, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.procedures.boards.cipher_kernels import configurations, listed
-from support.plans import plan_text
+from support.plans import kernels_text, plan_text
 
-PLAN = """\
-name: mine
-topology: no-network
-dut: [ixp1200, ixp2800]
-tests:
+PLAN = kernels_text(
+    dut="[ixp1200, ixp2800]",
+    tests="""
   - cipher_kernels: {kernels: [des, rc4], levels: [0, 2]}
-  - cipher_kernels: {duts: [ixp2800], kernels: [des], levels: [2], engines: [1, 8], threads: [8]}
-"""
+  - cipher_kernels: {duts: [ixp2800], kernels: [des], levels: [2], engines: [1, 8], threads: [8]}""",
+)
 ROOT = Path(__file__).parents[3]
 
 

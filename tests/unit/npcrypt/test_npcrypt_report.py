@@ -19,6 +19,7 @@ from espbench.reporting.kernels.sections import sections
 from espbench.reporting.report import write_report
 from espbench.results import FORMAT, RunDirectory, kernels
 from espbench.terms import Manifest
+from support.plans import kernels_text
 from support.synthetic.kernels import everything, made
 
 
@@ -97,10 +98,7 @@ def test_a_damaged_line_is_named(run: RunDirectory) -> None:
 
 def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resumed run measures the rest, in the plan's order."""
-    text = (
-        "name: np\ntopology: no-network\ndut: ixp2800\n"
-        "tests:\n  - cipher_kernels: {kernels: [aes, des, rc5], levels: [0]}\n"
-    )
+    text = kernels_text(tests="[cipher_kernels: {kernels: [aes, des, rc5], levels: [0]}]")
     asked: list[str] = []
 
     def told(configuration: Any, *_: object) -> Any:
@@ -122,10 +120,7 @@ def test_a_run_does_not_go_on_with_another_compiler(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its figures would be of two compilers' code; the fixture's run was begun with `gcc 1 <2>`."""
-    text = (
-        "name: np\ntopology: no-network\ndut: ixp2800\n"
-        "tests:\n  - cipher_kernels: {kernels: [aes], levels: [0]}\n"
-    )
+    text = kernels_text(tests="[cipher_kernels: {kernels: [aes], levels: [0]}]")
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: f"{name} 2")
     with run, pytest.raises(UsageError, match=r"compiler gcc as it was begun with, gcc 1 <2>\n  got: gcc 2"):
         measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, at_once=1)

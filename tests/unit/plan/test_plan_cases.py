@@ -38,9 +38,11 @@ def _plan(text: str) -> ResolvedPlan:
 def test_the_example_plan_gives_the_golden_list() -> None:
     """The order and the names of a small plan, in full."""
     plan = _plan(
-        "{name: small, topology: gateway-to-gateway, stacks: [plain, xfrm], suites: [null-null, "
-        "aes128-sha1], "
-        "frame_sizes: [64, simple-imix], directions: [one-way, both-ways], tests: [throughput: {}]}"
+        plan_text(
+            suites="[null-null, aes128-sha1]",
+            frame_sizes="[64, simple-imix]",
+            directions="[one-way, both-ways]",
+        )
     )
     assert [case.id for case in cases(plan, "uml")] == [
         "0001-plain-64-one-way",
@@ -146,8 +148,7 @@ def test_a_case_is_listed_in_the_manifest_as_it_is() -> None:
 
 def test_what_a_plan_leaves_out_is_what_rfc_2544_asks_for() -> None:
     """Defaults: the sizes of 9.1, final trials of 60 s (24), the waits of 23, both goals."""
-    text = "{name: d, topology: gateway-to-gateway, stacks: [plain], tests: [throughput: ]}"
-    plan = _plan(text)
+    plan = _plan(plan_text(dut=None, stacks="[plain]", suites=None, frame_sizes=None, tests="[throughput: ]"))
     assert plan.plan.frame_sizes == [64, 128, 256, 512, 1024, 1280, 1518]
     settings = cases(plan)[0].settings
     assert isinstance(settings, Throughput)

@@ -27,7 +27,7 @@ from espbench.plan import (
     resolve,
 )
 from espbench.plan.reading.reader import read_text
-from support.plans import plan_text
+from support.plans import external_text, plan_text
 
 GOOD = plan_text(
     dut="netns",
@@ -249,18 +249,8 @@ def test_profiles_that_differ_in_more_than_the_axis_are_named(
 
 def test_boxes_espbench_did_not_build_are_compared_afterwards() -> None:
     """Nothing could switch them from one arm to the other."""
-    text = """\
-name: outside
-topology: external
-compare: stack
-ports:
-  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
-  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}
-tests:
-  - throughput: {}
-"""
-    assert _said(text) == (
-        "3:1: compare: expected no compare with topology: external, got one; espbench cannot reconfigure "
+    assert _said(external_text(frame_sizes=None, compare="stack")) == (
+        "6:1: compare: expected no compare with topology: external, got one; espbench cannot reconfigure "
         "boxes it did not build; compare finished runs instead: espbench compare RUN RUN"
     )
 

@@ -14,15 +14,15 @@ from espbench.plan import ResolvedPlan, cases, load_profile
 from espbench.plan.checks.all_checks import problems
 from espbench.plan.keys.model import Plan
 from espbench.plan.traffic.traffic_pattern import rfc2544_pattern
+from support.plans import pair_plan
 
-GOOD = {
-    "name": "ike", "topology": "gateway-to-gateway", "dut": "uml", "suites": ["aes128gcm16"],
-    "stacks": [
+GOOD = pair_plan(
+    "uml", suites=["aes128gcm16"], frame_sizes=[64, 256], directions=["one-way", "both-ways"],
+    stacks=[
         "plain", "null", "xfrm", "strongswan", "strongswan-libipsec",
         {"home": "strongswan", "office": "libreswan"},
     ],
-    "frame_sizes": [64, 256], "directions": ["one-way", "both-ways"],
-}  # fmt: skip
+)  # fmt: skip
 
 
 def plan_of(test: dict[str, object], dut: str = "auto") -> ResolvedPlan:

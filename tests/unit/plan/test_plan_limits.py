@@ -21,7 +21,7 @@ from espbench.plan.keys.model import Plan
 from espbench.plan.reading.reader import Strict, read_text
 from espbench.plan.reading.units import LONGEST_S, LONGEST_WAIT_S, SHORTEST_S
 from espbench.plan.traffic import traffic_profiles
-from support.plans import plan_text
+from support.plans import kernels_text, plan_text
 
 BOUNDS = {"maximum", "exclusiveMaximum", "const", "enum"}
 HUGE = "0x" + 5000 * "f"
@@ -82,11 +82,8 @@ def test_a_huge_number_in_a_profile_is_told(tmp_path: Path, name: str) -> None:
             load_profile(str(file))
 
 
-KERNELS = "name: np\ntopology: no-network\ndut: ixp2800\ntests:\n  - cipher_kernels: {settings}\n"
-BOARD = (
-    "name: board\ntopology: gateway-to-gateway\ndut: mpc8548e\nstacks: [plain]\n"
-    "tests:\n  - accelerator: {settings}\n"
-)
+KERNELS = kernels_text(tests="\n  - cipher_kernels: {settings}")
+BOARD = plan_text(dut="mpc8548e", suites=None, stacks="[plain]", tests="\n  - accelerator: {settings}")
 
 
 @pytest.mark.parametrize(

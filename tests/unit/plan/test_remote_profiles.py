@@ -23,6 +23,7 @@ from espbench.platforms.remote.ssh import Login
 from espbench.runs.platform_kinds import boxes_of
 from espbench.stacks.daemons import layers
 from espbench.stacks.daemons.builds import Build
+from support.plans import plan_text
 
 PROFILE = {
     "name": "mine", "description": "d", "platform": "remote", "line_rate": "1Gbps",
@@ -115,15 +116,10 @@ def test_a_cable_cannot_be_captured(tmp_path: Path) -> None:
     """Said where the plan asks for it, before anything runs."""
     written(tmp_path)
     plan = tmp_path / "plan.yaml"
-    text = (
-        "{name: p, topology: gateway-to-gateway, dut: ./mine.yaml, stacks: [xfrm], suites: [aes128gcm16],\n"
-    )
-    plan.write_text(text + "tests: [throughput: {}]}\n")
+    plan.write_text(plan_text(dut="./mine.yaml"))
     assert load_plan(plan).plan.duts == ["./mine.yaml"]
-    plan.write_text(text + "capture: true, tests: [throughput: {}]}\n")
-    with pytest.raises(
-        UsageError, match=r"plan\.yaml:2:\d+: capture: expected no capture with \./mine\.yaml"
-    ):
+    plan.write_text(plan_text(dut="./mine.yaml", capture="true"))
+    with pytest.raises(UsageError, match=r"plan\.yaml:7:10: capture: expected no capture with \./mine\.yaml"):
         load_plan(plan)
 
 

@@ -14,15 +14,9 @@ from espbench.errors import UsageError
 from espbench.plan import ResolvedPlan, resolve
 from espbench.plan.duts import profiles
 from espbench.plan.reading.reader import Document, read, read_text
+from support.plans import plan_text
 
-PLAN = """\
-name: good
-topology: gateway-to-gateway
-stacks: [plain, xfrm]
-suites: [aes128gcm16]
-tests:
-  - reset: {what: power, load: 1000fps}
-"""
+PLAN = plan_text(dut=None, frame_sizes=None, tests="\n  - reset: {what: power, load: 1000fps}")
 
 
 def resolved(text: str, folder: Path) -> ResolvedPlan:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.errors import UsageError
-from espbench.generators.base import Association, EspCounts, Offered, PortCounts, StreamCounts
+from espbench.generators.base import Association, EspCounts, Offered, PortCounts
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
@@ -25,9 +25,10 @@ from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.platforms.uml.uml_platform import UmlTestbed
 from espbench.procedures.limits import limits
 from espbench.stacks.base import SaCounters
-from espbench.terms import Direction, Latency, line_rate_fps
+from espbench.terms import Direction, line_rate_fps
 from support.addresses import GATEWAY_TO_GATEWAY
 from support.plans import plan_text
+from support.streams import counts
 
 PLAN = plan_text(
     name="one",
@@ -171,16 +172,6 @@ def test_a_pair_has_no_such_peer() -> None:
     plain = StackOf()
     plain.encrypts = False
     assert EspPeer.of(bed(), plain) is None  # type: ignore[arg-type]
-
-
-def counts(tx: int, rx: int, *, source: str = "west", corrupted: int = 0) -> StreamCounts:
-    return StreamCounts.model_validate(
-        {
-            "id": 0, "from": source, "to": "east" if source == "west" else "west", "intended_frames": tx,
-            "tx_frames": tx, "unsent": 0, "rx_frames": rx, "lost": tx - rx - corrupted, "duplicated": 0,
-            "reordered": 0, "corrupted": corrupted, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
-        }
-    )  # fmt: skip
 
 
 def passage(tx: int, rx: int, **changes: Any) -> Passage:

@@ -16,7 +16,7 @@ from espbench.plan import ResolvedPlan, cases, conditions, load_plan, notes, pla
 from espbench.plan.reading.reader import read_text
 from espbench.plan.traffic.traffic_pattern import load_pattern
 from espbench.plan.traffic.traffic_profiles import load, mix, mix_names, profile_names
-from support.plans import plan_text
+from support.plans import external_text, plan_text
 
 pytestmark = pytest.mark.usefixtures("scapy_here")
 
@@ -29,16 +29,6 @@ PLAN = plan_text(
     traffic="{traffic}",
     tests="[throughput: {{}}]",
 )
-OUTSIDE = """\
-name: p
-topology: external
-ports:
-  west: {{netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}}
-  east: {{netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}}
-generator: scapy
-traffic: {traffic}
-tests: [throughput: {{}}]
-"""
 
 
 def profile(folder: Path, text: str) -> Path:
@@ -64,7 +54,8 @@ def test_every_profile_that_comes_with_espbench_can_be_used(name: str) -> None:
     assert told.name == pattern.name == name
     assert told.description
     assert told.source or name == "rfc2544"
-    checked = plan((OUTSIDE if pattern.ip_version != 6 else PLAN).format(traffic=name))
+    outside = external_text(frame_sizes=None, generator="scapy", traffic=name)
+    checked = plan(outside if pattern.ip_version != 6 else PLAN.format(traffic=name))
     assert cases(checked)
 
 

@@ -17,6 +17,7 @@ from espbench.errors import MachineLacks, UsageError
 from espbench.plan import load_profile
 from espbench.platforms.remote import labgrid_board
 from espbench.runs.platform_kinds import boxes_of
+from support.plans import pair_plan, write_plan
 
 _POWER = {"ExternalPowerDriver": {"cmd_on": "true", "cmd_off": "true"}}
 _CONSOLE = {"ExternalConsoleDriver": {"cmd": "cat"}}
@@ -37,12 +38,11 @@ def written(folder: Path, targets: dict[str, Any] | None, what: str = "power", *
         },
     }  # fmt: skip
     (folder / "mine.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
-    plan = {
-        "name": "power", "topology": "gateway-to-gateway", "dut": "./mine.yaml", "stacks": ["strongswan"],
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "tests": [{"reset": {"what": what, "load": "1000fps"}}],
-    }  # fmt: skip
-    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
-    return folder / "plan.yaml"
+    plan = pair_plan(
+        "./mine.yaml", name="plan", stacks=["strongswan"], suites=["aes128gcm16"], frame_sizes=[256],
+        tests=[{"reset": {"what": what, "load": "1000fps"}}],
+    )  # fmt: skip
+    return write_plan(folder, plan)
 
 
 def refused(plan: Path) -> str:

@@ -5,21 +5,11 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 
 import bare_roots
 import pytest
 
-ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-
-
-@pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
-    """Restore the signal handlers of the tests themselves afterwards."""
-    before = {number: signal.getsignal(number) for number in ENDING}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("own_handlers")
 
 
 @pytest.mark.parametrize("ignored", [True, False])

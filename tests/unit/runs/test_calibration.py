@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import EspbenchError, GeneratorFailed
-from espbench.generators.base import Generator, Offered, StreamCounts, WirePath
+from espbench.generators.base import Generator, Offered, WirePath
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
 from espbench.runs.generator_ceiling import choose_path, flooded
 from espbench.runs.side_by_side import Candidate, examine
+from support.streams import counts
 
 
 class Flooding:
@@ -40,13 +41,7 @@ class Flooding:
         if way not in self.rates:
             raise EspbenchError(f"no {way} here")
         frames = round(next(self.rates[way]) * 1000)
-        one = StreamCounts.model_validate(
-            {
-                "id": 0, "from": "west", "to": "east", "intended_frames": None, "tx_frames": frames, "unsent": 0,
-                "rx_frames": frames, "lost": 0, "duplicated": 0, "reordered": 0, "corrupted": 0,
-                "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-            }
-        )  # fmt: skip
+        one = counts(frames, frames, intended_frames=None, latency_us=None)
         return Offered(
             start_ns=0, last_tx_ns=1, duration_s=1.0 if frames else 0.0, intended_duration_s=1.0, streams=[one],
             ports=[],

@@ -22,26 +22,13 @@ from espbench.runs.beds import Beds, Choice, choose, profiles_of, virtual
 from espbench.runs.platform import Workspace
 from espbench.runs.platform_kinds import PLATFORMS, External
 from espbench.this_machine.registry import Registry
+from support.plans import external_text, plan_text
 
-PAIR = """\
-name: pair
-topology: gateway-to-gateway
-dut: {dut}
-stacks: [plain]
-frame_sizes: [64]
-tests:
-  - throughput: {{trial: 1s, final_trial: 1s}}
-"""
-BOXES = """\
-name: boxes
-topology: external
-frame_sizes: [64]
-ports:
-  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
-  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}
-tests:
-  - throughput: {trial: 1s, final_trial: 1s}
-"""
+BOXES = external_text()
+
+
+def pair(dut: str) -> str:
+    return plan_text(dut=dut, stacks="[plain]", suites=None)
 
 
 def plan(text: str) -> ResolvedPlan:
@@ -49,7 +36,7 @@ def plan(text: str) -> ResolvedPlan:
 
 
 def chosen(dut: str) -> Choice:
-    (choice,) = choose(plan(PAIR.format(dut=dut)))
+    (choice,) = choose(plan(pair(dut)))
     return choice
 
 
@@ -70,7 +57,7 @@ def test_a_profile_is_on_the_platform_it_names(dut: str) -> None:
     assert choice.platform.line_rate_bps == profile.line_rate
     assert choice.reason == f"the plan asks for {dut}"
     assert virtual([choice]) == profile.emulated
-    (other,) = choose(plan(PAIR.format(dut=dut) + "line_rate: 100Mbps\n"))
+    (other,) = choose(plan(pair(dut) + "line_rate: 100Mbps\n"))
     assert other.platform.line_rate_bps == 100e6
 
 
@@ -144,7 +131,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path) -> None:
     """The lab asks the platform of the case's device, and undoes what one left that failed."""
     one, two = Fake(), Fake(fails=True)
-    resolved = plan(PAIR.format(dut="netns"))
+    resolved = plan(pair("netns"))
     first, second = cases(resolved, ["one", "two"])
     lab = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
     assert cast(Any, lab.build(first)) == "one"

@@ -16,12 +16,12 @@ from espbench.plan import load_plan
 from espbench.results import FORMAT, RunDirectory
 from espbench.runs.beds import choose
 from espbench.terms import Manifest
+from support.plans import pair_plan
 
-PLAN: dict[str, Any] = {
-    "name": "edited", "topology": "gateway-to-gateway", "dut": "./mine.yaml", "stacks": ["plain", "xfrm"],
-    "suites": ["aes128gcm16"], "frame_sizes": [64, 512],
-    "tests": [{"throughput": {"final_trial": "2s", "trial": "1s"}}, {"latency": {"repeats": 3}}],
-}  # fmt: skip
+PLAN = pair_plan(
+    "./mine.yaml", name="edited", stacks=["plain", "xfrm"], suites=["aes128gcm16"], frame_sizes=[64, 512],
+    tests=[{"throughput": {"final_trial": "2s", "trial": "1s"}}, {"latency": {"repeats": 3}}],
+)  # fmt: skip
 PROFILE = {"name": "mine", "description": "namespaces", "platform": "netns", "mtu": 1500}
 HOST = {"cpu": "a CPU", "kernel": "Linux 6.1", "cpus usable": [0, 1]}
 

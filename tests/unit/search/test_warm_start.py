@@ -39,6 +39,7 @@ from support.simulated.duts import (
     never_passes,
     run,
 )
+from support.synthetic.outcomes import outcome_of
 
 SIZES = [64, 128, 256, 512, 1024, 1280, 1518]
 HINTS = st.one_of(st.none(), st.floats(min_value=1, max_value=1e6))
@@ -222,23 +223,12 @@ def planned(folder: Path, text: str = PLAN) -> list[Case]:
     return cases(load_plan(file))
 
 
-def outcome(case: Case, goal: float, fps: float, **changed: Any) -> Outcome:
-    fields = {
-        "case": case.id, "test": case.test, "dut": case.dut, "stack": case.stack.shown, "suite": case.suite,
-        "ip_version": 4, "frame_size": case.frame_size, "direction": case.direction, "loss_goal": goal,
-        "status": "OK", "throughput_fps": 0.995 * fps, "throughput_mbps": None, "line_rate_pct": None, "trials": 9,
-        "final_trial_s": 60.0, "rfc2544": True, "cpu_home_pct": None, "cpu_office_pct": None,
-        "repeat": case.repeat, "encryption": "baseline", "lower_fps": 0.995 * fps, "upper_fps": fps / 0.995,
-    }  # fmt: skip
-    return Outcome.model_validate(fields | changed)
-
-
 def measured(all_cases: list[Case], **changed: Any) -> list[tuple[Case, list[Outcome]]]:
     """Each case with figures that a frame's 10 µs and a byte's 10 ns make; xfrm is ten times slower."""
     done = []
     for case in all_cases:
         fps = 1e5 / (1 + case.mean_frame_size / 1000) / (10 if case.stack.kind == "xfrm" else 1)
-        done.append((case, [outcome(case, goal, fps, **changed) for goal in (0.0, 1e-5)]))
+        done.append((case, [outcome_of(case, goal, fps, **changed) for goal in (0.0, 1e-5)]))
     return done
 
 

@@ -11,15 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.stacks.daemons.attack_packets import forged_esp, ike_flood, ip_packet
-
-
-def ones_sum(data: bytes) -> int:
-    """0xffff over data whose checksum is right (RFC 1071)."""
-    data += b"\0" * (len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+from support.checksums import ones_sum
 
 
 @given(st.binary(max_size=200), st.sampled_from([17, 50]))
