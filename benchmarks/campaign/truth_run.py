@@ -117,11 +117,11 @@ class ToldStack:
 
     def block(self) -> None:
         """Let nothing pass the DUT."""
-        self._bed.generator.told("blocked=1")
+        self._bed.generator.ask_dut("blocked=1")
 
     def establish(self) -> None:
         """Let everything pass the DUT."""
-        self._bed.generator.told("blocked=0")
+        self._bed.generator.ask_dut("blocked=0")
 
     def counters(self, side: Side) -> SaCounters:
         """Return the counters that the gateway reports."""
@@ -187,7 +187,7 @@ class TruthLab:
 
 
 def _counts(bed: Bed) -> dict[str, list[int]]:
-    counts: dict[str, list[int]] = json.loads(bed.generator.told("counts"))
+    counts: dict[str, list[int]] = json.loads(bed.generator.ask_dut("counts"))
     return counts
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two boxes that a test reaches over ssh: User-Mode Linux guests with a real sshd, wired as a lab would be.
+"""Two boxes that a test reaches over ssh: User-Mode Linux guests with a real sshd, wired as real boxes would be.
 
 netns of the tester:  west tap ─ vec0 Home vec1 ══ taps and a bridge ══ vec1 Office vec0 ─ east tap
 netns of management:  mgmt-home 10.77.1.1 ─ vec2 Home (10.77.1.2)    mgmt-office 10.77.2.1 ─ vec2 Office (10.77.2.2)
@@ -95,7 +95,7 @@ def inside(netns: str) -> Iterator[None]:
 
 
 @dataclass
-class RemoteLab:
+class RemoteBoxes:
     """Both guests, and what a profile needs to reach them."""
 
     netns: str
@@ -178,20 +178,20 @@ class RemoteLab:
 
 
 @contextmanager
-def remote_lab(folder: Path) -> Iterator[RemoteLab]:
+def two_boxes(folder: Path) -> Iterator[RemoteBoxes]:
     """Boot both, start their sshd and their power outlets; afterwards nothing of them is left."""
     for name in ("key", "host_home", "host_office", "other"):
         sh(f"ssh-keygen -q -t ed25519 -N '' -C test -f {folder}/{name}")
     with ThreadPoolExecutor(1) as hands, Registry("t" + secrets.token_hex(3)) as registry:
-        lab = RemoteLab(*_links(registry), folder, registry, hands)
-        hands.submit(lab.boot, *SIDES).result()
+        boxes = RemoteBoxes(*_links(registry), folder, registry, hands)
+        hands.submit(boxes.boot, *SIDES).result()
         known = [
-            f"{lab.host(side)} {(folder / f'host_{side}.pub').read_text().rpartition(' ')[0]}"
+            f"{boxes.host(side)} {(folder / f'host_{side}.pub').read_text().rpartition(' ')[0]}"
             for side in SIDES
         ]
         (folder / "known_hosts").write_text("\n".join(known) + "\n")
-        with _outlets(lab):
-            yield lab
+        with _outlets(boxes):
+            yield boxes
 
 
 # It stands in labgrid's file, and must stand nowhere else.
@@ -206,28 +206,28 @@ with socket.socket(socket.AF_UNIX) as strip:
 
 
 @contextmanager
-def _outlets(lab: RemoteLab) -> Iterator[None]:
+def _outlets(boxes: RemoteBoxes) -> Iterator[None]:
     """Answer the script that labgrid's ExternalPowerDriver runs, and write labgrid's file."""
     # Whoever asks is in another network namespace, where the kernel's nameless sockets are others; and a path is short.
-    strip = lab.registry.directory("outlets") / "strip"
-    script = lab.folder / "outlet.py"
+    strip = boxes.registry.directory("outlets") / "strip"
+    script = boxes.folder / "outlet.py"
     script.write_text(_OUTLET)
     targets = {}
     for side in SIDES:
         switch = f"{sys.executable} -I {script} {strip} {side}"
         drivers = [
             {"ExternalPowerDriver": {"cmd_on": f"{switch} on", "cmd_off": f"{switch} off", "delay": 0.5}},
-            {"ExternalConsoleDriver": {"cmd": f"tail -n +1 -F {lab.folder}/box-{side}-console.log"}},
+            {"ExternalConsoleDriver": {"cmd": f"tail -n +1 -F {boxes.folder}/box-{side}-console.log"}},
         ]
         unused = {
             "NetworkPowerPort": {"model": "netio", "host": f"http://admin:{SECRET}@192.0.2.1", "index": 1}
         }
         targets[side] = {"drivers": drivers, "resources": unused}
-    (lab.folder / "labgrid.yaml").write_text(yaml.safe_dump({"targets": targets}))
+    (boxes.folder / "labgrid.yaml").write_text(yaml.safe_dump({"targets": targets}))
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(strip))
         server.listen()
-        thread = threading.Thread(target=_serve, args=(server, lab), name="outlets")
+        thread = threading.Thread(target=_serve, args=(server, boxes), name="outlets")
         thread.start()
         try:
             yield
@@ -236,7 +236,7 @@ def _outlets(lab: RemoteLab) -> Iterator[None]:
             thread.join()
 
 
-def _serve(server: socket.socket, lab: RemoteLab) -> None:
+def _serve(server: socket.socket, boxes: RemoteBoxes) -> None:
     while True:
         try:
             asking, _ = server.accept()
@@ -246,8 +246,8 @@ def _serve(server: socket.socket, lab: RemoteLab) -> None:
             side, state = asking.recv(100).decode().split()
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 with contextlib.suppress(OSError):
-                    lab.process_list.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-            lab.switch("home" if side == "home" else "office", state)
+                    boxes.process_list.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            boxes.switch("home" if side == "home" else "office", state)
 
 
 def _links(registry: Registry) -> tuple[str, str]:
@@ -295,9 +295,9 @@ def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
     )
 
 
-def _start_sshd(lab: RemoteLab, side: Side) -> None:
-    channel, folder = lab.consoles[side], lab.folder
-    lab.run(side, "mkdir -p /root/sshd")
+def _start_sshd(boxes: RemoteBoxes, side: Side) -> None:
+    channel, folder = boxes.consoles[side], boxes.folder
+    boxes.run(side, "mkdir -p /root/sshd")
     for name, text in (
         ("host_key", (folder / f"host_{side}").read_text()),
         ("authorized", (folder / "key.pub").read_text()),
@@ -306,4 +306,4 @@ def _start_sshd(lab: RemoteLab, side: Side) -> None:
         ("banner", "Authorised users only.\n"),
     ):
         channel.request("write", path=f"/root/sshd/{name}", text=text)
-    lab.run(side, _SSHD.format(address=lab.host(side), folder=sshd_folder()))
+    boxes.run(side, _SSHD.format(address=boxes.host(side), folder=sshd_folder()))

@@ -107,9 +107,9 @@ class Run:
     def directory(self) -> Path:
         """Its run directory."""
         if self._directory is None:  # once: another process may write to it later
-            found = self.until(lambda: run_directory(self._arguments, self.process.pid, Path.cwd()))
-            assert found is not None
-            self._directory = found
+            directory = self.until(lambda: run_directory(self._arguments, self.process.pid, Path.cwd()))
+            assert directory is not None
+            self._directory = directory
         return self._directory
 
     @property

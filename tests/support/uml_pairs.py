@@ -16,11 +16,11 @@ PLACEMENT = Placement(
 )
 
 
-def guest_pids(testbed: UmlTestbed) -> list[int]:
+def guest_pids(bed: UmlTestbed) -> list[int]:
     """Return every process of both guests."""
     return [
         pid
-        for entry in testbed.made
+        for entry in bed.made
         if entry.kind == "process"
         for pid in [entry.detail["pid"], *descendants(entry.detail["pid"])]
     ]

@@ -40,7 +40,7 @@ class Measured:
         return trials
 
     @property
-    def told(self) -> dict[str, bytes]:
+    def tables(self) -> dict[str, bytes]:
         """The run's tables and curves, as bytes."""
         files = [self.directory / name for name in ("results.csv", "results.json")]
         return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}

@@ -36,7 +36,7 @@ class Generator:
     """One `espbench-traffic serve`: commands go in, events come out, a JSON object a line."""
 
     def __init__(self, tx: str = "auto", rx: str = "auto") -> None:
-        self.ways = {"tx": tx, "rx": rx}
+        self.paths = {"tx": tx, "rx": rx}
         self.process = subprocess.Popen(
             [native.binary(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
@@ -190,7 +190,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "tx_cpus": [CPU],
             "rx_cpu": CPU,
             "rx_ring_mib": 16,
-            **generator.ways,
+            **generator.paths,
         },
         {
             "name": "east",
@@ -199,7 +199,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "tx_cpus": [CPU],
             "rx_cpu": CPU,
             "rx_ring_mib": 16,
-            **generator.ways,
+            **generator.paths,
         },
     ]
     opened = generator.ask({"cmd": "open", "watch_cpus": [CPU], "ports": ports, **more})

@@ -52,14 +52,14 @@ class Workshop:
         (choice,) = choose(checked)
         case = next(case for case in cases(checked, choice.dut) if case.stack.kind != "plain")
         workspace = Workspace(self.registry, self.folder, self.placed)
-        lab = Beds(checked, {choice.dut: choice.platform}, workspace)
-        bed = lab.build(case)
+        beds = Beds(checked, {choice.dut: choice.platform}, workspace)
+        bed = beds.build(case)
         try:
             watched = sorted({c for cpus in self.placed.cpus.values() for c in cpus})
             self.generator.open(list(bed.ports.values()), watched)
             bed.attached(self.generator)
             hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
-            yield Setup(bed, self.generator, lab.stack(bed, case), hops), case
+            yield Setup(bed, self.generator, beds.stack(bed, case), hops), case
         finally:
             bed.close()
 
@@ -84,18 +84,18 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         yield made
 
 
-def established(bench: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
+def established(setup: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
     """Prove network, block on cleartext and tunnel; return the Security Context, which must have no mismatch."""
-    assert bench.stack is not None
-    shown = readiness.establish(bench, traffic)
+    assert setup.stack is not None
+    shown = readiness.establish(setup, traffic)
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
-    context = bench.stack.security_context()
+    context = setup.stack.security_context()
     assert context.pop("mismatches") == []
     return context
 
 
 def trial_of(
-    bench: Setup,
+    setup: Setup,
     traffic: Traffic = TRAFFIC,
     fps: float = 400,
     seconds: float = 0.5,
@@ -105,7 +105,7 @@ def trial_of(
 ) -> Trial:
     """Make a short trial: 200 frames unless told."""
     for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), waits)
+        trial = measure(setup, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), waits)
         if not trial.disturbed:
             break
     return trial

@@ -125,21 +125,21 @@ def test_each_behaviour_computes_the_suites_in_its_own_way(start: Start, behavio
     for suite in SUITES:
         for size in (64, 1456):
             before = Counts.of(machine)
-            found = machine.ask(f"accel {suite} {size} {OPERATIONS}")
+            figures = machine.ask(f"accel {suite} {size} {OPERATIONS}")
             done = Counts.of(machine).since(before)
-            assert found["ok"], found
-            assert found["driver"] == expected_driver(behaviour, suite)
+            assert figures["ok"], figures
+            assert figures["driver"] == expected_driver(behaviour, suite)
             assert done.kinds == expected_descriptors(behaviour)
             assert done.served == sum(done.kinds)
             if behaviour == "async":
                 # One by one, each is an interrupt and idles the CPU; at once several share one.
                 assert OPERATIONS < done.interrupts <= done.served
-                assert found["at_once_ns"] < found["after_ns"]
+                assert figures["at_once_ns"] < figures["after_ns"]
                 assert (done.polled, done.waited_ns) == (0, 0)
-                assert size == 64 or found["after_idle_ns"] > 0.3 * found["after_ns"]
+                assert size == 64 or figures["after_idle_ns"] > 0.3 * figures["after_ns"]
             else:
                 assert done.interrupts == 0
-                assert found["after_idle_ns"] == found["at_once_idle_ns"] == 0
+                assert figures["after_idle_ns"] == figures["at_once_idle_ns"] == 0
                 assert done.polled == done.served
                 # It waits for as long as the engine works, to some dozen instructions for each.
                 assert abs(done.waited_ns - done.busy_ns) <= 100 * done.served
@@ -152,9 +152,9 @@ def test_every_engine_serves_the_suites(start: Start, version: str) -> None:
     for behaviour in (one for one in BEHAVIOURS if one not in without):
         machine = behaving(start, behaviour, version)
         for suite in SUITES:
-            found = machine.ask(f"accel {suite} 576 50")
-            assert found["ok"], (behaviour, found)
-            assert found["driver"] == expected_driver(behaviour, suite)
+            figures = machine.ask(f"accel {suite} 576 50")
+            assert figures["ok"], (behaviour, figures)
+            assert figures["driver"] == expected_driver(behaviour, suite)
 
 
 def test_what_nobody_asked_for(start: Start) -> None:
@@ -184,8 +184,8 @@ def test_what_cannot_be_had_is_a_panic_that_says_so(
 def tested(machine: Machine) -> dict[str, str]:
     """The SEC's algorithms: driver → what their self-tests said."""
     text = machine.read("/proc/crypto")["/proc/crypto"]
-    found = re.findall(r"driver +: (\S+-talitos(?:-hsna)?)\n(?:.*\n)*?selftest +: (\w+)\n", text)
-    return dict(found)
+    results = re.findall(r"driver +: (\S+-talitos(?:-hsna)?)\n(?:.*\n)*?selftest +: (\w+)\n", text)
+    return dict(results)
 
 
 # A packet that is neither whole blocks nor authentic: Linux's authenc finds the hash wrong (EBADMSG), the SEC first
@@ -201,9 +201,9 @@ BLOCK = 8  # of the smallest cipher
 def drew_what_both_refuse(machine: Machine) -> bool:
     """Say whether nothing else failed: each failure is followed by the driver's own line, said twice."""
     failed = [line for line in machine.console.splitlines() if "failed" in line]
-    drawn = [found for line in failed if (found := BOTH_REFUSE.search(line)) and int(found[1]) % BLOCK]
-    told = [line for line in failed if re.search(r"self-tests for \S+ using \S+ failed \(rc=-22\)$", line)]
-    return bool(drawn) and len(drawn) + len(told) == len(failed) <= 3 * len(drawn)
+    drawn = [match for line in failed if (match := BOTH_REFUSE.search(line)) and int(match[1]) % BLOCK]
+    refused = [line for line in failed if re.search(r"self-tests for \S+ using \S+ failed \(rc=-22\)$", line)]
+    return bool(drawn) and len(drawn) + len(refused) == len(failed) <= 3 * len(drawn)
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,9 @@ def test_the_kernels_own_tests_pass(
         if not drew_what_both_refuse(machine):
             break
     assert "failed" not in machine.console
-    found = tested(machine)
-    assert set(found.values()) == {"passed"}
-    assert len(found) == algorithms
+    results = tested(machine)
+    assert set(results.values()) == {"passed"}
+    assert len(results) == algorithms
 
 
 def has_vectors(driver: str) -> bool:

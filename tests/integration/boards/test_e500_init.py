@@ -58,8 +58,8 @@ class Guest:
     def answer(self) -> dict[str, Any]:
         """The next line it prints."""
         assert self.process.stdout is not None
-        found: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return found
+        reply: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return reply
 
     def say(self, line: str) -> None:
         """Send one line as it is."""
@@ -71,15 +71,15 @@ class Guest:
         """One request's answer."""
         self._number += 1
         self.say(f"{self._number} {request}")
-        found = self.answer()
-        assert found.pop("id") == self._number
-        return found
+        reply = self.answer()
+        assert reply.pop("id") == self._number
+        return reply
 
     def refusal(self, request: str) -> tuple[str, int | None]:
         """The error and errno of a request that cannot be done."""
-        found = self.ask(request)
-        assert found["ok"] is False
-        return found["error"], found["errno"]
+        reply = self.ask(request)
+        assert reply["ok"] is False
+        return reply["error"], reply["errno"]
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,8 @@ def here(program: Path, tmp_path: Path) -> Iterator[Guest]:
 def shown(guest: Guest, *words: str) -> list[dict[str, Any]]:
     """Return what ip(8) says of the program's namespace."""
     done = subprocess.run(["ip", "-n", guest.netns, "-j", *words], capture_output=True, check=True)
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    connections: list[dict[str, Any]] = json.loads(done.stdout)
+    return connections
 
 
 def test_greeting_and_clock(here: Guest) -> None:
@@ -198,9 +198,9 @@ def test_refusals_name_the_cause(here: Guest, request_: str, error: str, errno: 
 def test_a_line_that_is_no_request(here: Guest, line: str) -> None:
     """It has no id that an answer could bear."""
     here.say(line)
-    found = here.answer()
-    assert found["id"] is None
-    assert "expected ID NAME" in found["error"]
+    reply = here.answer()
+    assert reply["id"] is None
+    assert "expected ID NAME" in reply["error"]
     assert here.ask("ping")["ok"] is True
 
 
@@ -219,9 +219,9 @@ def test_netlink_messages_are_relayed(here: Guest) -> None:
     error, number = here.refusal(f"netlink {xfrm.NETLINK_XFRM} {put.hex()}")
     assert (error, number) == ("message 1: File exists", 17)
     dump = xfrm.dump_policies()
-    found = here.ask(f"netlink {xfrm.NETLINK_XFRM} {dump.hex()} {dump.hex()}")
-    assert len(found["replies"]) == 2
-    for replies in found["replies"]:
+    dumped = here.ask(f"netlink {xfrm.NETLINK_XFRM} {dump.hex()} {dump.hex()}")
+    assert len(dumped["replies"]) == 2
+    for replies in dumped["replies"]:
         (reading,) = [xfrm.read_policy(bytes.fromhex(reply)) for reply in replies]
         assert reading == xfrm.reading_of(policy)
 
@@ -259,8 +259,8 @@ def test_requests_come_by_frame(here: Guest) -> None:
             here,
             mac + bytes(6) + struct.pack("!H", ethertype) + f"{number} ping\nxx".encode().ljust(46, b"\0"),
         )
-    found = here.answer()
-    assert (found["id"], found["ok"]) == (77, True)
+    reply = here.answer()
+    assert (reply["id"], reply["ok"]) == (77, True)
 
 
 def test_idle_time_is_a_part_of_the_time(here: Guest) -> None:
@@ -280,9 +280,9 @@ def test_idle_time_is_a_part_of_the_time(here: Guest) -> None:
 def test_esp_in_udp_is_taken_once(here: Guest) -> None:
     """A port that is taken is refused with errno."""
     here.ask("ip link set dev lo up")
-    found = here.ask("udp_encap 4500")
-    if not found["ok"]:
-        pytest.skip(f"this kernel: {found['error']}")
+    reply = here.ask("udp_encap 4500")
+    if not reply["ok"]:
+        pytest.skip(f"this kernel: {reply['error']}")
     assert here.refusal("udp_encap 4500") == ("ESP in UDP over IPv4, port 4500: Address already in use", 98)
 
 

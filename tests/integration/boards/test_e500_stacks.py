@@ -40,19 +40,19 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = pair_plan(BOARD, throughput=throughput, stacks=stacks, suites=["3des-sha1"], frame_sizes=[SIZE])
     done = espbench("run", write_plan(folder, plan), "--out", folder / "runs", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
-    (found,) = (folder / "runs").iterdir()
-    return found
+    (run_directory,) = (folder / "runs").iterdir()
+    return run_directory
 
 
 @pytest.fixture(scope="module")
 def trials(directory: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the trials by behaviour; all are valid."""
     read = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
-    found: dict[str, list[dict[str, Any]]] = {
+    by_behaviour: dict[str, list[dict[str, Any]]] = {
         way: [trial for trial in read if f"-{way}-" in trial["case"]] for way in BEHAVIOURS
     }
-    assert all(trial["validity"] == "VALID" for of in found.values() for trial in of)
-    return found
+    assert all(trial["validity"] == "VALID" for of in by_behaviour.values() for trial in of)
+    return by_behaviour
 
 
 def service_us() -> float:

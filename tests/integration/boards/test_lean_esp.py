@@ -37,8 +37,8 @@ def measure(folder: Path, **changes: Any) -> Path:
     plan = pair_plan(BOARD, throughput=THROUGHPUT, frame_sizes=[SIZE], **changes)
     done = espbench("run", write_plan(folder, plan), "--out", folder / "runs", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
-    (found,) = (folder / "runs").iterdir()
-    return found
+    (run_directory,) = (folder / "runs").iterdir()
+    return run_directory
 
 
 def trials(run: Path) -> list[dict[str, Any]]:
@@ -51,16 +51,16 @@ def test_beside_xfrm_it_encrypts_each_frame_for_less(tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
     asked: dict[str, Any] = {"stacks": ["xfrm", "lean-esp"], "suites": ["3des-sha1"]}
     run, again = measure(tmp_path, **asked), measure(tmp_path / "again", **asked)
-    found = [trial for trial in trials(run) if "-plain-" not in trial["case"]]
-    assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in found)
+    encrypted = [trial for trial in trials(run) if "-plain-" not in trial["case"]]
+    assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in encrypted)
     first = {
-        stack: next(trial for trial in found if f"-{stack}-" in trial["case"])
+        stack: next(trial for trial in encrypted if f"-{stack}-" in trial["case"])
         for stack in ("xfrm", "lean-esp")
     }
     assert {trial["intended_fps"] for trial in first.values()} == {60_000}
     cost = {stack: trial["gateways"]["home"]["cpu_us_per_frame"] for stack, trial in first.items()}
     assert cost["lean-esp"] < 0.8 * cost["xfrm"]
-    kept = [trial for trial in found if "-lean-esp-" in trial["case"] and not trial["lost"]]
+    kept = [trial for trial in encrypted if "-lean-esp-" in trial["case"] and not trial["lost"]]
     assert kept
     for trial in kept:
         assert trial["gateways"]["home"]["encrypted_frames"] == trial["tx_frames"]
@@ -89,8 +89,8 @@ def test_another_esp_opens_and_seals_its_packets(tmp_path: Path) -> None:
         suites=SUITES,
         directions=["encryption", "decryption"],
     )
-    found = trials(run)
+    read = trials(run)
     assert {row["suite"] for row in rows(run) if row["stack"] == "lean-esp"} == set(SUITES)
-    of_esp = [trial for trial in found if "-lean-esp-" in trial["case"]]
+    of_esp = [trial for trial in read if "-lean-esp-" in trial["case"]]
     assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in of_esp)
     assert len({trial["case"] for trial in of_esp}) == 2 * len(SUITES)

@@ -80,9 +80,9 @@ def test_what_an_own_module_spins_for_each_packet_is_found(tmp_path: Path) -> No
     for side in ("home", "office"):
         assert many[side] - few[side] == pytest.approx(TURN * (MANY - FEW), rel=0.01), side
     contexts: dict[str, Any] = json.loads((run.directory / "manifest.json").read_text())["contexts"]
-    told = [context["emulation"]["modules"]["home"] for context in contexts.values()]
-    assert all(re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", text) for text in told)
-    assert len(set(told)) == 2
+    modules = [context["emulation"]["modules"]["home"] for context in contexts.values()]
+    assert all(re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", text) for text in modules)
+    assert len(set(modules)) == 2
 
 
 def test_debians_kernel_as_an_own_one_measures_what_debians_does(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_debians_kernel_as_an_own_one_measures_what_debians_does(tmp_path: Path)
     assert cases[0]
     assert frames(cases[0]) == frames(cases[1])
     contexts = json.loads((run.directory / "manifest.json").read_text())["contexts"]
-    (told,) = [
+    (kernel,) = [
         context["emulation"]["kernel"] for context in contexts.values() if "kernel" in context["emulation"]
     ][:1]
-    assert told["home"].startswith(f"{release}, vmlinuz-{release} sha256 ")
+    assert kernel["home"].startswith(f"{release}, vmlinuz-{release} sha256 ")
 
 
 def test_a_processor_without_instructions_for_aes_encrypts_all_the_same(tmp_path: Path) -> None:

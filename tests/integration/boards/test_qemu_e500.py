@@ -93,9 +93,9 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]
 def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured, Measured]) -> None:
     first, second = twice
     assert json.dumps(without_the_host(first.trials)) == json.dumps(without_the_host(second.trials))
-    assert first.told == second.told
+    assert first.tables == second.tables
     # There was something to differ in.
-    assert len(first.told) > 2
+    assert len(first.tables) > 2
     assert any(trial["lost"] for trial in first.trials)
     assert all(trial["latency_us"]["max"] > trial["latency_us"]["min"] > 100 for trial in first.trials)
 
@@ -186,7 +186,7 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
     assert done.returncode == 0, done.stderr
     resumed = Measured(directory)
     assert without_the_host(resumed.trials) == without_the_host(first.trials)
-    assert resumed.told == first.told
+    assert resumed.tables == first.tables
 
 
 @pytest.mark.slow
@@ -328,11 +328,11 @@ def test_a_single_board_does_each_operation_by_itself(tmp_path: Path) -> None:
     """The tester is its ESP peer, in virtual time too: proven, and every lossless trial with equal counts."""
     single = measure(tmp_path, plan("xfrm", topology="single-gateway"))
     assert_complete(single.directory)
-    found = {(row["stack"], row["direction"]): row for row in rows(single.directory)}
-    assert list(found) == [
+    by_case = {(row["stack"], row["direction"]): row for row in rows(single.directory)}
+    assert list(by_case) == [
         (stack, operation) for stack in ("plain", "xfrm") for operation in ("encryption", "decryption")
     ]
-    assert [row["encryption"] for row in found.values()] == ["baseline", "baseline", "proven", "proven"]
+    assert [row["encryption"] for row in by_case.values()] == ["baseline", "baseline", "proven", "proven"]
     lossless = [trial for trial in single.of("xfrm") if trial["tx_frames"] == trial["rx_frames"]]
     for trial in lossless:
         home = trial["gateways"]["home"]

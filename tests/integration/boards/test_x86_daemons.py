@@ -97,12 +97,12 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
 @pytest.mark.slow
 def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
     """The mismatch names its gateway: the set-up is no longer what was asked for."""
-    with shop.pair("strongswan", "aes128gcm16", dut="virt-x86") as (bench, _):
-        assert bench.stack is not None
-        readiness.establish(bench, TRAFFIC)
-        assert bench.stack.security_context()["mismatches"] == []
-        bench.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
-        first, *_ = bench.stack.security_context()["mismatches"]
+    with shop.pair("strongswan", "aes128gcm16", dut="virt-x86") as (setup, _):
+        assert setup.stack is not None
+        readiness.establish(setup, TRAFFIC)
+        assert setup.stack.security_context()["mismatches"] == []
+        setup.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
+        first, *_ = setup.stack.security_context()["mismatches"]
     assert first.startswith("home: charon does not answer: ")
 
 

@@ -20,16 +20,16 @@ PROGRAM = Path(__file__).parents[2] / "support" / "x86_flags.S"
 def qemu() -> Path:
     """Build the guests in the user's cache; the first test that needs them does it. Return their QEMU."""
     build("x86")
-    found = X86_KIT.find()
-    assert found is not None
-    return found.qemu
+    built = X86_KIT.find()
+    assert built is not None
+    return built.qemu
 
 
 def test_comparing_and_exchanging_leaves_every_flag_but_zf(qemu: Path, tmp_path: Path) -> None:
     """An interrupt behind it stores EFLAGS, and loads them again: TF, DF or NT in there damage the guest."""
     kernel = tmp_path / "flags"
-    ways = "-nostdlib -static -no-pie -Wl,-Ttext=0x100000,--build-id=none,-z,noexecstack,-e,start32"
-    subprocess.run(["gcc", *ways.split(), "-o", str(kernel), str(PROGRAM)], check=True)
+    options = "-nostdlib -static -no-pie -Wl,-Ttext=0x100000,--build-id=none,-z,noexecstack,-e,start32"
+    subprocess.run(["gcc", *options.split(), "-o", str(kernel), str(PROGRAM)], check=True)
     machine = "-M q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off -cpu Haswell-noTSX -m 16"
     machine += " -nodefaults -display none -vga none -no-reboot -serial stdio"
     machine += " -global apic-common.vapic=off -icount shift=0,sleep=off"

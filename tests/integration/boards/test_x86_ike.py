@@ -55,10 +55,10 @@ def quantities(run: Measured) -> dict[str, float]:
 
 def test_each_has_its_figure(charon: Measured) -> None:
     """Within what three negotiations, a restart, and a packet without an SA can take at all."""
-    found = quantities(charon)
-    assert 5 < found["set_up_rate: set-up-rate/tunnel"] < 1000
-    assert 1 < found["time_to_first_packet: first-packet-time"] < 500
-    assert 0.1 < found["reset: reset-time"] < 7
+    figures = quantities(charon)
+    assert 5 < figures["set_up_rate: set-up-rate/tunnel"] < 1000
+    assert 1 < figures["time_to_first_packet: first-packet-time"] < 500
+    assert 0.1 < figures["reset: reset-time"] < 7
 
 
 def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:

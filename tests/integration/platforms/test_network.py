@@ -30,14 +30,14 @@ def pair() -> Iterator[tuple[str, str]]:
 
 
 def link(netns: str, name: str) -> dict[str, Any]:
-    (found,) = json.loads(sh(f"ip -n {netns} -j link show dev {name}"))
-    return dict(found)
+    (shown,) = json.loads(sh(f"ip -n {netns} -j link show dev {name}"))
+    return dict(shown)
 
 
 def features(netns: str, name: str) -> dict[str, str]:
     """Feature → `on` or `off`, by ethtool's names and the kernel's."""
-    told = sh(f"ip netns exec {netns} ethtool -k {name}")
-    return dict(re.findall(r"^\s*([\w-]+): (on|off)\b", told, re.MULTILINE))
+    lines = sh(f"ip netns exec {netns} ethtool -k {name}")
+    return dict(re.findall(r"^\s*([\w-]+): (on|off)\b", lines, re.MULTILINE))
 
 
 def number() -> int:

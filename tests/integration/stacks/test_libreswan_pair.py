@@ -247,8 +247,8 @@ def test_replay_windows(pair: Pair, window: int) -> None:
     with started(pair, ends(IkeOptions(replay_window=window))) as (home, _):
         home.initiate(60)
         assert home.reading().mismatches == []
-        found = {(sa.replay_window, sa.esn) for g in pair.gateways.values() for sa in dump_sas(g)}
-        assert found == {(window, False)}
+        windows = {(sa.replay_window, sa.esn) for g in pair.gateways.values() for sa in dump_sas(g)}
+        assert windows == {(window, False)}
 
 
 def test_a_hundred_tunnels_under_one_ike_sa(pair: Pair) -> None:

@@ -261,7 +261,7 @@ def test_what_trex_cannot_send_is_refused(
 def test_what_af_packet_does_is_said_of_it_alone(registry: Registry, tmp_path: Path) -> None:
     """A NIC paces frames and drops what it cannot send; below one a millisecond there is no burst."""
     unseen = "first loss unseen"
-    for driver, rate, told in (
+    for driver, rate, remarks in (
         ("net_af_packet", 5000.0, ["sent in bursts", unseen]),
         ("net_af_packet", 900.0, [unseen]),
         ("net_ice", 5000.0, []),
@@ -269,7 +269,7 @@ def test_what_af_packet_does_is_said_of_it_alone(registry: Registry, tmp_path: P
         with FakeTrex(driver=driver) as server:
             generator = opened(registry, server, tmp_path)
             said = [flag(remark) for remark in offer(generator, stream(rate_fps=rate)).warnings]
-            assert said == ["backlog not judged", *told]
+            assert said == ["backlog not judged", *remarks]
             generator.close()
 
 

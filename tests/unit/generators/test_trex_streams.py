@@ -129,19 +129,19 @@ def flows_of(one: Stream, frames: int) -> list[tuple[bytes, bytes, int]]:
     assert last == {"type": "fix_checksum_ipv4", "pkt_offset": 14}
     variables = {i["name"]: i for i in program if i["type"] == "flow_var"}
     values = {name: v["init_value"] for name, v in variables.items()}
-    found = []
+    flows = []
     for _ in range(frames):
         for i in program:
             if i["type"] == "write_flow_var":
                 size = variables[i["name"]]["size"]
                 at = i["pkt_offset"]
                 data[at : at + size] = values[i["name"]].to_bytes(size, "big")
-        found.append((bytes(data[26:30]), bytes(data[30:34]), struct.unpack_from("!H", data, 34)[0]))
+        flows.append((bytes(data[26:30]), bytes(data[30:34]), struct.unpack_from("!H", data, 34)[0]))
         for name, v in variables.items():
             values[name] += v["step"]
             if values[name] > v["max_value"]:
                 values[name] = v["min_value"]
-    return found
+    return flows
 
 
 @given(networks=st.integers(1, 256), ports=st.integers(1, 40))

@@ -67,16 +67,16 @@ def native(fates: list[str]) -> StreamCounts:
 
 def scapy(fates: list[str]) -> StreamCounts:
     """Count frames of these fates as the Scapy generator does."""
-    found = SequenceCount()
+    count = SequenceCount()
     for number, fate in enumerate(fates):
         if "damaged" in fate or fate == "illegible":
-            found.damaged(None if fate == "illegible" else number)
+            count.damaged(None if fate == "illegible" else number)
         if "intact" in fate or fate == "twice":
-            found.intact(number)
+            count.intact(number)
         if fate == "twice":
-            found.intact(number)
+            count.intact(number)
     return counts(
-        len(fates), found.received, lost=found.lost(len(fates)), corrupted=found.corrupted, latency_us=None
+        len(fates), count.received, lost=count.lost(len(fates)), corrupted=count.corrupted, latency_us=None
     )
 
 

@@ -44,14 +44,14 @@ def test_exact_counts_prove_the_encryption() -> None:
 
 def test_a_frame_that_arrived_without_being_decrypted_spoils_the_proof() -> None:
     """1000 arrived, 999 were decrypted: one came in clear."""
-    found = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
-    assert "west-east: 1000 frames arrived, office decrypted 999" in [*map(str, found)]
+    problems = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
+    assert "west-east: 1000 frames arrived, office decrypted 999" in [*map(str, problems)]
 
 
 def test_a_frame_that_left_home_beside_the_sa_spoils_the_proof() -> None:
     """Home sent one more frame than it encrypted."""
-    found = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
-    assert Code.LEFT_BESIDE_SAS in [problem.code for problem in found]
+    problems = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
+    assert Code.LEFT_BESIDE_SAS in [problem.code for problem in problems]
     own = proof_of_encryption(
         crossing(1000, 999, left_first=1002, first_own=1, encrypted=999), fragments=False
     )
@@ -118,7 +118,7 @@ def test_the_places_add_up_to_the_loss(  # noqa: PLR0913  (one for each place)
     encrypted = entered - home - error
     decrypted = encrypted - refused - ring - wire
     errors = {"XfrmOutNoStates": error, "XfrmOutStateProtoError": refused}
-    found = loss_places(
+    places = loss_places(
         crossing(
             sent, tx, entered_first=entered, encrypted=encrypted, decrypted=decrypted,
             left_second=decrypted - office, first_errors={name: n for name, n in errors.items() if n},
@@ -132,13 +132,13 @@ def test_the_places_add_up_to_the_loss(  # noqa: PLR0913  (one for each place)
         "home xfrm XfrmOutStateProtoError": refused,
         "office ring": ring, "middle link": wire, "office": office, "receiver overrun": overrun,
     }  # fmt: skip
-    assert found == {place: n for place, n in expected.items() if n}
+    assert places == {place: n for place, n in expected.items() if n}
 
 
 def test_what_no_counter_saw_is_said_to_be_unaccounted() -> None:
     """Ten frames are missing and every counter claims to have passed them all on."""
-    found = loss_places(crossing(1000, 990, left_second=990), encrypts=True, receiver_overrun=0)
-    assert found == {"office": 10}
+    places = loss_places(crossing(1000, 990, left_second=990), encrypts=True, receiver_overrun=0)
+    assert places == {"office": 10}
     shared = loss_places(
         crossing(1000, 990, second_errors={"XfrmInNoStates": 25}), encrypts=True, receiver_overrun=0
     )
@@ -171,11 +171,11 @@ def test_an_error_of_a_gateway_is_of_one_direction() -> None:
         start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, ports=[],
         streams=[counts(sent, there - office_in), other],
     )  # fmt: skip
-    found = [
+    places = [
         loss_places(way, encrypts=True, receiver_overrun=0)
         for way in crossings(offered, delta)  # type: ignore[arg-type]
     ]
-    assert found == [
+    assert places == [
         {"home xfrm XfrmOutStateProtoError": home_out, "office xfrm XfrmInStateSeqError": office_in},
         {"office xfrm XfrmOutStateProtoError": office_out, "home xfrm XfrmInStateSeqError": home_in},
     ]

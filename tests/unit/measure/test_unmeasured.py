@@ -69,9 +69,9 @@ NONE, ALL = counted(0, 0, 0, 0), counted(10, 10, 10, 10)
 CLEAR = counted(8, 10, 8, 8)
 
 
-def reads(monkeypatch: pytest.MonkeyPatch, *found: Counters) -> None:
+def reads(monkeypatch: pytest.MonkeyPatch, *readings: Counters) -> None:
     """The counters, read after read; then they stay as they are."""
-    left = [*found]
+    left = [*readings]
     monkeypatch.setattr(counters, "read", lambda *_: left.pop(0) if len(left) > 1 else left[0])
 
 
@@ -107,7 +107,7 @@ def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "found",
+    "readings",
     [
         [NONE, NONE, CLEAR, CLEAR, ALL],  # a counter was late
         [NONE, NONE, counted(8, 10, 8, 8, spi=2)],  # what the old SAs carried is not known
@@ -116,8 +116,8 @@ def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=["late", "SAs replaced", "backwards", "never at rest"],
 )
-def test_counters_in_doubt_accuse_nobody(monkeypatch: pytest.MonkeyPatch, found: list[Counters]) -> None:
-    reads(monkeypatch, *found)
+def test_counters_in_doubt_accuse_nobody(monkeypatch: pytest.MonkeyPatch, readings: list[Counters]) -> None:
+    reads(monkeypatch, *readings)
     learning(setup(arrived=8))
 
 

@@ -74,10 +74,10 @@ def test_another_core_is_told_wherever_the_board_is(tmp_path: Path) -> None:
 def test_conditions_name_everything_that_makes_the_board(tmp_path: Path) -> None:
     """Runs are compared by them."""
     profile = load_profile("mpc8548e")
-    found = conditions(plan(), [profile])["profiles"]["mpc8548e"]
-    assert found["memory"] == "128M"
-    assert found["board"]["sec"]["clock"] == "266MHz"
-    assert set(found["board"]["sec"]["cycles"]) == set(COSTS)
+    profile_conditions = conditions(plan(), [profile])["profiles"]["mpc8548e"]
+    assert profile_conditions["memory"] == "128M"
+    assert profile_conditions["board"]["sec"]["clock"] == "266MHz"
+    assert set(profile_conditions["board"]["sec"]["cycles"]) == set(COSTS)
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,13 @@ def test_what_ports_gather_makes_another_board(tmp_path: Path) -> None:
     board = load_profile("mpc8548e-coalesced").board
     assert board is not None
     assert str(board.coalescing.receive) == str(board.coalescing.transmit) == "16 frames or 205 µs"
-    found = conditions(plan(), [load_profile("mpc8548e"), load_profile("mpc8548e-coalesced")])["profiles"]
+    profile_conditions = conditions(plan(), [load_profile("mpc8548e"), load_profile("mpc8548e-coalesced")])[
+        "profiles"
+    ]
     apart = {
-        key for key in found["mpc8548e"]["board"] if len({str(of["board"][key]) for of in found.values()}) > 1
+        key
+        for key in profile_conditions["mpc8548e"]["board"]
+        if len({str(of["board"][key]) for of in profile_conditions.values()}) > 1
     }
     assert apart == {"coalescing"}
 
@@ -246,8 +250,12 @@ LINKS = (
 
 
 def test_links_that_err_are_conditions() -> None:
-    found = conditions(plan("tests:", LINKS), [])["links"]
-    assert found == {"middle": "loss 1e-05, 0.01 of frames 1ms late", "east": "delay 300us", "seed": 3}
+    link_conditions = conditions(plan("tests:", LINKS), [])["links"]
+    assert link_conditions == {
+        "middle": "loss 1e-05, 0.01 of frames 1ms late",
+        "east": "delay 300us",
+        "seed": 3,
+    }
     assert "links" not in conditions(plan(), [])
 
 
@@ -282,10 +290,12 @@ def test_no_link_of_the_kernel_errs(duts: str) -> None:
     text = PLAN.replace("dut: mpc8548e", f"dut: {duts}").replace("tests:", LINKS, 1)
     with pytest.raises(UsageError) as error:
         resolve(read_text(text, "plan.yaml", "plan"))
-    told = next(line for line in str(error.value).splitlines() if ": links: " in line)
+    problem = next(line for line in str(error.value).splitlines() if ": links: " in line)
     real = "uml" if "uml" in duts else duts
-    assert f"links: expected no links that err with {real}: gateways in virtual time alone have them" in told
-    assert "got middle, east" in told
+    assert (
+        f"links: expected no links that err with {real}: gateways in virtual time alone have them" in problem
+    )
+    assert "got middle, east" in problem
 
 
 @pytest.mark.parametrize("duts", ["uml", "netns", "auto", "[mpc8548e, uml]"])

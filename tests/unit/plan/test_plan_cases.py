@@ -66,10 +66,10 @@ def test_ip_version_repeat_and_test_are_named_only_where_they_tell_cases_apart()
     assert ids[0] == "0001-plain-512-one-way-r1"
     assert ids[-1] == "0080-xfrm-esn-aes128gcm16-ip6-1500-both-ways-r2"
     twice = _plan(FULL.replace("repeat: 2", "repeat: 1") + "  - throughput: {final_trial: 60s}\n")
-    found = cases(twice, "uml")
-    assert found[0].id == "0001-plain-512-one-way-throughput"
-    assert found[4].id == "0005-plain-512-one-way-throughput-2"
-    assert [found[n].settings.longest_s for n in (0, 4)] == [12.0, 62.0]
+    planned = cases(twice, "uml")
+    assert planned[0].id == "0001-plain-512-one-way-throughput"
+    assert planned[4].id == "0005-plain-512-one-way-throughput-2"
+    assert [planned[n].settings.longest_s for n in (0, 4)] == [12.0, 62.0]
 
 
 def test_every_case_has_a_name_of_its_own_and_the_same_each_time() -> None:
@@ -115,8 +115,8 @@ def test_frames_that_fragment_after_esp_carry_a_note() -> None:
     text = FULL.replace("[3des-sha1, aes128gcm16]", "[aes128-sha1]").replace("[512, 1500]", "[1456, 1457]")
     in_udp = "{stack: xfrm, label: in-udp, udp_encapsulation: true}"
     text = text.replace("{stack: xfrm, label: xfrm-esn, esn: true}", in_udp)
-    found = [case for case in cases(_plan(text), "uml") if case.ip_version == 4]
-    with_note = {(case.stack.shown, case.frame_size): case.notes for case in found if case.fragments}
+    planned = [case for case in cases(_plan(text), "uml") if case.ip_version == 4]
+    with_note = {(case.stack.shown, case.frame_size): case.notes for case in planned if case.fragments}
     udp = "frames above 1440 B are fragmented after ESP (MTU 1500, aes128-sha1 in UDP, IPv4)"
     assert with_note == {
         ("xfrm", 1457): ("frames above 1456 B are fragmented after ESP (MTU 1500, aes128-sha1, IPv4)",),

@@ -84,9 +84,9 @@ def test_arms_are_what_the_axis_puts_side_by_side(stacks: str, compare: str, exp
     """Baselines are arms only where fewer than two other stacks are left."""
     plan = _plan(_with(stacks, compare))
     assert arms(plan) == expected
-    found = compare_settings(plan)
-    assert found.pop("at", AT) == AT
-    assert found == {"by": compare, "reference": expected[0], "seed": 2544}
+    settings = compare_settings(plan)
+    assert settings.pop("at", AT) == AT
+    assert settings == {"by": compare, "reference": expected[0], "seed": 2544}
 
 
 def test_the_reference_may_be_a_number_or_the_stack_null() -> None:
@@ -385,8 +385,8 @@ def test_the_points_stand_in_another_order_in_each_repeat() -> None:
 def test_conditions_are_everything_that_is_fixed_and_none_of_the_axes(tmp_path: Path) -> None:
     """They are plain text, ready for JSON; both kernels of a comparison are named."""
     plan = _plan(_with("[xfrm]").replace("compare: stack\n", "compare: suite\n"))
-    told = conditions(plan, [load_profile("netns")])
-    assert told["tests"] == [
+    stated = conditions(plan, [load_profile("netns")])
+    assert stated["tests"] == [
         {
             "throughput": {
                 "loss_goals": ["0", "0.001%"], "trial": "2s", "final_trial": "10s", "resolution": "1%",
@@ -396,10 +396,10 @@ def test_conditions_are_everything_that_is_fixed_and_none_of_the_axes(tmp_path: 
             }
         }
     ]  # fmt: skip
-    assert told["line_rate"] == "10000000000bps"
-    assert (told["mtu"], told["flows"]) == (1500, {"networks": 1, "ports": 1})
-    assert told["profiles"]["netns"]["kernel"] == "the host's"
-    assert not {"stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"} & told.keys()
+    assert stated["line_rate"] == "10000000000bps"
+    assert (stated["mtu"], stated["flows"]) == (1500, {"networks": 1, "ports": 1})
+    assert stated["profiles"]["netns"]["kernel"] == "the host's"
+    assert not {"stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"} & stated.keys()
     path = _profiles(tmp_path, a=", kernel: ./one", b=", kernel: ./two")
     path.write_text(_with("[xfrm]", "kernel").replace("dut: netns", "dut: [./a.yaml, ./b.yaml]"))
     two = load_plan(path)

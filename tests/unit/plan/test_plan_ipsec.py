@@ -32,8 +32,8 @@ def plan_of(test: dict[str, object], dut: str = "auto") -> ResolvedPlan:
 
 
 def said(dut: str = "uml", **test: object) -> str:
-    found = problems(plan_of(test, dut))
-    return "; ".join(f"expected {p.expected}, got {p.got}; {p.remedy}" for p in found)
+    complaints = problems(plan_of(test, dut))
+    return "; ".join(f"expected {p.expected}, got {p.got}; {p.remedy}" for p in complaints)
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_test_has_cases_where_there_is_something_to_measure(
     test: str, settings: dict[str, object], stacks: set[str], each: int
 ) -> None:
     """Tests of IKE need daemons on the kernel's ESP; those of a pair are there once, whatever the frame sizes."""
-    found = cases(plan_of({test: settings}))
-    assert {case.stack.shown for case in found} == stacks
-    assert len(found) == each * len(stacks)
+    planned = cases(plan_of({test: settings}))
+    assert {case.stack.shown for case in planned} == stacks
+    assert len(planned) == each * len(stacks)
 
 
 def test_good_settings_are_good() -> None:

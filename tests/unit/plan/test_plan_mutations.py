@@ -109,7 +109,7 @@ def test_what_libyaml_reads_pyyaml_reads_alike() -> None:
 
 def nodes(node: Node | None) -> list[tuple[str, str, int, int]]:
     """Tag, text and place of a node and all in it, an alias once."""
-    found: list[tuple[str, str, int, int]] = []
+    places: list[tuple[str, str, int, int]] = []
     todo, seen = [node], set()
     while todo:
         one = todo.pop()
@@ -118,12 +118,12 @@ def nodes(node: Node | None) -> list[tuple[str, str, int, int]]:
         seen.add(id(one))
         text = one.value if isinstance(one, ScalarNode) else ""
         column = one.start_mark.column if text or not isinstance(one, ScalarNode) else 0
-        found.append((one.tag, text, one.start_mark.line, column))
+        places.append((one.tag, text, one.start_mark.line, column))
         if isinstance(one, MappingNode):
             todo += [part for pair in one.value for part in pair]
         elif isinstance(one, SequenceNode):
             todo += one.value
-    return found
+    return places
 
 
 def test_a_sample_of_mutated_plans_is_accepted_or_refused_with_a_message() -> None:

@@ -56,18 +56,18 @@ def written(folder: Path, change: str = "", value: object = None) -> Path:
 
 def test_a_profile_says_how_boxes_are_reached(tmp_path: Path) -> None:
     """Paths of keys start at the profile; what is left out is root, port 22 and ssh's own known_hosts."""
-    found = boxes_of(load_profile(str(written(tmp_path))))
-    home, office = found.boxes["home"], found.boxes["office"]
+    boxes = boxes_of(load_profile(str(written(tmp_path))))
+    home, office = boxes.boxes["home"], boxes.boxes["office"]
     assert home.login == Login("192.0.2.10", "root", 22, tmp_path / "key", None)
     assert office.login.known_hosts == Path("/etc/known")
     assert (home.lan, home.wan, home.python, home.i_own_this_box) == ("eth1", "eth2", "python3", False)
-    assert found.ports["east"].netns == "t2"
+    assert boxes.ports["east"].netns == "t2"
 
 
 def test_the_example_is_a_profile() -> None:
     """It is there to be copied: all of it must be accepted."""
-    found = boxes_of(load_profile("remote-example"))
-    assert {side: box.login.host for side, box in found.boxes.items()} == {
+    boxes = boxes_of(load_profile("remote-example"))
+    assert {side: box.login.host for side, box in boxes.boxes.items()} == {
         "home": "192.0.2.10", "office": "192.0.2.20",
     }  # fmt: skip
 
@@ -201,10 +201,10 @@ intr 5
 
 def test_a_boxs_cpu_time_counts_interrupts_and_not_what_was_stolen() -> None:
     """The time is in ns, of all CPUs; guest time is in user already."""
-    found = cpu_times(STAT)
-    assert found.cpus == 2
-    assert found.busy_ns == (10 + 1 + 20 + 4 + 50 + 5 + 1 + 10 + 2 + 20) * 10_000_000
-    assert found.steal_ns == 8 * 10_000_000
+    times = cpu_times(STAT)
+    assert times.cpus == 2
+    assert times.busy_ns == (10 + 1 + 20 + 4 + 50 + 5 + 1 + 10 + 2 + 20) * 10_000_000
+    assert times.steal_ns == 8 * 10_000_000
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 10**9)] * 10), min_size=1, max_size=8))

@@ -120,13 +120,13 @@ def test_no_frame_brings_down_the_header_reader(data: bytes) -> None:
 def test_order_sizes_and_headers_are_kept_and_the_rest_is_not() -> None:
     """Sizes with FCS, padded to 64; addresses, TTL, lengths, checksums gone; DSCP, ports, options stay."""
     listed = [udp(7, 100, tos=184), udp(8, 300), udp(7, 58, tos=184, ttl=3, id=99), udp(8, 0)]
-    found = replay(pcap(listed), 4)
-    assert found.shares == ((146, 1, 0), (346, 1, 1), (104, 1, 0), (64, 1, 1))
-    assert [header.source_port for header in found.headers] == [7, 8]
-    assert found.headers[0].data[15] == 184
-    assert found.headers[0].data[:12] == bytes(12)
-    assert found.headers[0].data[22:34] == b"\x00\x11" + bytes(10)
-    assert found.notes[0].startswith("4 frames with 2 different headers")
+    replayed = replay(pcap(listed), 4)
+    assert replayed.shares == ((146, 1, 0), (346, 1, 1), (104, 1, 0), (64, 1, 1))
+    assert [header.source_port for header in replayed.headers] == [7, 8]
+    assert replayed.headers[0].data[15] == 184
+    assert replayed.headers[0].data[:12] == bytes(12)
+    assert replayed.headers[0].data[22:34] == b"\x00\x11" + bytes(10)
+    assert replayed.notes[0].startswith("4 frames with 2 different headers")
 
 
 def test_a_connection_is_one_header_whatever_its_numbers() -> None:
@@ -140,10 +140,10 @@ def test_a_connection_is_one_header_whatever_its_numbers() -> None:
         )
         for n in (1, 500, 1000)
     ]  # fmt: skip
-    found = replay(pcap(segments), 4)
-    (header,) = found.headers
-    assert [share[0] for share in found.shares] == [88, 14 + 20 + 32 + 500 + 4, 14 + 20 + 32 + 1000 + 4]
-    assert found.notes[1] == "1 frame lengthened to hold the test header"
+    replayed = replay(pcap(segments), 4)
+    (header,) = replayed.headers
+    assert [share[0] for share in replayed.shares] == [88, 14 + 20 + 32 + 500 + 4, 14 + 20 + 32 + 1000 + 4]
+    assert replayed.notes[1] == "1 frame lengthened to hold the test header"
     assert Ether(header.data)[TCP].flags == "A"
     assert Ether(header.data)[TCP].options == [("NOP", None), ("NOP", None), ("Timestamp", (0, 0))]
 
@@ -151,9 +151,9 @@ def test_a_connection_is_one_header_whatever_its_numbers() -> None:
 def test_what_is_left_out_is_counted() -> None:
     """Fragments have no ports, what a recorder merged is no frame; the rest is replayed all the same."""
     listed = [udp(), udp(flags="MF"), udp(frag=185), udp(len=0), udp(size=9000), udp()]
-    found = replay(pcap(listed), 4)
-    assert len(found.shares) == 2
-    assert found.notes[1:] == (
+    replayed = replay(pcap(listed), 4)
+    assert len(replayed.shares) == 2
+    assert replayed.notes[1:] == (
         "2 frames of the recording left out: an IP fragment",
         "1 frame of the recording left out: without a length (recorded before the port cut it into frames)",
         "1 frame of the recording left out: larger than 9000 B (merged by the recorder's offloads?)",
@@ -163,6 +163,6 @@ def test_what_is_left_out_is_counted() -> None:
 def test_tags_are_part_of_the_header_and_of_the_size() -> None:
     """A tagged frame of 1522 B is 1522 B."""
     tagged = bytes(Ether(**MACS) / Dot1Q(vlan=7) / IP() / UDP(sport=1, dport=2) / Raw(bytes(1472)))
-    found = replay(pcap([tagged]), 4)
-    assert found.shares == ((1522, 1, 0),)
-    assert found.headers[0].vlans == [7]
+    replayed = replay(pcap([tagged]), 4)
+    assert replayed.shares == ((1522, 1, 0),)
+    assert replayed.headers[0].vlans == [7]

@@ -51,21 +51,21 @@ def test_a_profile_that_cannot_be_read_is_one_mistake(tmp_path: Path) -> None:
 
 def test_what_was_read_stays_as_it_was(tmp_path: Path) -> None:
     """Neither the plan nor what it was resolved to can be changed from outside."""
-    found = resolved(PLAN + "dut: uml\n", tmp_path)
+    plan = resolved(PLAN + "dut: uml\n", tmp_path)
     with pytest.raises(ValidationError, match="frozen"):
-        found.plan.name = "other"
+        plan.plan.name = "other"
     with pytest.raises(FrozenInstanceError):
-        found.text = ""  # type: ignore[misc]
-    (profile,) = found.known_profiles or []
+        plan.text = ""  # type: ignore[misc]
+    (profile,) = plan.known_profiles or []
     with pytest.raises(ValidationError, match="frozen"):
         profile.mtu = 9000
 
 
 def test_keys_of_the_traffic_profile_are_not_the_users(tmp_path: Path) -> None:
     """They fill the plan, and a message about them still points to `traffic`."""
-    found = resolved(PLAN + "traffic: networks-256\n", tmp_path)
-    assert found.plan.flows.networks == 256
-    assert found.plan.model_fields_set == {"name", "topology", "stacks", "suites", "tests", "traffic"}
+    plan = resolved(PLAN + "traffic: networks-256\n", tmp_path)
+    assert plan.plan.flows.networks == 256
+    assert plan.plan.model_fields_set == {"name", "topology", "stacks", "suites", "tests", "traffic"}
 
 
 def test_the_least_mtu_of_all_devices_counts(tmp_path: Path) -> None:

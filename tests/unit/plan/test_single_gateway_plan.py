@@ -49,18 +49,18 @@ def plan(*changes: tuple[str, str]) -> str:
 
 def test_without_directions_both_operations_are_measured_each_by_itself() -> None:
     """Ipsec-meth 9.3 and 9.4, and the plain baseline of either; both at once where it is asked for."""
-    found = cases(resolve(read_text(PLAN, "x.yaml", "plan")), "uml")
-    assert [c.direction for c in found] == ["encryption", "encryption", "decryption", "decryption"] * 3
-    assert found[-1].id == "0012-xfrm-aes128gcm16-512-decryption"
+    planned = cases(resolve(read_text(PLAN, "x.yaml", "plan")), "uml")
+    assert [c.direction for c in planned] == ["encryption", "encryption", "decryption", "decryption"] * 3
+    assert planned[-1].id == "0012-xfrm-aes128gcm16-512-decryption"
     text = plan(("frame_sizes", "directions: [both-ways, decryption]\nframe_sizes"))
-    found = cases(resolve(read_text(text, "x.yaml", "plan")), "uml")
-    assert {c.direction for c in found} == {"both-ways", "decryption"}
+    planned = cases(resolve(read_text(text, "x.yaml", "plan")), "uml")
+    assert {c.direction for c in planned} == {"both-ways", "decryption"}
 
 
 def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> None:
     """64 B in clear are 114 B with 3DES-SHA1-96 (96 B of IPv4): more of them the tester's own link cannot carry."""
-    found = cases(resolve(read_text(PLAN, "x.yaml", "plan")), "uml")
-    by_suite = {c.suite: c for c in found if c.frame_size == 64}
+    planned = cases(resolve(read_text(PLAN, "x.yaml", "plan")), "uml")
+    by_suite = {c.suite: c for c in planned if c.frame_size == 64}
     assert by_suite["none"].ciphertext_frame_size is None
     assert by_suite["3des-sha1"].ciphertext_frame_size == 96 + 18
     bounds = limits(by_suite["3des-sha1"], 1e9, None)
@@ -146,7 +146,7 @@ def bed(**changes: Any) -> UmlTestbed:
 
 
 @pytest.mark.parametrize(
-    ("direction", "ways"),
+    ("direction", "expected"),
     [
         ("encryption", [("west", [], [1000, 1001])]),
         ("decryption", [("east", [2000, 2001], [])]),
@@ -154,15 +154,15 @@ def bed(**changes: Any) -> UmlTestbed:
     ],
 )
 def test_streams_go_through_the_sas_of_their_direction(
-    direction: Direction, ways: list[tuple[str, list[int], list[int]]]
+    direction: Direction, expected: list[tuple[str, list[int], list[int]]]
 ) -> None:
     """Sealed with those that lead to Home, opened with those that come from it, in the order of the tunnels."""
     peer = EspPeer.of(bed(), StackOf())  # type: ignore[arg-type]
     assert peer is not None
     traffic = Traffic(((64, 1),), 4, direction, tunnels=2, tunnel_bits=17)
     streams = peer.through(traffic.streams(bed(), {"west": "m", "east": "n"}, 100.0))
-    found = [(s.from_, [sa.spi for sa in s.seal], [sa.spi for sa in s.open]) for s in streams]
-    assert found == ways
+    by_stream = [(s.from_, [sa.spi for sa in s.seal], [sa.spi for sa in s.open]) for s in streams]
+    assert by_stream == expected
     assert "aaaa" not in repr(streams), "keys are shown nowhere"
 
 
@@ -215,14 +215,14 @@ def test_places_of_loss_add_up(
         entered=entered, transformed=transformed, left=left,
         errors={"XfrmInStateProtoError": refused} if refused else {},
     )  # fmt: skip
-    found = loss_places(p, encrypts=True, receiver_overrun=0)
+    places = loss_places(p, encrypts=True, receiver_overrun=0)
     expected = {
         "first port into home": ring, "home xfrm XfrmInStateProtoError": refused, "home": inside,
         "home, after ESP": queue, "last link": link,
     }  # fmt: skip
-    assert found == {place: n for place, n in expected.items() if n}
-    assert UNACCOUNTED not in found
-    assert sum(found.values()) == sent - (left - link)
+    assert places == {place: n for place, n in expected.items() if n}
+    assert UNACCOUNTED not in places
+    assert sum(places.values()) == sent - (left - link)
 
 
 def test_exact_counts_prove_either_operation() -> None:

@@ -50,10 +50,10 @@ def said(text: str) -> str:
 @pytest.mark.parametrize("name", profile_names())
 def test_every_profile_that_comes_with_espbench_can_be_used(name: str) -> None:
     """Its name is its file's, it says what it is and where it is from, and a plan with it is right."""
-    told, pattern = load(name), load_pattern(name)
-    assert told.name == pattern.name == name
-    assert told.description
-    assert told.source or name == "rfc2544"
+    loaded, pattern = load(name), load_pattern(name)
+    assert loaded.name == pattern.name == name
+    assert loaded.description
+    assert loaded.source or name == "rfc2544"
     outside = external_text(frame_sizes=None, generator="scapy", traffic=name)
     checked = plan(outside if pattern.ip_version != 6 else PLAN.format(traffic=name))
     assert cases(checked)
@@ -82,9 +82,9 @@ def test_the_calls_have_the_sizes_of_their_codecs() -> None:
 @given(st.text("abcdefgh", min_size=1, max_size=255))
 def test_a_genome_is_kept_in_its_exact_order(genome: str) -> None:
     """RFC 6985 specifies a sequence: shares of weight 1 in that order are what generators keep."""
-    told = load_text(f"genome: {genome}")
+    loaded = load_text(f"genome: {genome}")
     sizes = dict(zip("abcdefgh", (64, 128, 256, 512, 1024, 1280, 1518, 2112), strict=True))
-    assert told == tuple((sizes[letter], 1) for letter in genome)
+    assert loaded == tuple((sizes[letter], 1) for letter in genome)
 
 
 def load_text(text: str) -> tuple[tuple[int, ...], ...]:
@@ -227,16 +227,16 @@ def test_the_streams_carry_the_headers() -> None:
 
 def test_other_frames_are_other_conditions(tmp_path: Path) -> None:
     """Runs are only comparable where they offered the same frames; a name alone does not say so."""
-    told = []
+    listed = []
     mixes = [f"mix: [{{size: {size}, weight: 3}}, {{size: 512, weight: 1}}]" for size in (128, 129)]
     templates = [f"sizes: [128]\ntemplate: Ether()/IP(tos={tos})/UDP()" for tos in (0, 4)]
     for text in (*mixes, *templates):
         profile(tmp_path, text)
         path = tmp_path / "plan.yaml"
         path.write_text(PLAN.format(traffic="./mine.yaml"))
-        told.append(conditions(load_plan(path), [])["traffic"])
-    assert len(set(told)) == 4
-    assert all(text.startswith("mine (") for text in told)
+        listed.append(conditions(load_plan(path), [])["traffic"])
+    assert len(set(listed)) == 4
+    assert all(text.startswith("mine (") for text in listed)
     for name in ("rfc2544", "networks-256", "ipv6", "csit-imix"):  # its frames, otherwise described
         assert conditions(plan(PLAN.format(traffic=name)), [])["traffic"] == "rfc2544"
 

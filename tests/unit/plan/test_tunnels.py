@@ -141,14 +141,14 @@ def test_what_the_kernel_cannot_do_is_refused(
 def test_what_blocks_covers_all_and_is_no_tunnels_own_selector(version: int, n: int) -> None:
     """The kernel keeps one policy a selector: a daemon's must not replace a blocking one."""
     tunnel = tunnel_of(version, n)
-    found = floor("home", tunnel)
-    assert {(p.priority, p.action, p.template) for p in found} == {(2**32 - 1, "block", None)}
+    policies = floor("home", tunnel)
+    assert {(p.priority, p.action, p.template) for p in policies} == {(2**32 - 1, "block", None)}
     own = {s for v in SideView.each("home", tunnel) for s in (v.outbound, v.inbound)}
-    assert not own & {p.selector for p in found}
-    (out,) = (p.selector for p in found if p.direction == "out")
+    assert not own & {p.selector for p in policies}
+    (out,) = (p.selector for p in policies if p.direction == "out")
     assert out.destination == tunnel.east
-    assert {p.selector.source for p in found if p.direction != "out"} == {tunnel.east}
-    assert {p.direction for p in found} == {"in", "out", "fwd"}
+    assert {p.selector.source for p in policies if p.direction != "out"} == {tunnel.east}
+    assert {p.direction for p in policies} == {"in", "out", "fwd"}
 
 
 def test_the_kernel_need_not_search_tunnels_one_by_one() -> None:

@@ -41,8 +41,8 @@ def test_the_first_profile_is_read() -> None:
 
 def test_conditions_name_everything_that_makes_the_machine() -> None:
     """Runs are compared by them."""
-    found = conditions(plan(), [load_profile("virt-x86")])["profiles"]["virt-x86"]
-    assert found["machine"] == {
+    profile_conditions = conditions(plan(), [load_profile("virt-x86")])["profiles"]["virt-x86"]
+    assert profile_conditions["machine"] == {
         "cpu": "Haswell-noTSX",
         "ns_per_instruction": "1",
         "rings": {"receive": 256, "transmit": 256},
@@ -120,10 +120,10 @@ def test_devices_that_need_a_program_are_there() -> None:
 
 
 def test_daemons_negotiate_between_its_gateways() -> None:
-    found = plan(
+    planned = plan(
         "xfrm]", "strongswan, libreswan, {home: strongswan, office: libreswan}, strongswan-libipsec]"
     )
-    names = [case.stack.shown for case in cases(found)]
+    names = [case.stack.shown for case in cases(planned)]
     assert names == ["plain", "strongswan", "libreswan", "strongswan-to-libreswan", "strongswan-libipsec"]
 
 

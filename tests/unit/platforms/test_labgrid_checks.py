@@ -26,8 +26,8 @@ _CONSOLE = {"ExternalConsoleDriver": {"cmd": "cat"}}
 def written(folder: Path, targets: dict[str, Any] | None, what: str = "power", **labgrid: str) -> Path:
     """A plan that resets Home's box, its profile, and labgrid's file with these targets' drivers."""
     if targets is not None:
-        lab = {"targets": {name: {"drivers": drivers} for name, drivers in targets.items()}}
-        (folder / "lab.yaml").write_text(yaml.safe_dump(lab))
+        environment = {"targets": {name: {"drivers": drivers} for name, drivers in targets.items()}}
+        (folder / "lab.yaml").write_text(yaml.safe_dump(environment))
     box = {"lan": "eth1", "wan": "eth2"}
     profile = {
         "name": "mine", "description": "d", "platform": "remote", "line_rate": "1Gbps",
@@ -47,10 +47,10 @@ def written(folder: Path, targets: dict[str, Any] | None, what: str = "power", *
 
 def refused(plan: Path) -> str:
     """Return what `validate` says is wrong, which must be one line that names the key in the profile."""
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         CliRunner().invoke(app, ["validate", str(plan)], standalone_mode=False, catch_exceptions=False)
-    at = re.match(rf"{re.escape(str(plan.with_name('mine.yaml')))}:(\d+):(\d+): (.*)\Z", str(told.value))
-    assert at is not None, told.value
+    at = re.match(rf"{re.escape(str(plan.with_name('mine.yaml')))}:(\d+):(\d+): (.*)\Z", str(raised.value))
+    assert at is not None, raised.value
     assert int(at[1]) > 1
     return at[3]
 

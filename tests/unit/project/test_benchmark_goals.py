@@ -99,7 +99,7 @@ def test_real_comparisons_miss_their_goals(
 
 
 @pytest.mark.parametrize(
-    ("host", "together", "cost", "claimed", "found", "half", "is_missed"),
+    ("host", "together", "cost", "claimed", "shown", "half", "is_missed"),
     [
         ("quiet", True, 1.0, 7, 0, 0.005, False),
         ("quiet", True, 1.0, 20, 0, 0.005, True),
@@ -113,10 +113,10 @@ def test_real_comparisons_miss_their_goals(
     ],
 )
 def test_simulated_comparisons_miss_their_goals(
-    host: str, together: bool, cost: float, claimed: int, found: int, half: float, is_missed: bool
+    host: str, together: bool, cost: float, claimed: int, shown: int, half: float, is_missed: bool
 ) -> None:
     """100 comparisons have 300 points; a busy host need find nothing, but may claim nothing false."""
-    result = comparison.FixedLoads(host, together, cost, 100, claimed, 300, found, half)
+    result = comparison.FixedLoads(host, together, cost, 100, claimed, 300, shown, half)
     assert bool(result.missed(6)) == is_missed
 
 

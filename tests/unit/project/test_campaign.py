@@ -168,8 +168,8 @@ def test_each_edit_of_a_plan_changes_just_one_key() -> None:
     assert len(paths) == len(set(paths)) > 20
     for path in paths:
         changed = tampered.edited(plan, path)
-        found = dict(zip(tampered.keys(changed), range(99), strict=False))
-        assert list(found) == paths
+        keys = dict(zip(tampered.keys(changed), range(99), strict=False))
+        assert list(keys) == paths
         assert changed != plan
 
 
@@ -254,11 +254,11 @@ def test_a_plan_that_does_not_end_as_it_should_is_a_fault(
     monkeypatch.setattr(mutated, "PLANS", 3)
     result = plan_mutations.Result(verdict, "Traceback\nKeyError: 1" if fault else "", 0.1, 1.0)
     monkeypatch.setattr(plan_mutations, "tried", lambda text, kind: result)
-    found = mutated.tried_many(7, lambda text, random_number: text)
-    assert found.moments == 3
-    assert found.outcomes[verdict] == (0 if fault else 3)
-    assert len(found.faults) == (3 if fault else 0)
-    assert all(fault in text for text in found.faults)
+    tried = mutated.tried_many(7, lambda text, random_number: text)
+    assert tried.moments == 3
+    assert tried.outcomes[verdict] == (0 if fault else 3)
+    assert len(tried.faults) == (3 if fault else 0)
+    assert all(fault in text for text in tried.faults)
 
 
 def test_a_very_long_word_is_mutated_in_no_time() -> None:

@@ -131,13 +131,13 @@ def test_what_is_left_is_found() -> None:
     assert len(checks.nothing_left({"/run/netns/espbench-abc-home"}, [77])) == 2
 
 
-@pytest.mark.parametrize("found", [{}, {"results.csv": b"case\n2\n"}, {"results.csv": b"case\n1\n1\n"}])
-def test_another_table_is_found(found: dict[str, bytes]) -> None:
-    assert len(checks.same_tables({"results.csv": b"case\n1\n"}, found)) == 1
+@pytest.mark.parametrize("tables", [{}, {"results.csv": b"case\n2\n"}, {"results.csv": b"case\n1\n1\n"}])
+def test_another_table_is_found(tables: dict[str, bytes]) -> None:
+    assert len(checks.same_tables({"results.csv": b"case\n1\n"}, tables)) == 1
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("others", "words"),
     [
         ([trial(lost=1)], "lost 0 became 1"),
         ([trial(), trial()], "1 trials became 2"),
@@ -145,11 +145,11 @@ def test_another_table_is_found(found: dict[str, bytes]) -> None:
         ([trial(host={"steal": 1})], ""),
     ],
 )
-def test_another_trial_is_found_whatever_the_host_did(found: list[dict[str, Any]], words: str) -> None:
+def test_another_trial_is_found_whatever_the_host_did(others: list[dict[str, Any]], words: str) -> None:
     def log(trials: list[dict[str, Any]]) -> bytes:
         return b"".join(json.dumps(t).encode() + b"\n" for t in trials)
 
-    faults = checks.same_trials(log([trial(host={})]), log(found))
+    faults = checks.same_trials(log([trial(host={})]), log(others))
     assert [words in fault for fault in faults] == ([True] if words else [])
 
 

@@ -45,12 +45,12 @@ def test_a_failed_test_shows_the_ends_of_its_logs(ours: pytest.Pytester) -> None
     ours.makepyfile(FAILING.format(outcome=False))
     shown = ours.runpytest_inprocess("-p", "no:cacheprovider")
     shown.assert_outcomes(failed=1)
-    told = shown.stdout.str().partition("the end of")[2]
-    assert "x its last words" in told
-    assert "x" * 2001 not in told
-    assert "what espbench said" in told
-    assert "empty.log" not in told
-    assert "results.csv" not in told
+    shown_logs = shown.stdout.str().partition("the end of")[2]
+    assert "x its last words" in shown_logs
+    assert "x" * 2001 not in shown_logs
+    assert "what espbench said" in shown_logs
+    assert "empty.log" not in shown_logs
+    assert "results.csv" not in shown_logs
 
 
 def test_a_test_that_passed_shows_none(ours: pytest.Pytester) -> None:

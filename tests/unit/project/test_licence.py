@@ -22,11 +22,11 @@ def files_of_the_wheel() -> list[Path]:
 
 def test_the_expression_names_every_licence_in_the_wheel() -> None:
     """GPL for what needs Scapy and for what is built into Linux and QEMU; their texts are there too."""
-    found = set()
+    licences = set()
     for file in files_of_the_wheel():
         head = file.read_bytes()[:400].decode(errors="replace")
-        found |= set(re.findall(r"SPDX-License-Identifier: ([\w.-]+)", head))
-    assert {"Apache-2.0", "GPL-2.0-only", "GPL-2.0-or-later"} <= found
-    assert set(PROJECT["project"]["license"].split(" AND ")) == found
-    for licence in found:  # of "or later" the text is that of the version itself
+        licences |= set(re.findall(r"SPDX-License-Identifier: ([\w.-]+)", head))
+    assert {"Apache-2.0", "GPL-2.0-only", "GPL-2.0-or-later"} <= licences
+    assert set(PROJECT["project"]["license"].split(" AND ")) == licences
+    for licence in licences:  # of "or later" the text is that of the version itself
         assert (CLONE / f"LICENSES/{licence.replace('or-later', 'only')}.txt").is_file()

@@ -21,7 +21,7 @@ def test_no_package_is_told_by_the_path_of_one_python() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pythons", "found"),
+    ("pythons", "chosen"),
     [
         ({"python3": "3.11"}, "python3"),
         ({"python3.13": "3.13", "python3": "3.13"}, "python3.13"),
@@ -32,7 +32,7 @@ def test_no_package_is_told_by_the_path_of_one_python() -> None:
     ],
 )
 def test_any_python_that_can_make_an_environment_will_do(
-    tmp_path: Path, pythons: dict[str, str], found: str
+    tmp_path: Path, pythons: dict[str, str], chosen: str
 ) -> None:
     """3.11 or newer, with ensurepip, which Debian's python3-venv brings."""
     for name, version in pythons.items():
@@ -43,4 +43,4 @@ def test_any_python_that_can_make_an_environment_will_do(
         ["/bin/sh", CLONE / "scripts/python.sh"],
         env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.stdout.strip(), done.returncode == 0) == (found, bool(found))
+    assert (done.stdout.strip(), done.returncode == 0) == (chosen, bool(chosen))

@@ -35,8 +35,8 @@ def resolved(tmp_path: Path) -> ResolvedPlan:
 
 def book_of(resolved: ResolvedPlan, folder: Path) -> tuple[Book, list[Case]]:
     listed = cases(resolved)
-    found = manifest([case.entry() for case in listed], "t")
-    directory = RunDirectory.create(folder, "t", found.model_copy(update={"calibration": []}), resolved.text)
+    made = manifest([case.entry() for case in listed], "t")
+    directory = RunDirectory.create(folder, "t", made.model_copy(update={"calibration": []}), resolved.text)
     return Book(resolved, listed, directory), listed
 
 

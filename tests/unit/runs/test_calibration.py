@@ -26,7 +26,9 @@ class Flooding:
     """
 
     def __init__(self, **rates: list[float]) -> None:
-        self.rates: dict[str, Iterator[float]] = {way: cycle(found) for way, found in rates.items() if found}
+        self.rates: dict[str, Iterator[float]] = {
+            way: cycle(counts) for way, counts in rates.items() if counts
+        }
         self.all = list(rates)
         self.taken: list[WirePath] = []
 
@@ -113,7 +115,7 @@ class Late(Flooding):
 
 def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
     """All frames left, in 1.25 s for 1 s: 20 % less than the rate that was asked for, not exactly it."""
-    (found,) = examine(
+    (accuracy,) = examine(
         Candidate("late", lambda: cast(Generator, Late(auto=[800]))),
         lambda generator: (cast(Testbed, None), {}, ("this", "that")),
         {64: cast(Traffic, Anything())},
@@ -121,8 +123,8 @@ def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
         rate_fps=800_000.0,
         on_note=lambda text: None,
     )
-    assert found.accuracy_pct == pytest.approx(-20.0)
-    assert found.offered_fps == pytest.approx(640_000.0)
+    assert accuracy.accuracy_pct == pytest.approx(-20.0)
+    assert accuracy.offered_fps == pytest.approx(640_000.0)
 
 
 def test_without_doubt_each_way_is_tried_once() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of platforms, and the lab that builds test beds on them."""
+"""The table of platforms, and how a run builds test beds on them."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_only_gateways_in_virtual_time_have_links_in_memory() -> None:
     """A pair has three, a single gateway two, and in a trial each has a copy."""
     whole = virtual_pair.LINK_BYTES / 1e6
     duts = ("netns", "uml", "remote-example", "mpc8548e", "virt-x86")
-    found = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
-    assert found == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 6}
+    shares = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
+    assert shares == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 6}
     assert virtual_pair.links_mb(single=True) == 4 * whole
 
 
@@ -129,12 +129,12 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 
 def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path) -> None:
-    """The lab asks the platform of the case's device, and undoes what one left that failed."""
+    """Beds asks the platform of the case's device, and undoes what one left that failed."""
     one, two = Fake(), Fake(fails=True)
     resolved = plan(pair("netns"))
     first, second = cases(resolved, ["one", "two"])
-    lab = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
-    assert cast(Any, lab.build(first)) == "one"
+    beds = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
+    assert cast(Any, beds.build(first)) == "one"
     with pytest.raises(EspbenchError, match="no more"):
-        lab.build(second)
+        beds.build(second)
     assert [path.exists() for path in (*one.made, *two.made)] == [True, False]

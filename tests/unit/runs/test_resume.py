@@ -143,10 +143,10 @@ def test_another_espbench_is_refused(begun: RunDirectory, monkeypatch: pytest.Mo
 def test_a_run_of_an_older_format_is_refused_once_and_says_what_to_do(begun: RunDirectory) -> None:
     """Its records have sentences without codes; two kinds of lines in one file would help nobody."""
     begun.save_manifest(begun.manifest.model_copy(update={"format": FORMAT - 1}))
-    told = refusal(begun)
-    assert f"expected: a run of format {FORMAT}" in told
-    assert f"got: format {FORMAT - 1}, begun by espbench {begun.manifest.espbench}" in told
-    assert "start a new run" in told
+    message = refusal(begun)
+    assert f"expected: a run of format {FORMAT}" in message
+    assert f"got: format {FORMAT - 1}, begun by espbench {begun.manifest.espbench}" in message
+    assert "start a new run" in message
 
 
 def test_a_run_of_before_every_key_was_kept_is_held_against_its_conditions(begun: RunDirectory) -> None:

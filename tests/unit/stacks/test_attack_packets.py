@@ -53,10 +53,10 @@ def test_an_ike_flood_comes_from_many_addresses(proposal: str) -> None:
         assert struct.unpack("!HHH", udp[:6]) == (500, 500, 8 + len(message))
         kind, version, exchange, flags, number, length = struct.unpack("!BBBBII", message[16:28])
         assert (version, exchange, flags, number, length) == (0x20, 34, 0x08, 0, len(message))
-        found, at = [], 28
+        addresses, at = [], 28
         while kind:
-            found.append(kind)
+            addresses.append(kind)
             kind, size = struct.unpack("!BxH", message[at : at + 4])
             at += size
-        assert found == [33, 34, 40]
+        assert addresses == [33, 34, 40]
         assert at == len(message)
