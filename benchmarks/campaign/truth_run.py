@@ -33,8 +33,8 @@ from espbench.runs.platform import Workspace
 from espbench.runs.workers import process, worker
 from espbench.stacks.base import SaCounters
 from espbench.this_machine.registry import Registry
-from support import truth_dut
-from support.truth_dut import Bed, Generator, build
+from support.virtual import truth_dut
+from support.virtual.truth_dut import Bed, Generator, build
 
 LINE_BPS = 1e9
 ASKED: dict[str, Any] = json.loads(os.environ.get("TRUTH_DUT", "{}"))

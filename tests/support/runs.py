@@ -21,7 +21,7 @@ from espbench.results.run_lock import writer_of
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.processes import descendants, start_time
-from support.boxes import GONE_S, leftovers, sh
+from support.gateways.boxes import GONE_S, leftovers, sh
 from support.plans import write_plan
 
 ESPBENCH = (sys.executable, "-m", "espbench")

@@ -25,8 +25,8 @@ from espbench.platforms.base import SIDES
 from espbench.platforms.uml import uml_kernel
 from espbench.sentences import Code
 from espbench.this_machine.processes import descendants
-from support.boxes import RouterBox
-from support.remote_boxes import RemoteBoxes, two_boxes
+from support.gateways.boxes import RouterBox
+from support.gateways.remote_boxes import RemoteBoxes, two_boxes
 
 MOMENTS = 20  # of one run
 WAIT_S = (0.1, 4.0)  # between two of them

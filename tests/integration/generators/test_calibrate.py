@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.boxes import RouterBox, leftovers, sh
+from support.gateways.boxes import RouterBox, leftovers, sh
 
 pytestmark = pytest.mark.root
 

@@ -25,8 +25,8 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from espbench.generators import native
-from support.boxes import sh
-from support.wire import ATTEMPTS, Generator, Net, arrived, back, begin, open_ports, stream, trial
+from support.gateways.boxes import sh
+from support.generators.wire import ATTEMPTS, Generator, Net, arrived, back, begin, open_ports, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 

@@ -29,7 +29,7 @@ from espbench.platforms.netns import NetnsPlatform
 from espbench.sentences import Code
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 

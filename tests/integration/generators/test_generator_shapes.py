@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from support.wire import Generator, Net, arrived, begin, open_ports, stream, trial
+from support.generators.wire import Generator, Net, arrived, begin, open_ports, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 

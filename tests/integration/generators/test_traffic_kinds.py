@@ -35,8 +35,8 @@ from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.boxes import RouterBox
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.boxes import RouterBox
 from support.plans import plan_text, quick
 from support.runs import ENDED, espbench, rows
 

@@ -24,14 +24,14 @@ from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 PROGRAM = """#!{python}
 import json, pathlib, sys
 sys.path.insert(0, {tests!r})
-from support.trex_server import FakeTrex
+from support.generators.trex_server import FakeTrex
 pathlib.Path({launch_file!r}).write_text(json.dumps(
     [sys.argv[1:], json.loads(pathlib.Path(sys.argv[sys.argv.index("--cfg") + 1]).read_text()),
      pathlib.Path.cwd().as_posix(), [line.split(":")[0].strip() for line in open("/proc/net/dev")][2:]]

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.generators.trex_server import FakeTrex
 from support.plans import quick
 from support.runs import espbench
-from support.trex_server import FakeTrex
 
 pytestmark = pytest.mark.root
 

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from espbench.generators import native
-from support.truth_dut import LATENCY_NS, wire_ns
-from support.wire import Generator
+from support.generators.wire import Generator
+from support.virtual.truth_dut import LATENCY_NS, wire_ns
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "harness" / "emulator" / "qemu" / "mirror.c"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.boxes import RouterBox
-from support.wire import Generator, stream, trial
+from support.gateways.boxes import RouterBox
+from support.generators.wire import Generator, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from espbench.terms import line_rate_fps
-from support.boxes import RouterBox
+from support.gateways.boxes import RouterBox
 from support.plans import write_plan
 from support.runs import espbench, rows
 from support.session.slow import slow_but

@@ -23,7 +23,7 @@ from espbench.platforms.base import SIDES, Side
 from espbench.platforms.netns import NetnsPlatform
 from espbench.this_machine import irq_time
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = pytest.mark.root
 

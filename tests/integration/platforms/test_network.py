@@ -15,7 +15,7 @@ import pytest
 from espbench.errors import EspbenchError
 from espbench.this_machine import network
 from espbench.this_machine.registry import Registry
-from support.boxes import sh
+from support.gateways.boxes import sh
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 

@@ -28,7 +28,7 @@ from espbench.this_machine import network
 from espbench.this_machine.link_events import Link, LinkChange
 from espbench.this_machine.monitor import NETLINK_XFRM, Monitor
 from espbench.this_machine.registry import Registry
-from support.boxes import RouterBox
+from support.gateways.boxes import RouterBox
 
 pytestmark = pytest.mark.root
 

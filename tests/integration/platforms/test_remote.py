@@ -32,11 +32,11 @@ from espbench.platforms.remote import remote_gateway
 from espbench.platforms.remote.remote_gateway import Box, survey
 from espbench.runs.platform_kinds import boxes_of
 from espbench.terms import WITH_FIGURE
-from support.boxes import sh
+from support.gateways.boxes import sh
+from support.gateways.remote_boxes import SECRET, RemoteBoxes, inside, two_boxes
+from support.gateways.workshop import Workshop, workshop
 from support.plans import pair_plan, write_plan
-from support.remote_boxes import SECRET, RemoteBoxes, inside, two_boxes
 from support.session.unsettled import require_settled
-from support.workshop import Workshop, workshop
 
 pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client"), pytest.mark.untimed]
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")

@@ -25,13 +25,13 @@ from espbench.platforms.uml.uml_kernel import UmlProfile
 from espbench.platforms.uml.uml_platform import UmlPlatform, UmlTestbed
 from espbench.this_machine.processes import descendants, start_time
 from espbench.this_machine.registry import Registry, clean
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.boxes import leftovers
-from support.uml_pairs import PLACEMENT, guest_pids
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.boxes import leftovers
+from support.gateways.uml_pairs import PLACEMENT, guest_pids
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
-FRAMES = Path(__file__).parents[2] / "support" / "frames.py"
+FRAMES = Path(__file__).parents[2] / "support" / "generators" / "frames.py"
 NETLINK_XFRM = 6
 XFRM_MSG_GETSA = 18
 
@@ -320,8 +320,8 @@ def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path)
         "from espbench.this_machine.registry import Registry\n"
         "from espbench.platforms.uml.uml_platform import UmlPlatform\n"
         "from espbench.platforms.uml.uml_kernel import UmlProfile\n"
-        "from support.addresses import GATEWAY_TO_GATEWAY\n"
-        "from support.uml_pairs import PLACEMENT, guest_pids\n"
+        "from support.gateways.addresses import GATEWAY_TO_GATEWAY\n"
+        "from support.gateways.uml_pairs import PLACEMENT, guest_pids\n"
         "with Registry(sys.argv[1], Path(sys.argv[2])) as registry:\n"
         "    built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, Path(sys.argv[2]), PLACEMENT)\n"
         "    built.gateways['home'].run(['sh', '-c', 'sleep 1000 & sleep 1000 &'])\n"

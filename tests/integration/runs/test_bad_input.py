@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.boxes import RouterBox, leftovers
+from support.gateways.boxes import RouterBox, leftovers
 from support.plans import pair_plan, plan_text, quick, write_plan
 from support.runs import ESPBENCH, espbench
 

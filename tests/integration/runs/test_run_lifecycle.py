@@ -19,7 +19,7 @@ import pytest
 from espbench.sentences import Code
 from espbench.this_machine import machine_lock
 from espbench.this_machine.processes import descendants
-from support.boxes import RouterBox, leftovers
+from support.gateways.boxes import RouterBox, leftovers
 from support.plans import pair_plan, quick, write_plan
 from support.runs import ENDED, ESPBENCH, Run, all_gone, assert_complete, espbench, kill, resume, tables
 

@@ -34,11 +34,11 @@ from espbench.stacks.base import StackOptions, Tunnel, split
 from espbench.stacks.xfrm import Xfrm
 from espbench.terms import WITH_FIGURE, Direction, Trial
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.workshop import trial_of as workshop_trial
 from support.plans import pair_plan, write_plan
 from support.runs import ENDED, ESPBENCH, rows
 from support.session.slow import slow_but
-from support.workshop import trial_of as workshop_trial
 
 pytestmark = pytest.mark.uml
 

@@ -15,8 +15,8 @@ from espbench.measure.proof import readiness
 from espbench.stacks.daemons.daemon import Credentials, NegotiationFailed
 from espbench.stacks.libreswan import pluto
 from espbench.stacks.strongswan import strongswan_config
+from support.gateways.workshop import TRAFFIC, Workshop, established, trial_of
 from support.session.slow import slow_but
-from support.workshop import TRAFFIC, Workshop, established, trial_of
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 

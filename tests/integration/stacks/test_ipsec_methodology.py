@@ -29,7 +29,7 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Trial
-from support.workshop import TRAFFIC, Workshop
+from support.gateways.workshop import TRAFFIC, Workshop
 
 pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}

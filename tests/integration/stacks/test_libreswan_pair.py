@@ -22,8 +22,8 @@ from espbench.stacks.daemons.daemon import Credentials, End, IkeOptions, Negotia
 from espbench.stacks.libreswan.pluto import FOLDER, Libreswan
 from espbench.stacks.policies import dump_sas
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.uml_pairs import PLACEMENT
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.uml_pairs import PLACEMENT
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 

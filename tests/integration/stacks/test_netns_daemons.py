@@ -11,7 +11,7 @@ import pytest
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.stacks.daemons.daemon import NegotiationFailed
-from support.workshop import Workshop
+from support.gateways.workshop import Workshop
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("tun"), pytest.mark.untimed]
 

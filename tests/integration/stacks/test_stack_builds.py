@@ -17,10 +17,10 @@ import pytest
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.stacks.daemons import packages
+from support.gateways.workshop import workshop
 from support.plans import pair_plan, quick, write_plan
 from support.runs import espbench
 from support.session.unsettled import require_settled
-from support.workshop import workshop
 
 pytestmark = pytest.mark.uml
 

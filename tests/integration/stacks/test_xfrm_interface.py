@@ -16,7 +16,7 @@ from espbench.stacks import policies
 from espbench.stacks.base import both
 from espbench.stacks.xfrm_devices import XFRM_DEVICE, XFRM_IF_ID
 from espbench.terms import Trial
-from support.workshop import TRAFFIC, Workshop, established, trial_of
+from support.gateways.workshop import TRAFFIC, Workshop, established, trial_of
 
 PROFILE = os.environ.get("ESPBENCH_XFRMI_PROFILE", "")
 pytestmark = [pytest.mark.root, pytest.mark.needs("ESPBENCH_XFRMI_PROFILE")]

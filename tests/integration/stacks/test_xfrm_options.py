@@ -28,7 +28,7 @@ from espbench.stacks.base import Stack, StackOptions, Tunnel, both, split
 from espbench.stacks.plain import Plain
 from espbench.stacks.xfrm import Xfrm
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 

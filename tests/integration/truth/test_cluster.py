@@ -20,8 +20,8 @@ from campaign import truth
 from campaign.observed import TRUTH, Observed, environment
 
 from espbench.this_machine.processes import descendants
-from support import side_by_side
-from support.side_by_side import DEEP, content, ended, files, nothing_left, started, until
+from support.virtual import side_by_side
+from support.virtual.side_by_side import DEEP, content, ended, files, nothing_left, started, until
 
 pytestmark = [
     pytest.mark.virtual_time,

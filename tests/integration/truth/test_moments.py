@@ -13,8 +13,8 @@ from espbench.generators.base import Offered
 from espbench.measure.inputs.actions import Action, ActionFailed, performing
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Moment
-from support import truth_dut
-from support.truth_dut import TruthDut
+from support.virtual import truth_dut
+from support.virtual.truth_dut import TruthDut
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 

@@ -28,8 +28,8 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Outcome, Trial, line_rate_fps
-from support import truth_dut
-from support.truth_dut import TruthDut, latency_ns
+from support.virtual import truth_dut
+from support.virtual.truth_dut import TruthDut, latency_ns
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 

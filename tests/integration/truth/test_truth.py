@@ -29,10 +29,10 @@ from espbench.stacks.base import StackOptions, Tunnel
 from espbench.stacks.xfrm import Xfrm
 from espbench.terms import Trial
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.boxes import RouterBox
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.boxes import RouterBox
+from support.gateways.workshop import trial_of as workshop_trial
 from support.session.slow import slow_but
-from support.workshop import trial_of as workshop_trial
 
 pytestmark = pytest.mark.uml
 

@@ -18,8 +18,8 @@ from espbench.measure.inputs.setup import Request, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
-from support import truth_dut
-from support.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
+from support.virtual import truth_dut
+from support.virtual.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 

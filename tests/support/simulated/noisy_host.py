@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, Stall, longest_s
 from espbench.measure.inputs.setup import Request
-from support.streams import counts
+from support.generators.streams import counts
 
 # The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs.
 CATCH_UP = 1.1

@@ -20,7 +20,7 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Outcome, Trial
-from support.streams import counts
+from support.generators.streams import counts
 
 CATCH_UP = 1.1  # traffic/src/send/pace.rs
 PORTS: tuple[PortName, ...] = ("west", "east")

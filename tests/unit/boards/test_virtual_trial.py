@@ -15,7 +15,7 @@ from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.virtual import virtual_pair
-from support.streams import counts
+from support.generators.streams import counts
 
 MS = 1_000_000
 

@@ -22,8 +22,8 @@ from espbench.measure.validity.faults import tester_faults
 from espbench.platforms.base import Port, PortName
 from espbench.reporting.parts.statements import flag
 from espbench.this_machine.registry import Registry
-from support.streams import stream
-from support.trex_server import FakeTrex
+from support.generators.streams import stream
+from support.generators.trex_server import FakeTrex
 
 
 @pytest.fixture(autouse=True)

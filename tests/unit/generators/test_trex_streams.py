@@ -17,8 +17,8 @@ from espbench.errors import UsageError
 from espbench.generators.base import FrameShare, Stream
 from espbench.generators.trex_frames import frame_of
 from espbench.generators.trex_streams import frames_of, trex_streams
-from support.checksums import ones_sum
-from support.streams import stream
+from support.generators.checksums import ones_sum
+from support.generators.streams import stream
 
 
 def frame_bytes(one: Stream, share: FrameShare) -> bytes:

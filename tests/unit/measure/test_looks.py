@@ -21,7 +21,7 @@ from espbench.platforms import placement
 from espbench.platforms.base import Gateway, LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
 from espbench.terms import Trial
-from support.streams import counts
+from support.generators.streams import counts
 
 S = 10**9
 PREPARING_S, SENDING_S, RESIDUE_S = 2.0, 2.0, 2.0

@@ -24,7 +24,7 @@ from espbench.procedures.ipsec.ipsec_common import outage_s
 from espbench.stacks.base import SaCounters
 from espbench.terms import DirectionReading, Trial
 from espbench_scapy.judging import SequenceCount
-from support.streams import counts
+from support.generators.streams import counts
 
 # Each frame sent came, or came with a copy, or came damaged (with or without a readable number, alone or
 # beside an intact copy), or never came.

@@ -24,7 +24,7 @@ from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_p
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
-from support.streams import counts
+from support.generators.streams import counts
 
 
 def crossing(tx: int, rx: int, **changes: Any) -> Crossing:

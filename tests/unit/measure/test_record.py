@@ -18,7 +18,7 @@ from espbench.platforms.base import LinkCounters, Testbed
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Trial
-from support.streams import counts
+from support.generators.streams import counts
 
 SENT, CLEAR = 1000, 10
 

@@ -12,7 +12,7 @@ from espbench.measure.validity.stalls import (
     share_of_outage,
     windows,
 )
-from support.streams import counts
+from support.generators.streams import counts
 
 MS = 1_000_000
 

@@ -11,7 +11,7 @@ from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.measure.validity.backlog import judge
 from espbench.measure.validity.standing_still import StandingStill, standing_still
-from support.streams import counts
+from support.generators.streams import counts
 
 MS = 1_000_000
 

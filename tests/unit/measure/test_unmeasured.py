@@ -21,7 +21,7 @@ from espbench.measure.unmeasured import learn, warm_up
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
-from support.streams import counts
+from support.generators.streams import counts
 
 TRAFFIC = Traffic(((64, 1),), 4, "one-way")
 

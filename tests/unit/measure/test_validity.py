@@ -12,7 +12,7 @@ from espbench.measure.inputs.actions import Action, Performed, untimely
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.validity.faults import disturbance, taken_from_senders, tester_faults, virtual_faults
 from espbench.measure.validity.host import CpuTimes, HostSnapshot, compare, cpu_times
-from support.streams import counts
+from support.generators.streams import counts
 
 
 def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any) -> Offered:

@@ -42,7 +42,7 @@ from espbench.stacks.daemons.daemon import End, IkeOptions, IkeReading, Negotiat
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, Span
 from espbench.terms import DirectionReading, Finding, GatewayReading, Quantity, Trial
-from support.ends import END
+from support.gateways.ends import END
 
 # Every set-up on these daemons takes these times, s.
 PHASE_1, TUNNEL, PHASE_2, REKEY = 0.016, 0.020, 0.005, 0.004

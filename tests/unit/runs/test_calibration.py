@@ -16,7 +16,7 @@ from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
 from espbench.runs.generator_ceiling import choose_path, flooded
 from espbench.runs.side_by_side import Candidate, examine
-from support.streams import counts
+from support.generators.streams import counts
 
 
 class Flooding:

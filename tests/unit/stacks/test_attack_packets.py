@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.stacks.daemons.attack_packets import forged_esp, ike_flood, ip_packet
-from support.checksums import ones_sum
+from support.generators.checksums import ones_sum
 
 
 @given(st.binary(max_size=200), st.sampled_from([17, 50]))

@@ -18,7 +18,7 @@ from espbench.stacks.libreswan import libreswan_config as config
 from espbench.stacks.libreswan import libreswan_status as status
 from espbench.stacks.libreswan.pluto import mismatches
 from espbench.stacks.strongswan import strongswan_status
-from support.ends import END
+from support.gateways.ends import END
 
 # Pluto 4.10 answered this, shortened to the lines that matter and a few that do not.
 STATUS = """\
