@@ -18,7 +18,7 @@ from typing import Any, Self
 from campaign import ROOT, checks, told
 from espbench.this_machine.processes import descendants, start_time
 from espbench.this_machine.registry import state_dir
-from support.boxes import leftovers
+from support.gateways.boxes import leftovers
 from support.runs import run_directory
 
 ESPBENCH = (sys.executable, "-m", "espbench")

@@ -32,7 +32,7 @@ def program() -> str:
     folder = Path(tempfile.mkdtemp(prefix="campaign-truth-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     include = ROOT / "harness/emulator/qemu"
-    source = ROOT / "tests/support/truth_dut.c"
+    source = ROOT / "tests/support/virtual/truth_dut.c"
     subprocess.run(
         ["gcc", "-std=gnu11", "-O2", f"-I{include}", "-o", folder / "truth_dut", source], check=True
     )

@@ -33,8 +33,8 @@ from espbench.runs.platform import Workspace
 from espbench.runs.workers import process, worker
 from espbench.stacks.base import SaCounters
 from espbench.this_machine.registry import Registry
-from support import truth_dut
-from support.truth_dut import Bed, Generator, build
+from support.virtual import truth_dut
+from support.virtual.truth_dut import Bed, Generator, build
 
 LINE_BPS = 1e9
 ASKED: dict[str, Any] = json.loads(os.environ.get("TRUTH_DUT", "{}"))
@@ -117,11 +117,11 @@ class ToldStack:
 
     def block(self) -> None:
         """Let nothing pass the DUT."""
-        self._bed.generator.told("blocked=1")
+        self._bed.generator.ask_dut("blocked=1")
 
     def establish(self) -> None:
         """Let everything pass the DUT."""
-        self._bed.generator.told("blocked=0")
+        self._bed.generator.ask_dut("blocked=0")
 
     def counters(self, side: Side) -> SaCounters:
         """Return the counters that the gateway reports."""
@@ -187,7 +187,7 @@ class TruthLab:
 
 
 def _counts(bed: Bed) -> dict[str, list[int]]:
-    counts: dict[str, list[int]] = json.loads(bed.generator.told("counts"))
+    counts: dict[str, list[int]] = json.loads(bed.generator.ask_dut("counts"))
     return counts
 
 

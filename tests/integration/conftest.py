@@ -3,6 +3,8 @@
 alone (company.py); long files begin (order.py).
 """
 
+from support.gateways.workshop import shop
+from support.generators.wire import generator, net, router, wire
 from support.session.company import (
     pytest_addoption,
     pytest_collection_finish,
@@ -10,8 +12,6 @@ from support.session.company import (
 )
 from support.session.host_stalls import pytest_configure, pytest_runtest_protocol
 from support.session.order import pytest_collection_modifyitems
-from support.wire import generator, net, router, wire
-from support.workshop import shop
 
 __all__ = [
     "generator",

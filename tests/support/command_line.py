@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,26 +13,22 @@ from unittest import mock
 import pytest
 
 from espbench.cli.main import main
-from espbench.this_machine.ending import ENDING
+from support.signal_handlers import handlers_kept
 
 
 def in_process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; its exit code and what it printed, as if into pipes."""
     argv = ["espbench", *map(str, arguments)]
-    handlers = {number: signal.getsignal(number) for number in ENDING}
     out, err = io.StringIO(), io.StringIO()
-    try:
-        with (
-            mock.patch.object(sys, "argv", argv),
-            mock.patch.object(sys, "unraisablehook", sys.unraisablehook),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            pytest.raises(SystemExit) as ended,
-        ):
-            main()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with (
+        handlers_kept(),
+        mock.patch.object(sys, "argv", argv),
+        mock.patch.object(sys, "unraisablehook", sys.unraisablehook),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
     code = ended.value.code
     assert isinstance(code, int)
     return subprocess.CompletedProcess(argv, code, out.getvalue(), err.getvalue())

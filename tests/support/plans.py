@@ -32,6 +32,12 @@ _EXTERNAL: dict[str, str | None] = {
     "frame_sizes": "[64]",
     "tests": "[throughput: {}]",
 }
+_KERNELS: dict[str, str | None] = {
+    "name": "kernels",
+    "topology": "no-network",
+    "dut": "ixp2800",
+    "tests": "[cipher_kernels: {}]",
+}
 
 
 def plan_text(**changes: str | None) -> str:
@@ -45,6 +51,11 @@ def plan_text(**changes: str | None) -> str:
 def external_text(**changes: str | None) -> str:
     """Write a plan of boxes that espbench did not build, in the same way."""
     return _text(_EXTERNAL | changes)
+
+
+def kernels_text(**changes: str | None) -> str:
+    """Write a plan of cipher kernels on network processors, in the same way."""
+    return _text(_KERNELS | changes)
 
 
 def _text(keys: dict[str, str | None]) -> str:

@@ -21,7 +21,7 @@ from espbench.results.run_lock import writer_of
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.processes import descendants, start_time
-from support.boxes import GONE_S, leftovers, sh
+from support.gateways.boxes import GONE_S, leftovers, sh
 from support.plans import write_plan
 
 ESPBENCH = (sys.executable, "-m", "espbench")
@@ -107,9 +107,9 @@ class Run:
     def directory(self) -> Path:
         """Its run directory."""
         if self._directory is None:  # once: another process may write to it later
-            found = self.until(lambda: run_directory(self._arguments, self.process.pid, Path.cwd()))
-            assert found is not None
-            self._directory = found
+            directory = self.until(lambda: run_directory(self._arguments, self.process.pid, Path.cwd()))
+            assert directory is not None
+            self._directory = directory
         return self._directory
 
     @property

@@ -8,8 +8,9 @@ import pytest
 
 from support.sec.models import console, make, sec
 from support.session.pictures import pictures_by_digest
+from support.signal_handlers import own_handlers
 
-__all__ = ["console", "make", "pictures_by_digest", "sec"]
+__all__ = ["console", "make", "own_handlers", "pictures_by_digest", "sec"]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,8 +25,8 @@ from espbench.platforms.base import SIDES
 from espbench.platforms.uml import uml_kernel
 from espbench.sentences import Code
 from espbench.this_machine.processes import descendants
-from support.boxes import RouterBox
-from support.remote_boxes import RemoteLab, remote_lab
+from support.gateways.boxes import RouterBox
+from support.gateways.remote_boxes import RemoteBoxes, two_boxes
 
 MOMENTS = 20  # of one run
 WAIT_S = (0.1, 4.0)  # between two of them
@@ -476,9 +476,9 @@ class RemoteHelperHit(HitRow):
     def __enter__(self) -> Self:
         super().__enter__()
         (self._folder / "lab").mkdir()
-        self._made = remote_lab(self._folder / "lab")
+        self._made = two_boxes(self._folder / "lab")
         try:
-            self._lab: RemoteLab = self._made.__enter__()
+            self._lab: RemoteBoxes = self._made.__enter__()
         except BaseException:
             super().__exit__(None, None, None)
             raise

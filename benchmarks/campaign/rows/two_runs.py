@@ -17,7 +17,7 @@ from campaign.observed import ESPBENCH, Observed, environment, whole
 from campaign.row import Row, Verdict
 from campaign.rows.hit import BOX_BPS, BOX_TRUTH, throughput
 from campaign.truth import written
-from support.boxes import RouterBox
+from support.gateways.boxes import RouterBox
 
 
 class TwoRuns(Row):

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from espbench.cli.progress import Wait, measuring
+from espbench.cli.gate.options import Wait
+from espbench.cli.progress import measuring
 from espbench.errors import UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator

@@ -7,9 +7,8 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
@@ -24,7 +23,6 @@ from espbench.this_machine.machine_lock import Holder
 Shown = TypeVar("Shown")
 
 Bounds = list[tuple[float, float | None, float | None]]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait while another measurement uses this machine.")]
 
 _COLOURS = {"OK": "green", "VIOLATED": "bold red"}
 _SHORT = {"search": "search", "final": "final", "measure": "trial"}

@@ -16,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from espbench.cli.progress import TerminalObserver, Wait, measuring, terminal
+from espbench.cli.gate.options import Wait
+from espbench.cli.progress import TerminalObserver, measuring, terminal
 from espbench.cli.resumption import other_code, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster
 from espbench.errors import EspbenchError, UsageError

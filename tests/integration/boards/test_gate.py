@@ -13,9 +13,9 @@ import pytest
 
 from espbench.gate import baseline_file
 from espbench.gate.base import Base
-from support.e500_machine import built_by_command
 from support.plans import pair_plan, write_plan
 from support.runs import espbench
+from support.virtual.e500_machine import built_by_command
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.plans import pair_plan, write_plan
-from support.virtual_runs import Measured, build, measured, without_the_host
+from support.virtual.virtual_runs import Measured, build, measured, without_the_host
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
@@ -62,12 +62,12 @@ def test_what_links_do_is_counted_and_booked_to_them(twice: list[Measured]) -> N
         assert links["middle"]["lost"] == spread(LOSS)
         assert links["middle"]["late"] == spread(LATE)
         # The port that received them said so, to the last one; the eTSEC's driver calls them dropped.
-        told = trial["measured"]["port_errors"]
-        assert sum(told["home"]["lan"].values()) == links["west"]["damaged"]
+        errors = trial["measured"]["port_errors"]
+        assert sum(errors["home"]["lan"].values()) == links["west"]["damaged"]
         assert (
-            told["home"]["wan"]
-            == told["office"]["lan"]
-            == told["office"]["wan"]
+            errors["home"]["wan"]
+            == errors["office"]["lan"]
+            == errors["office"]["wan"]
             == {"errors": 0, "dropped": 0}
         )
         assert trial["loss_at"] == {
@@ -86,7 +86,7 @@ def test_what_links_do_is_counted_and_booked_to_them(twice: list[Measured]) -> N
 def test_two_runs_are_the_same_to_the_byte(twice: list[Measured]) -> None:
     one, two = twice
     assert json.dumps(without_the_host(one.trials)) == json.dumps(without_the_host(two.trials))
-    assert one.told == two.told
+    assert one.tables == two.tables
 
 
 def test_the_manifest_says_what_goes_wrong(twice: list[Measured]) -> None:

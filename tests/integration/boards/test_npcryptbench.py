@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from support.plans import kernels_text
+
 pytestmark = [
     pytest.mark.virtual_time,
     pytest.mark.untimed,
     pytest.mark.needs("ixp", "gcc-riscv64-unknown-elf", "clang"),
 ]
 
-PLAN = """\
-name: kernels
-topology: no-network
-dut: [ixp1200, ixp2800]
-tests:
+PLAN = kernels_text(
+    dut="[ixp1200, ixp2800]",
+    tests="""
   - cipher_kernels: {kernels: [aes, md5], data: 256}
   - cipher_kernels: {duts: [ixp2800], kernels: [aes], levels: [2, 3], engines: [1, 4], threads: [2], data: 256}
-  - cipher_kernels: {duts: [ixp2800], kernels: [aes], levels: [0], compilers: [clang], options: [O0, O1], data: 256}
-"""
+  - cipher_kernels: {duts: [ixp2800], kernels: [aes], levels: [0], compilers: [clang], options: [O0, O1], data: 256}""",
+)
 # But for these a run directory is the same: when it was, on what host, and text that names the directory.
 _OF_THE_RUN = (".lock", "manifest.json", "logs", "report.html", "report.md", "published.html", "published.md")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.plans import pair_plan, write_plan
-from support.virtual_runs import Measured, build, frames, measured, without_the_host
+from support.virtual.virtual_runs import Measured, build, frames, measured, without_the_host
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 

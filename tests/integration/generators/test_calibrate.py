@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.boxes import RouterBox, leftovers, sh
+from support.gateways.boxes import RouterBox, leftovers, sh
 
 pytestmark = pytest.mark.root
 
@@ -39,11 +39,11 @@ def test_all_generators_stand_side_by_side() -> None:
     """The native one's three ways and Scapy have figures in all columns; TRex has them or a reason."""
     done = calibrate("--rate", "500")
     assert done.returncode == 0, done.stderr
-    found = rows(done.stdout)
-    assert set(found) == {"native xdp", "native af_xdp", "native af_packet", "scapy", "trex"}
+    table = rows(done.stdout)
+    assert set(table) == {"native xdp", "native af_xdp", "native af_packet", "scapy", "trex"}
     for name in ("native xdp", "native af_xdp", "native af_packet", "scapy"):
-        assert "–" not in found[name], done.stdout
-        assert found[name][2] == "500"  # paced at
+        assert "–" not in table[name], done.stdout
+        assert table[name][2] == "500"  # paced at
     assert "TREX_DIR" in os.environ or "trex: not measured: no TRex: TREX_DIR is not set" in done.stdout
     assert not leftovers()
 
@@ -66,9 +66,9 @@ def test_the_users_own_ports(cable: tuple[str, str]) -> None:
     west, east = cable
     done = calibrate("--west", west, "--east", east, "--generator", "native", "--rate", "1000")
     assert done.returncode == 0, done.stderr
-    found = rows(done.stdout)
-    assert set(found) == {"native xdp", "native af_xdp", "native af_packet"}
-    assert all("–" not in cells for cells in found.values()), done.stdout
+    table = rows(done.stdout)
+    assert set(table) == {"native xdp", "native af_xdp", "native af_packet"}
+    assert all("–" not in cells for cells in table.values()), done.stdout
 
 
 @pytest.mark.slow

@@ -25,8 +25,8 @@ import pytest
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from espbench.generators import native
-from support.boxes import sh
-from support.wire import ATTEMPTS, Generator, Net, arrived, back, begin, open_ports, stream, trial
+from support.gateways.boxes import sh
+from support.generators.wire import ATTEMPTS, Generator, Net, arrived, back, begin, open_ports, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
@@ -72,9 +72,9 @@ def test_auto_takes_xdp_where_the_other_end_has_napi(wire: Net) -> None:
         with_napi = open_ports(generator, wire)
         wire.inside("t2", "ethtool -K a1 gro off")
         # The receiving program of a1 gives it NAPI, whatever ethtool says: without it the link has none.
-        generator.ways["rx"] = "af_packet"
+        generator.paths["rx"] = "af_packet"
         without = open_ports(generator, wire)
-        generator.ways["tx"] = "xdp"
+        generator.paths["tx"] = "xdp"
         west = {"name": "west", "interface": "a0", "netns": wire.path("t1"), "tx": "xdp", "rx": "af_packet"}
         refused = generator.ask({"cmd": "open", "ports": [west]})
     finally:
@@ -138,7 +138,7 @@ def test_frames_are_spread_over_the_tunnels_both_ways(
     generator: Generator, wire: Net, version: int, bits: int, size: int, src: str, dst: str
 ) -> None:
     """1000 tunnels: the kernel sees 1000 pairs of addresses, subnet i with subnet i, each host's part kept."""
-    generator.ways["rx"] = "af_packet"  # an XDP program would take the frames before nftables sees them
+    generator.paths["rx"] = "af_packet"  # an XDP program would take the frames before nftables sees them
     for name, port in (("t1", "a0"), ("t2", "a1")):
         wire.nft(
             name,
@@ -161,7 +161,7 @@ def test_frames_are_spread_over_the_tunnels_both_ways(
     west, east = (int(ipaddress.ip_address(address)) for address in (src, dst))
     for name, first, second in (("t2", west, east), ("t1", east, west)):
         listed = json.loads(wire.inside(name, "nft -j list set netdev t seen"))["nftables"][-1]["set"]["elem"]
-        pairs = {tuple(int(ipaddress.ip_address(a)) for a in found["concat"]) for found in listed}
+        pairs = {tuple(int(ipaddress.ip_address(a)) for a in opened["concat"]) for opened in listed}
         assert pairs == {(first + i * step, second + i * step) for i in range(1000)}
 
 
@@ -323,8 +323,8 @@ def test_frames_come_in_by_any_queue(generator: Generator, net: Net) -> None:
     net.inside("dut", "ip address add 198.18.0.1/16 dev r0")
     net.inside("dut", "ip address add 198.19.0.1/16 dev r1")
     net.inside("dut", "sysctl -qw net.ipv4.ip_forward=1")
-    if generator.ways["rx"] == "af_xdp":
-        port = {"name": "east", "interface": "a1", "netns": net.path("t2"), **generator.ways}
+    if generator.paths["rx"] == "af_xdp":
+        port = {"name": "east", "interface": "a1", "netns": net.path("t2"), **generator.paths}
         refused = generator.ask({"cmd": "open", "ports": [port]})
         assert "a1 receives by 4 queues" in refused["message"]
         assert "ethtool -L a1 rx 1" in refused["hint"]
@@ -334,21 +334,21 @@ def test_frames_come_in_by_any_queue(generator: Generator, net: Net) -> None:
     for name, address, gateway in (
         ("west", "198.18.0.2", "198.18.0.1"), ("east", "198.19.0.2", "198.19.0.1")
     ):  # fmt: skip
-        found = generator.ask(
+        neighbour = generator.ask(
             {"cmd": "resolve", "port": name, "address": address, "gateway": gateway, "timeout_s": 60.0}
         )
-        ports[name]["hop"] = found["mac"]
+        ports[name]["hop"] = neighbour["mac"]
     result = trial(generator, stream(ports, rate_fps=20_000.0, ports=64, dst_mac=ports["west"]["hop"]))
     [one_way] = result["streams"]
     assert one_way["intended_frames"] == one_way["tx_frames"] + one_way["unsent"] == 10_000
     assert one_way["rx_frames"] + one_way["tx_refused"] == one_way["tx_frames"] > 1000
     assert (one_way["duplicated"], one_way["corrupted"]) == (0, 0)
-    if generator.ways["rx"] == "xdp":
-        told = net.inside("t2", "ethtool -S a1").split("\n")
+    if generator.paths["rx"] == "xdp":
+        lines = net.inside("t2", "ethtool -S a1").split("\n")
         used = [
-            line for line in told if "_xdp_packets" in line and "tx" not in line and not line.endswith(" 0")
+            line for line in lines if "_xdp_packets" in line and "tx" not in line and not line.endswith(" 0")
         ]
-        assert len(used) > 1, told
+        assert len(used) > 1, lines
 
 
 def test_stop_ends_a_trial(generator: Generator, wire: Net) -> None:
@@ -613,7 +613,7 @@ def test_other_headers_that_are_damaged_are_corruption(generator: Generator, rou
         "table ip t { chain c { type filter hook forward priority 0;"
         " numgen inc mod 2 == 0 @th,104,8 set 0x3; }; }",
     )
-    generator.ways["rx"] = "af_packet" if generator.ways["rx"] == "af_xdp" else generator.ways["rx"]
+    generator.paths["rx"] = "af_packet" if generator.paths["rx"] == "af_xdp" else generator.paths["rx"]
     ports = open_ports(generator, router)
     hops = {}
     for port, address, gateway in (
@@ -637,7 +637,7 @@ def test_two_cpus_send_one_stream_together(wire: Net) -> None:
         pytest.skip("one CPU")
     generator = Generator("xdp", "xdp")
     try:
-        generator.ways |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
+        generator.paths |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
         ports = open_ports(generator, wire)
         shared = stream(ports, rate_fps=10001.0, networks=16, ports=4)
         [one] = trial(generator, shared, duration_s=1.0)["streams"]

@@ -29,7 +29,7 @@ from espbench.platforms.netns import NetnsPlatform
 from espbench.sentences import Code
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
@@ -43,7 +43,7 @@ GENERATORS = [
 
 
 @dataclass
-class Bench:
+class AttachedTester:
     """An open generator on its ports."""
 
     generator: Generator
@@ -63,7 +63,7 @@ class Bench:
 
 
 @pytest.fixture(params=GENERATORS)
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+def tester(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AttachedTester]:
     name, rate = request.param
     with Registry(secrets.token_hex(3)) as registry:
         bed = NetnsPlatform(GATEWAY_TO_GATEWAY).calibration_bed(registry, placement.choose())
@@ -76,7 +76,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
         settings = GeneratorChoice.model_validate(name).settings
         generator = choose.new(name, settings, registry, tmp_path / "generator.log")
         generator.open(list(bed.ports.values()), [])
-        yield Bench(generator, bed, rate, registry, before)
+        yield AttachedTester(generator, bed, rate, registry, before)
 
 
 def the_books_balance(offered: Offered) -> None:
@@ -104,36 +104,36 @@ def all_arrived(offered: Offered, intended: int) -> None:
 
 
 @pytest.mark.alone
-def test_an_idle_pair_loses_nothing(bench: Bench) -> None:
+def test_an_idle_pair_loses_nothing(tester: AttachedTester) -> None:
     """All that was intended is sent and arrives; nobody is to blame for more than that the machine stood still."""
-    offered = bench.offer()
-    all_arrived(offered, round(bench.rate * 0.5))
+    offered = tester.offer()
+    all_arrived(offered, round(tester.rate * 0.5))
     faults = tester_faults(offered, sum(p.rx_overrun for p in offered.ports), {})
     assert [fault for fault in faults if fault.code not in (Code.SENT_FEWER, Code.SENT_SLOWLY)] == []
 
 
-def test_both_ways_at_once(bench: Bench) -> None:
+def test_both_ways_at_once(tester: AttachedTester) -> None:
     """Each direction has its own account."""
-    offered = bench.offer(direction="both-ways")
+    offered = tester.offer(direction="both-ways")
     assert [(s.from_, s.to) for s in offered.streams] == [("west", "east"), ("east", "west")]
-    all_arrived(offered, round(bench.rate * 0.5))
+    all_arrived(offered, round(tester.rate * 0.5))
 
 
-def test_a_mix_of_sizes_and_ipv6(bench: Bench) -> None:
+def test_a_mix_of_sizes_and_ipv6(tester: AttachedTester) -> None:
     """Three sizes in their proportions: as many frames as of one size."""
-    offered = bench.offer(frames=((84, 7), (594, 4), (1518, 1)), ip_version=6)
-    all_arrived(offered, round(bench.rate * 0.5))
+    offered = tester.offer(frames=((84, 7), (594, 4), (1518, 1)), ip_version=6)
+    all_arrived(offered, round(tester.rate * 0.5))
 
 
-def test_many_flows(bench: Bench) -> None:
+def test_many_flows(tester: AttachedTester) -> None:
     """256 networks: not a frame less."""
-    offered = bench.offer(networks=256)
-    all_arrived(offered, round(bench.rate * 0.5))
+    offered = tester.offer(networks=256)
+    all_arrived(offered, round(tester.rate * 0.5))
 
 
-def test_what_was_not_sent_is_told(bench: Bench) -> None:
+def test_what_was_not_sent_is_told(tester: AttachedTester) -> None:
     """A rate that no machine reaches ends in time, and the trial is the tester's fault."""
-    offered = bench.offer(rate=40e6, duration_s=0.3)
+    offered = tester.offer(rate=40e6, duration_s=0.3)
     the_books_balance(offered)
     (one,) = offered.streams
     assert one.intended_frames == 12_000_000
@@ -141,56 +141,56 @@ def test_what_was_not_sent_is_told(bench: Bench) -> None:
     assert tester_faults(offered, 0, {})[0].code == Code.SENT_FEWER
 
 
-def test_a_flood_has_no_plan(bench: Bench) -> None:
+def test_a_flood_has_no_plan(tester: AttachedTester) -> None:
     """It sends what it can."""
-    offered = bench.offer(flood=True, duration_s=0.3)
+    offered = tester.offer(flood=True, duration_s=0.3)
     the_books_balance(offered)
     (one,) = offered.streams
     assert one.intended_frames is None
     assert one.tx_frames > 0
 
 
-def test_a_burst_is_so_many_frames(bench: Bench) -> None:
+def test_a_burst_is_so_many_frames(tester: AttachedTester) -> None:
     """They leave at the rate asked for, and how fast they left is told; what cannot be sent so is refused."""
-    hops = {name: port.next_hop_mac or "" for name, port in bench.bed.ports.items()}
+    hops = {name: port.next_hop_mac or "" for name, port in tester.bed.ports.items()}
     one_way = Traffic(frames=((128, 1),), ip_version=4, direction="one-way")
-    [stream] = one_way.streams(bench.bed, hops, bench.rate)
+    [stream] = one_way.streams(tester.bed, hops, tester.rate)
     burst = [stream.model_copy(update={"burst_frames": 20})]
-    if bench.generator.name == "trex":
+    if tester.generator.name == "trex":
         with pytest.raises(UsageError, match="got a burst back to back"):
-            bench.generator.offer(burst, 2.0, 0.5)
+            tester.generator.offer(burst, 2.0, 0.5)
         return
-    offered = bench.generator.offer(burst, 2.0, 30.0, quiet_s=0.2)
+    offered = tester.generator.offer(burst, 2.0, 30.0, quiet_s=0.2)
     all_arrived(offered, 20)
     [counts] = offered.streams
     assert counts.unsent == 0
     assert counts.departure_fps is not None
-    assert 0 < counts.departure_fps <= 1.2 * bench.rate  # after a stall they follow faster
+    assert 0 < counts.departure_fps <= 1.2 * tester.rate  # after a stall they follow faster
     assert counts.longest_gap is not None
 
 
-def test_trials_do_not_leak_into_each_other(bench: Bench) -> None:
+def test_trials_do_not_leak_into_each_other(tester: AttachedTester) -> None:
     """Opening the ports again does not do so either."""
-    all_arrived(bench.offer(), round(bench.rate * 0.5))
-    all_arrived(bench.offer(rate=2 * bench.rate), round(bench.rate))
-    bench.generator.open(list(bench.bed.ports.values()), [])
-    all_arrived(bench.offer(), round(bench.rate * 0.5))
+    all_arrived(tester.offer(), round(tester.rate * 0.5))
+    all_arrived(tester.offer(rate=2 * tester.rate), round(tester.rate))
+    tester.generator.open(list(tester.bed.ports.values()), [])
+    all_arrived(tester.offer(), round(tester.rate * 0.5))
 
 
-def test_its_death_is_an_error_and_nothing_else(bench: Bench) -> None:
+def test_its_death_is_an_error_and_nothing_else(tester: AttachedTester) -> None:
     """One espbench knows, so that the run goes on with a new generator."""
-    bench.generator.ping()
-    os.killpg(bench.generator.pid(), signal.SIGKILL)
+    tester.generator.ping()
+    os.killpg(tester.generator.pid(), signal.SIGKILL)
     with pytest.raises(EspbenchError, match="died"):
-        bench.generator.ping()
+        tester.generator.ping()
     with pytest.raises(EspbenchError):
-        bench.offer()
-    bench.generator.close()
+        tester.offer()
+    tester.generator.close()
 
 
-def test_closing_leaves_nothing(bench: Bench) -> None:
+def test_closing_leaves_nothing(tester: AttachedTester) -> None:
     """No process, nothing in the registry."""
-    pid = bench.generator.pid()
-    bench.generator.close()
+    pid = tester.generator.pid()
+    tester.generator.close()
     assert start_time(pid) is None
-    assert len(bench.registry.entries) == bench.before
+    assert len(tester.registry.entries) == tester.before

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from support.wire import Generator, Net, arrived, begin, open_ports, stream, trial
+from support.generators.wire import Generator, Net, arrived, begin, open_ports, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
@@ -62,7 +62,7 @@ def test_two_cpus_step_together(wire: Net) -> None:
         pytest.skip("one CPU")
     generator = Generator("xdp", "xdp")
     try:
-        generator.ways |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
+        generator.paths |= {"tx_cpus": [0, 1]}  # type: ignore[dict-item]
         ports = open_ports(generator, wire)
         asked = stream(ports, rate_fps=20_001.0, steps=STEPS, tag_at_s=0.3)
         [one] = trial(generator, asked, duration_s=1.0)["streams"]
@@ -138,16 +138,16 @@ def test_noise_beside_a_stream(generator: Generator, wire: Net) -> None:
     before = bytes_in(wire)
     result = trial(generator, stream(ports, rate_fps=3_000.0), noise=[noise], duration_s=1.0)
     moved = bytes_in(wire) - before
-    [one], [told] = result["streams"], result["noise"]
-    assert one["intended_frames"] == told["intended_frames"] == 3_000
+    [one], [counted] = result["streams"], result["noise"]
+    assert one["intended_frames"] == counted["intended_frames"] == 3_000
     arrived(one)
-    assert told["tx_frames"] + told["unsent"] == 3_000
-    assert told["tx_frames"] > 0
-    assert result["ports"][1]["foreign"] == told["tx_frames"] - told["tx_refused"]
-    if told["tx_refused"] == 0:
-        short = -(-told["tx_frames"] // 2)
-        frames = one["rx_frames"] + told["tx_frames"]
-        length = 60 * (one["rx_frames"] + short) + 114 * (told["tx_frames"] - short)
+    assert counted["tx_frames"] + counted["unsent"] == 3_000
+    assert counted["tx_frames"] > 0
+    assert result["ports"][1]["foreign"] == counted["tx_frames"] - counted["tx_refused"]
+    if counted["tx_refused"] == 0:
+        short = -(-counted["tx_frames"] // 2)
+        frames = one["rx_frames"] + counted["tx_frames"]
+        length = 60 * (one["rx_frames"] + short) + 114 * (counted["tx_frames"] - short)
         assert moved in (
             length,
             length - 14 * frames,

@@ -35,9 +35,9 @@ from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.boxes import RouterBox
-from support.plans import quick
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.boxes import RouterBox
+from support.plans import plan_text, quick
 from support.runs import ENDED, espbench, rows
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
@@ -48,7 +48,7 @@ RESIDUE_S, PATIENCE_S = 30.0, 60.0  # neither is waited for if all arrive
 
 
 @dataclass
-class Bench:
+class AttachedTester:
     """An open Scapy generator on a pair of ports, and a folder for plans and recordings."""
 
     generator: ScapyGenerator
@@ -140,7 +140,7 @@ class Seen:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def tester(tmp_path: Path) -> Iterator[AttachedTester]:
     with Registry(secrets.token_hex(3)) as registry:
         bed = NetnsPlatform(GATEWAY_TO_GATEWAY).calibration_bed(registry, placement.choose())
         west, east = bed.ports["west"], bed.ports["east"]
@@ -149,7 +149,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         }  # fmt: skip
         generator = ScapyGenerator(registry, tmp_path / "generator.log")
         generator.open(list(bed.ports.values()), [])
-        yield Bench(generator, bed, tmp_path, registry)
+        yield AttachedTester(generator, bed, tmp_path, registry)
         generator.close()
 
 
@@ -173,21 +173,21 @@ def in_order(seen: list[Any], expected: list[int]) -> None:
     assert sizes(seen) == (expected * FRAMES)[: len(seen)]
 
 
-def test_rfc2544_frames(bench: Bench) -> None:
+def test_rfc2544_frames(tester: AttachedTester) -> None:
     """They are as appendix C.2.6.4 has them, both ways at once."""
-    offered, seen = bench.offer("rfc2544", "both-ways")
+    offered, seen = tester.offer("rfc2544", "both-ways")
     all_arrived(offered)
     assert {(len(f) + 4, f[IP].ttl, f[UDP].sport, f[UDP].dport) for f in seen} == {(64, 10, 49184, 7)}
 
 
-def test_mixes(bench: Bench) -> None:
+def test_mixes(tester: AttachedTester) -> None:
     """Sizes come in the proportions of each mix, over IPv4 and IPv6."""
     for name, weights in (
         ("simple-imix", {64: 7, 594: 4, 1518: 1}),
         ("csit-imix", {64: 7, 570: 4, 1518: 1}),
         ("csit-imix-ipv6", {84: 7, 570: 4, 1518: 1}),
     ):
-        offered, seen = bench.offer(name)
+        offered, seen = tester.offer(name)
         all_arrived(offered)
         whole = len(seen) // 12 * 12
         assert {s: sizes(seen[:whole]).count(s) for s in weights} == {
@@ -196,49 +196,49 @@ def test_mixes(bench: Bench) -> None:
         assert (IPv6 in seen[0]) == (name == "csit-imix-ipv6")
 
 
-def test_a_genome_keeps_its_exact_order(bench: Bench) -> None:
+def test_a_genome_keeps_its_exact_order(tester: AttachedTester) -> None:
     """The example of RFC 6985, and one with a letter of its own."""
-    offered, seen = bench.offer("imix-genome")
+    offered, seen = tester.offer("imix-genome")
     all_arrived(offered)
     in_order(seen, [64, 64, 64, 1280, 1518])
-    offered, seen = bench.offer({"genome": "aaaeeeefA", "custom": {"A": 777}})
+    offered, seen = tester.offer({"genome": "aaaeeeefA", "custom": {"A": 777}})
     all_arrived(offered)
     in_order(seen, [64, 64, 64, 1024, 1024, 1024, 1024, 1280, 777])
 
 
-def test_calls(bench: Bench) -> None:
+def test_calls(tester: AttachedTester) -> None:
     """G.711 and G.729 in packets of 20 ms, DSCP EF."""
     for name, size in (("voip-g711", 218), ("voip-g729", 78)):
-        offered, seen = bench.offer(name)
+        offered, seen = tester.offer(name)
         all_arrived(offered)
         assert {(len(f) + 4, f[IP].tos, f[UDP].dport) for f in seen} == {(size, 184, 16384)}
 
 
-def test_256_networks(bench: Bench) -> None:
+def test_256_networks(tester: AttachedTester) -> None:
     """The third octet counts up frame by frame."""
-    offered, seen = bench.offer("networks-256")
+    offered, seen = tester.offer("networks-256")
     all_arrived(offered)
     assert [f[IP].dst for f in seen] == [f"198.19.{i}.2" for i in range(len(seen))]
 
 
-def test_ipv6(bench: Bench) -> None:
+def test_ipv6(tester: AttachedTester) -> None:
     """The smallest IPv6 frame, of 84 B, arrives."""
-    offered, seen = bench.offer("ipv6")
+    offered, seen = tester.offer("ipv6")
     all_arrived(offered)
     assert {(len(f) + 4, f[IPv6].hlim, f[IPv6].nh) for f in seen} == {(84, 10, 17)}
 
 
-def test_vlan(bench: Bench) -> None:
+def test_vlan(tester: AttachedTester) -> None:
     """Tagged on the wire; a receiver that strips the tag changes nothing about the frame."""
     for name, tag in (("vlan", (2, 0)), ("priority-tag", (0, 5))):
-        offered, seen = bench.offer(name)
+        offered, seen = tester.offer(name)
         all_arrived(offered)
         assert {(f[Dot1Q].vlan, f[Dot1Q].prio, len(f) + 4) for f in seen} == {(*tag, 68)}
 
 
-def test_templates(bench: Bench) -> None:
+def test_templates(tester: AttachedTester) -> None:
     """Each part of a mix with headers of its own: TCP with options, IPv4 options."""
-    offered, seen = bench.offer(
+    offered, seen = tester.offer(
         {
             "mix": [
                 {"size": 128, "weight": 1, "template": "Ether()/IP()/TCP(dport=443, flags='PA', options=[('MSS', 9)])"},
@@ -254,7 +254,7 @@ def test_templates(bench: Bench) -> None:
     assert {(f[UDP].dport, f[IP].ihl) for f in seen[1::2]} == {(99, 6)}
 
 
-def test_a_recording_is_replayed_with_addresses_of_the_tester(bench: Bench) -> None:
+def test_a_recording_is_replayed_with_addresses_of_the_tester(tester: AttachedTester) -> None:
     """Headers, sizes and order are the recording's; nobody the recorded frames were for gets any."""
     macs = {"src": "02:00:00:00:00:aa", "dst": "02:00:00:00:00:bb"}
     addresses = {"src": "203.0.113.5", "dst": "203.0.113.9"}
@@ -264,11 +264,11 @@ def test_a_recording_is_replayed_with_addresses_of_the_tester(bench: Bench) -> N
         Ether(**macs) / IP(**addresses) / UDP(sport=5000, dport=53) / Raw(bytes(500)),  # type: ignore[arg-type]
         Ether(**macs) / IP(**addresses) / UDP(sport=5000, dport=53) / Raw(bytes(100)),  # type: ignore[arg-type]
     ]
-    wrpcap(str(bench.folder / "recorded.pcap"), recorded)
-    offered, seen = bench.offer({"pcap": "./recorded.pcap"}, "both-ways")
+    wrpcap(str(tester.folder / "recorded.pcap"), recorded)
+    offered, seen = tester.offer({"pcap": "./recorded.pcap"}, "both-ways")
     all_arrived(offered)
     in_order(seen, [76, 546, 146])
-    west, east = bench.bed.ports["west"], bench.bed.ports["east"]
+    west, east = tester.bed.ports["west"], tester.bed.ports["east"]
     ours = (west.mac, east.mac, west.address[4], east.address[4])
     assert {(f.src, f.dst, f[IP].src, f[IP].dst) for f in seen} == {ours}
     assert {(f[IP].tos, f[IP].ttl, f[TCP].sport, str(f[TCP].flags)) for f in seen[::3]} == {
@@ -276,19 +276,19 @@ def test_a_recording_is_replayed_with_addresses_of_the_tester(bench: Bench) -> N
     }
 
 
-def test_the_gateway_is_asked_and_answered_in_its_vlan(bench: Bench) -> None:
+def test_the_gateway_is_asked_and_answered_in_its_vlan(tester: AttachedTester) -> None:
     """A box whose port is a VLAN interface hears no untagged question. Both ends are the generator's here."""
     tags = bytes.fromhex("81000002")
     with pytest.raises(EspbenchError, match=r"gateway 10\.0\.0\.1 did not answer 10\.0\.0\.2"):
-        bench.generator.resolve("east", "10.0.0.2", "10.0.0.1", 0.1, tags)  # it answers from now on
-    with bench.seeing() as seen:
-        found = bench.generator.resolve("west", "10.0.0.1", "10.0.0.2", PATIENCE_S, tags)
-    interface = bench.bed.ports["east"].interface
-    netns = Path(bench.bed.ports["east"].netns or "").name
+        tester.generator.resolve("east", "10.0.0.2", "10.0.0.1", 0.1, tags)  # it answers from now on
+    with tester.seeing() as seen:
+        neighbour = tester.generator.resolve("west", "10.0.0.1", "10.0.0.2", PATIENCE_S, tags)
+    interface = tester.bed.ports["east"].interface
+    netns = Path(tester.bed.ports["east"].netns or "").name
     shown = subprocess.run(
         ["ip", "-n", netns, "link", "show", interface], capture_output=True, text=True, check=True
     )
-    assert found in shown.stdout
+    assert neighbour in shown.stdout
     assert {(f[Dot1Q].vlan, f[ARP].pdst) for f in seen.frames if ARP in f} == {(2, "10.0.0.2")}
 
 
@@ -302,24 +302,24 @@ def test_the_gateway_is_asked_and_answered_in_its_vlan(bench: Bench) -> None:
     ],
     ids=["flows", "tunnels and a sequence", "ipv6"],
 )  # fmt: skip
-def test_both_generators_send_the_same_frames(bench: Bench, traffic: Traffic) -> None:
+def test_both_generators_send_the_same_frames(tester: AttachedTester, traffic: Traffic) -> None:
     """Two implementations that share no code: frame by frame the same bytes but key, time and checksum."""
-    ports = list(bench.bed.ports.values())
-    native = NativeGenerator(bench.registry, bench.folder / "native.log", tx="af_packet", rx="af_packet")
-    hops = {name: port.next_hop_mac or "" for name, port in bench.bed.ports.items()}
-    told = []
-    for generator in (bench.generator, native):
+    ports = list(tester.bed.ports.values())
+    native = NativeGenerator(tester.registry, tester.folder / "native.log", tx="af_packet", rx="af_packet")
+    hops = {name: port.next_hop_mac or "" for name, port in tester.bed.ports.items()}
+    sent = []
+    for generator in (tester.generator, native):
         generator.open(ports, [])
-        with bench.seeing() as seen:
-            streams = traffic.streams(bench.bed, hops, RATE)
+        with tester.seeing() as seen:
+            streams = traffic.streams(tester.bed, hops, RATE)
             offered = generator.offer(streams, FRAMES / RATE, RESIDUE_S, quiet_s=0.3)
             seen.least = offered.streams[0].rx_frames
         all_arrived(offered)
-        told.append([bytes(frame) for frame in seen.frames])
+        sent.append([bytes(frame) for frame in seen.frames])
     native.close()
-    assert len(told[0]) > FRAMES / 2
+    assert len(sent[0]) > FRAMES / 2
     payload = 14 + (20 if traffic.ip_version == 4 else 40) + 8
-    for mine, theirs in zip(*told, strict=False):
+    for mine, theirs in zip(*sent, strict=False):
         for frame in (mine, theirs):
             packet = Ether(frame)
             del packet[UDP].chksum
@@ -356,10 +356,8 @@ def test_a_run_with_a_profile_beside_its_plan(tmp_path: Path) -> None:
 
 def test_a_plan_that_its_generator_cannot_serve_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     """Exit code 2, one message, no namespace."""
-    (tmp_path / "plan.yaml").write_text(
-        "{name: p, topology: gateway-to-gateway, stacks: [plain], generator: scapy, traffic: vlan, "
-        "tests: [throughput: {}]}"
-    )
+    text = plan_text(frame_sizes=None, generator="scapy", traffic="vlan")
+    (tmp_path / "plan.yaml").write_text(text)
     done = espbench("run", tmp_path / "plan.yaml", "--out", tmp_path / "runs")
     assert done.returncode == 2
     assert "they have no VLAN interfaces" in done.stderr

@@ -24,15 +24,15 @@ from espbench.platforms import placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 PROGRAM = """#!{python}
 import json, pathlib, sys
 sys.path.insert(0, {tests!r})
-from support.trex_server import FakeTrex
-pathlib.Path({told!r}).write_text(json.dumps(
+from support.generators.trex_server import FakeTrex
+pathlib.Path({launch_file!r}).write_text(json.dumps(
     [sys.argv[1:], json.loads(pathlib.Path(sys.argv[sys.argv.index("--cfg") + 1]).read_text()),
      pathlib.Path.cwd().as_posix(), [line.split(":")[0].strip() for line in open("/proc/net/dev")][2:]]
 ))
@@ -53,18 +53,20 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def launch_file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """TREX_DIR with the stand-in, its traps as the parameter; the file in which it says how it was started."""
     traps = json.dumps(getattr(request, "param", {}))
-    folder, told = tmp_path / "trex", tmp_path / "told.json"
+    folder, launch_file = tmp_path / "trex", tmp_path / "launched.json"
     folder.mkdir()
     program = folder / "_t-rex-64"
     tests = str(Path(__file__).parents[2])
-    program.write_text(PROGRAM.format(python=sys.executable, tests=tests, told=str(told), traps=traps))
+    program.write_text(
+        PROGRAM.format(python=sys.executable, tests=tests, launch_file=str(launch_file), traps=traps)
+    )
     program.chmod(0o755)
     monkeypatch.setenv("TREX_DIR", str(folder))
     monkeypatch.setattr(trex, "SETTLED_S", 0.05)
-    return told
+    return launch_file
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def bed(registry: Registry) -> Testbed:
 
 
 def test_it_is_launched_beside_the_ports_and_ends_with_the_generator(
-    registry: Registry, bed: Testbed, told: Path, tmp_path: Path
+    registry: Registry, bed: Testbed, launch_file: Path, tmp_path: Path
 ) -> None:
     """TRex gets the recorded command line in the ports' namespace, once for each set; nothing is left."""
     before = list(registry.entries)
@@ -87,10 +89,10 @@ def test_it_is_launched_beside_the_ports_and_ends_with_the_generator(
     ports = list(bed.ports.values())
     first = generator.open(ports, [0])
     assert first[0]["sender"] == "TRex v3.08, net_af_packet"
-    arguments, (config,), folder, interfaces = json.loads(told.read_text())
+    arguments, (config,), folder, interfaces = json.loads(launch_file.read_text())
     assert arguments[:3] == ["-i", "--stl", "--cfg"]
     assert arguments[4:] == ["--no-scapy-server", "--iom", "0", "--no-key", "--no-termio", "--no-watchdog"]
-    assert folder == str(told.parent / "trex")
+    assert folder == str(launch_file.parent / "trex")
     assert {p.interface for p in ports} <= set(interfaces)
     assert f"iface={ports[0].interface}," in config["interfaces"][0]
     assert config["port_info"][1] == {"src_mac": ports[1].mac, "dest_mac": ports[1].next_hop_mac}
@@ -110,9 +112,9 @@ def test_it_is_launched_beside_the_ports_and_ends_with_the_generator(
     assert not Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.parametrize("told", [{"holds": 7}], indirect=True)
+@pytest.mark.parametrize("launch_file", [{"holds": 7}], indirect=True)
 def test_what_it_counts_as_sent_and_keeps_was_not_sent(
-    registry: Registry, bed: Testbed, told: Path, tmp_path: Path
+    registry: Registry, bed: Testbed, launch_file: Path, tmp_path: Path
 ) -> None:
     """The kernel knows; the server is started anew, or those frames would be the next trial's."""
     generator = TrexGenerator(registry, tmp_path / "generator.log")
@@ -131,7 +133,7 @@ def test_what_it_counts_as_sent_and_keeps_was_not_sent(
 
 
 def test_its_death_is_told_with_its_last_words(
-    registry: Registry, bed: Testbed, told: Path, tmp_path: Path
+    registry: Registry, bed: Testbed, launch_file: Path, tmp_path: Path
 ) -> None:
     """The next request says it, whichever that is."""
     generator = TrexGenerator(registry, tmp_path / "generator.log")
@@ -143,7 +145,7 @@ def test_its_death_is_told_with_its_last_words(
 
 
 def test_a_link_that_drops_for_a_moment_makes_the_trial_invalid(
-    registry: Registry, bed: Testbed, told: Path, tmp_path: Path
+    registry: Registry, bed: Testbed, launch_file: Path, tmp_path: Path
 ) -> None:
     """TRex does not see it of such a port; the kernel counts it."""
     generator = TrexGenerator(registry, tmp_path / "generator.log")
@@ -166,7 +168,7 @@ def test_a_link_that_drops_for_a_moment_makes_the_trial_invalid(
 
 
 def test_ports_it_cannot_serve_are_refused(
-    registry: Registry, bed: Testbed, told: Path, tmp_path: Path
+    registry: Registry, bed: Testbed, launch_file: Path, tmp_path: Path
 ) -> None:
     """The initial namespace, two namespaces, frames its ring cannot hold."""
     west, east = bed.ports.values()

@@ -19,7 +19,7 @@ from espbench.platforms.base import Testbed
 from espbench.platforms.netns import NetnsPlatform
 from espbench.sentences import Code
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("TREX_DIR")]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.plans import RETRIES
+from support.generators.trex_server import FakeTrex
+from support.plans import quick
 from support.runs import espbench
-from support.trex_server import FakeTrex
 
 pytestmark = pytest.mark.root
 
@@ -37,11 +37,9 @@ def test_a_run_on_a_server_finds_the_truth_and_says_what_was_not_measured(tmp_pa
                 for n, side in enumerate(("west", "east"), start=1)
             },
             "frame_sizes": [64],
-            "tests": [{"throughput": {
-                "loss_goals": [0], "minimum": "1000fps", "maximum": "6000fps", "trial": "500ms",
-                "final_trial": "1s", "resolution": "10%", "settle": "0s", "residue": "0s", "learning": "0s",
-                "warm_up": "0s", "retries": RETRIES,
-            }}],
+            "tests": [{"throughput": quick(
+                minimum="1000fps", maximum="6000fps", trial="500ms", final_trial="1s", residue="0s"
+            )}],
         }  # fmt: skip
         file = tmp_path / "plan.yaml"
         file.write_text(yaml.safe_dump(plan))

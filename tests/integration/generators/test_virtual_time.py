@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from espbench.generators import native
-from support.truth_dut import LATENCY_NS, wire_ns
-from support.wire import Generator
+from support.generators.wire import Generator
+from support.virtual.truth_dut import LATENCY_NS, wire_ns
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "harness" / "emulator" / "qemu" / "mirror.c"
@@ -208,10 +208,10 @@ def test_the_gateway_is_found_and_asked(rigs: Any) -> None:
     asked = {"cmd": "resolve", "port": "east", "address": "10.0.2.2", "gateway": "10.0.2.1"}
     assert rig.ask(asked)["mac"] == "02:00:00:00:01:02"
     question = {"cmd": "console", "port": "west", "line": "how are you", "until": "{", "timeout_s": 1}
-    told = rig.ask(question)
+    lines = rig.ask(question)
     # Typed after the millisecond that resolving took; 50 µs on its way.
-    assert json.loads(told["lines"][-1]) == {"line": "how are you", "at_ns": 1_050_000}
-    assert told["now_ns"] == 2_000_000
+    assert json.loads(lines["lines"][-1]) == {"line": "how are you", "at_ns": 1_050_000}
+    assert lines["now_ns"] == 2_000_000
     silent = rig.ask({**question, "line": None, "timeout_s": 0.25})
     assert "within 0.25 s of virtual time" in silent["message"]
 
@@ -235,8 +235,8 @@ def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(rigs: Any) -> None:
         rig = rigs(service_ns=11_111, delay_ns=7_777, queue=17)
         console = {"cmd": "console", "port": "west", "line": "x", "until": "{", "timeout_s": 1}
         streams = (stream(64, 0, rate_fps=61_234.5), stream(1024, 1, rate_fps=43_210.9))
-        told = [rig.line(console), rig.trial_line(*streams, id="a"), rig.trial_line(*streams, id="b")]
-        return [*told, json.dumps(rig.end())]
+        lines = [rig.line(console), rig.trial_line(*streams, id="a"), rig.trial_line(*streams, id="b")]
+        return [*lines, json.dumps(rig.end())]
 
     first = run()
     burning = [burn() for _ in range(2 * (os.cpu_count() or 1))]
@@ -278,8 +278,8 @@ def test_what_links_lose_damage_and_delay_is_what_the_trial_finds(rigs: Any) -> 
     both = (stream(512, 0, rate_fps=40_000.0), stream(512, 1, rate_fps=40_000.0))
     result = rig.trial(*both)
     links = {port["name"]: port["link"] for port in result["ports"]}
-    ways = result["streams"]
-    lost = sum(way["lost"] for way in ways)
+    both = result["streams"]
+    lost = sum(way["lost"] for way in both)
     assert lost == sum(link["lost"] + link["damaged"] for link in links.values())
     # Both directions together have 80,000 frames; the tolerances are four standard deviations.
     assert links["west"]["lost"] == pytest.approx(800, abs=4 * 28)
@@ -287,7 +287,7 @@ def test_what_links_lose_damage_and_delay_is_what_the_trial_finds(rigs: Any) -> 
     assert links["west"]["late"] == pytest.approx(4_000, abs=4 * 62)
     assert (links["east"]["lost"], links["west"]["damaged"]) == (0, 0)
     # A frame each 25 us: one that is 60 us late comes behind two others, one that is 3 us late behind none.
-    for way in ways:
+    for way in both:
         assert 0.03 < way["reordered"] / way["rx_frames"] < 0.06
         assert way["corrupted"] == 0
         assert way["latency_us"]["max"] > latency_us(512, 1_000, 0) + 60

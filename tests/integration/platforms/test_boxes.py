@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from support.boxes import RouterBox
-from support.wire import Generator, stream, trial
+from support.gateways.boxes import RouterBox
+from support.generators.wire import Generator, stream, trial
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator")]
 
 
-class Bench:
+class AttachedTester:
     """A box and a generator whose streams go through it."""
 
     def __init__(self, box: RouterBox, generator: Generator) -> None:
@@ -39,34 +39,34 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
+def tester() -> Iterator[AttachedTester]:
     with RouterBox() as box:
         generator = Generator()
         try:
-            yield Bench(box, generator)
+            yield AttachedTester(box, generator)
         finally:
             generator.close()
 
 
-def test_a_delay(bench: Bench) -> None:
-    bench.box.delay(20_000)
-    one = bench.offer(rate_fps=500.0)
+def test_a_delay(tester: AttachedTester) -> None:
+    tester.box.delay(20_000)
+    one = tester.offer(rate_fps=500.0)
     assert one["rx_frames"] == one["tx_frames"] > 0
     assert one["latency_us"]["min"] >= 0.999 * 20_000
 
 
-def test_a_queue_of_so_many_frames(bench: Bench) -> None:
+def test_a_queue_of_so_many_frames(tester: AttachedTester) -> None:
     """A burst goes in before the server, of 100 frames of 60 B a second, has let many out."""
-    bench.box.hold(50, 48_000)
-    one = bench.offer(rate_fps=None, burst_frames=500)
+    tester.box.hold(50, 48_000)
+    one = tester.offer(rate_fps=None, burst_frames=500)
     at_once = 1600 // 60
     assert 50 <= one["rx_frames"] <= 50 + at_once + 10
     assert one["rx_frames"] + one["lost"] == 500
 
 
-def test_an_outage(bench: Bench) -> None:
-    with bench.box.drops_all(0.4, 0.3):
-        one = bench.offer(1.5, rate_fps=2_000.0)
+def test_an_outage(tester: AttachedTester) -> None:
+    with tester.box.drops_all(0.4, 0.3):
+        one = tester.offer(1.5, rate_fps=2_000.0)
     assert one["lost"] >= 0.9 * 600
     gap = one["longest_gap"]
     assert gap["to_ns"] - gap["from_ns"] >= 300_000_000

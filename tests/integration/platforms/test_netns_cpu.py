@@ -23,7 +23,7 @@ from espbench.platforms.base import SIDES, Side
 from espbench.platforms.netns import NetnsPlatform
 from espbench.this_machine import irq_time
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = pytest.mark.root
 
@@ -34,7 +34,7 @@ FPS = 4000  # a gateway's ring (256 frames) outlasts a stall of its CPU of 60 ms
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     """Two routers, and a generator at their outer ports."""
     logs = tmp_path_factory.mktemp("logs")
     with Registry("t" + secrets.token_hex(3)) as registry:
@@ -47,12 +47,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     os.sched_setaffinity(0, CPUS)
 
 
-def us_per_frame(bench: Setup) -> dict[Side, float]:
+def us_per_frame(setup: Setup) -> dict[Side, float]:
     """Both gateways' CPU time for a frame, the least of some trials: a busy host makes it more, never less."""
-    found: dict[Side, list[float]] = {side: [] for side in SIDES}
+    costs: dict[Side, list[float]] = {side: [] for side in SIDES}
     for _ in range(ATTEMPTS):
         trial = measure(
-            bench,
+            setup,
             Traffic(((64, 1),), 4, "one-way"),
             Request(FPS, 0.5, "search"),
             OfCase("test", 0, 0.01),
@@ -60,34 +60,34 @@ def us_per_frame(bench: Setup) -> dict[Side, float]:
         )
         assert trial.rx_frames > 0.9 * FPS * 0.5
         for side in SIDES:
-            found[side].append(trial.gateways[side].cpu_us_per_frame or 0.0)
-    return {side: min(values) for side, values in found.items()}
+            costs[side].append(trial.gateways[side].cpu_us_per_frame or 0.0)
+    return {side: min(values) for side, values in costs.items()}
 
 
-def burden(bench: Setup, side: Side, folder: Path) -> None:
+def burden(setup: Setup, side: Side, folder: Path) -> None:
     """Every frame that this gateway forwards is compared with many addresses in vain."""
     rules = "\n".join(f"  ip saddr 203.0.113.{n % 255} drop" for n in range(RULES))
     chain = f"chain forward {{\n  type filter hook forward priority 0;\n{rules}\n }}"
     file = folder / "burden.nft"
     file.write_text(f"table ip burden {{\n {chain}\n}}\n")
-    done = bench.bed.gateways[side].run(["nft", "-f", str(file)])
+    done = setup.bed.gateways[side].run(["nft", "-f", str(file)])
     assert done.rc == 0, done.err
 
 
-def relieve(bench: Setup, side: Side) -> None:
-    assert bench.bed.gateways[side].run(["nft", "delete table ip burden"]).rc == 0
+def relieve(setup: Setup, side: Side) -> None:
+    assert setup.bed.gateways[side].run(["nft", "delete table ip burden"]).rc == 0
 
 
-def test_work_laid_upon_a_gateway_shows_in_its_own_figure(bench: Setup, tmp_path: Path) -> None:
+def test_work_laid_upon_a_gateway_shows_in_its_own_figure(setup: Setup, tmp_path: Path) -> None:
     """Neither forwards in the other's thread, nor in the sender's.
 
     The other's figure may rise as well: being woken is a part of it, and depends on who shares the CPU.
     """
-    alone = us_per_frame(bench)
+    alone = us_per_frame(setup)
     for side in SIDES:
-        burden(bench, side, tmp_path)
-        laden = us_per_frame(bench)
-        relieve(bench, side)
+        burden(setup, side, tmp_path)
+        laden = us_per_frame(setup)
+        relieve(setup, side)
         assert laden[side] - alone[side] > 5, (side, alone, laden)
     assert min(alone.values()) > 0
 
@@ -104,12 +104,12 @@ def test_a_kernel_that_books_softirqs_to_nobody_gives_no_figure(
         assert bed.facts["CPU time of the gateways"] == f"not told: {why}"
 
 
-def test_a_trial_in_which_a_port_went_down_and_up_is_void(bench: Setup) -> None:
+def test_a_trial_in_which_a_port_went_down_and_up_is_void(setup: Setup) -> None:
     """The kernel makes another thread then; the new one is pinned and counted from the next trial on.
 
     The last test with these gateways: Home has lost its route to the tester.
     """
-    home = bench.bed.gateways["home"]
+    home = setup.bed.gateways["home"]
 
     def flap() -> dict[str, Any]:
         home.ip([f"link set dev {home.lan} down", f"link set dev {home.lan} up"])
@@ -118,7 +118,7 @@ def test_a_trial_in_which_a_port_went_down_and_up_is_void(bench: Setup) -> None:
     before = home.cpu_ns() or 0
     with pytest.raises(TrialBroken, match="its NAPI thread was replaced"):
         measure(
-            bench,
+            setup,
             Traffic(((64, 1),), 4, "one-way"),
             Request(1000, 0.5, "search"),
             OfCase("test", 0, 0.01),

@@ -17,7 +17,7 @@ import pytest
 from espbench.errors import EspbenchError
 from espbench.this_machine import interfaces, network
 from espbench.this_machine.registry import Registry
-from support.boxes import sh
+from support.gateways.boxes import sh
 
 pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
@@ -32,14 +32,14 @@ def pair() -> Iterator[tuple[str, str]]:
 
 
 def link(netns: str, name: str) -> dict[str, Any]:
-    (found,) = json.loads(sh(f"ip -n {netns} -j link show dev {name}"))
-    return dict(found)
+    (shown,) = json.loads(sh(f"ip -n {netns} -j link show dev {name}"))
+    return dict(shown)
 
 
 def features(netns: str, name: str) -> dict[str, str]:
     """Feature → `on` or `off`, by ethtool's names and the kernel's."""
-    told = sh(f"ip netns exec {netns} ethtool -k {name}")
-    return dict(re.findall(r"^\s*([\w-]+): (on|off)\b", told, re.MULTILINE))
+    lines = sh(f"ip netns exec {netns} ethtool -k {name}")
+    return dict(re.findall(r"^\s*([\w-]+): (on|off)\b", lines, re.MULTILINE))
 
 
 def send(name: str, frames: int) -> None:

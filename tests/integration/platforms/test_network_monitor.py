@@ -28,7 +28,7 @@ from espbench.this_machine import network
 from espbench.this_machine.link_events import Link, LinkChange
 from espbench.this_machine.monitor import NETLINK_XFRM, Monitor
 from espbench.this_machine.registry import Registry
-from support.boxes import RouterBox
+from support.gateways.boxes import RouterBox
 
 pytestmark = pytest.mark.root
 
@@ -133,8 +133,8 @@ def setup(tmp_path: Path) -> Iterator[tuple[RouterBox, Setup]]:
         )
         generator = NativeGenerator(registry, tmp_path / "generator.log")
         opened = generator.open(list(bed.ports.values()), sorted(os.sched_getaffinity(0)))
-        for found in opened:
-            bed.ports[found["name"]] = replace(bed.ports[found["name"]], mac=found["mac"])
+        for opened_port in opened:
+            bed.ports[opened_port["name"]] = replace(bed.ports[opened_port["name"]], mac=opened_port["mac"])
         hops = {
             name: generator.resolve(name, port.address[4], port.gateway[4])
             for name, port in bed.ports.items()

@@ -32,11 +32,11 @@ from espbench.platforms.remote import remote_gateway
 from espbench.platforms.remote.remote_gateway import Box, survey
 from espbench.runs.platform_kinds import boxes_of
 from espbench.terms import WITH_FIGURE
-from support.boxes import sh
+from support.gateways.boxes import sh
+from support.gateways.remote_boxes import SECRET, RemoteBoxes, inside, two_boxes
+from support.gateways.workshop import Workshop, workshop
 from support.plans import pair_plan, write_plan
-from support.remote_boxes import SECRET, RemoteLab, inside, remote_lab
 from support.session.unsettled import require_settled
-from support.workshop import Workshop, workshop
 
 pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client"), pytest.mark.untimed]
 TRAFFIC = Traffic(((256, 1),), 4, "both-ways")
@@ -44,9 +44,9 @@ PATIENCE_S = 1800.0  # only ends a hang
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteLab]:
+def boxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteBoxes]:
     """Two boxes that are up, with an sshd."""
-    with remote_lab(tmp_path_factory.mktemp("lab")) as made:
+    with two_boxes(tmp_path_factory.mktemp("boxes")) as made:
         yield made
 
 
@@ -57,24 +57,24 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
         yield made
 
 
-def box_of(lab: RemoteLab, **changes: Any) -> Box:
+def box_of(boxes: RemoteBoxes, **changes: Any) -> Box:
     """Home, with keys of its profile changed."""
-    return boxes_of(load_profile(str(lab.profile(home=changes)))).boxes["home"]
+    return boxes_of(load_profile(str(boxes.profile(home=changes)))).boxes["home"]
 
 
-def bring_up(bench: Setup) -> None:
+def bring_up(setup: Setup) -> None:
     """Its stack, without traffic: a busy host may lose a frame, and a run would try again."""
-    assert bench.stack is not None
-    bench.stack.block()
-    bench.stack.establish()
-    assert bench.stack.security_context()["mismatches"] == []
+    assert setup.stack is not None
+    setup.stack.block()
+    setup.stack.establish()
+    assert setup.stack.security_context()["mismatches"] == []
 
 
-def assert_as_before(lab: RemoteLab, before: dict[Any, dict[str, str]], within_s: float = 90) -> None:
+def assert_as_before(boxes: RemoteBoxes, before: dict[Any, dict[str, str]], within_s: float = 90) -> None:
     """Both boxes are what they were, at once or soon; in as much of their state as `before` has."""
 
     def state(side: Any) -> dict[str, str]:
-        return {what: text for what, text in lab.state(side).items() if what in before[side]}
+        return {what: text for what, text in boxes.state(side).items() if what in before[side]}
 
     deadline = time.monotonic() + within_s
     while (now := {side: state(side) for side in SIDES}) != before and time.monotonic() < deadline:
@@ -86,18 +86,18 @@ def assert_as_before(lab: RemoteLab, before: dict[Any, dict[str, str]], within_s
 # -- who is let in ---------------------------------------------------------------------------------
 
 
-def test_a_box_says_what_it_is_and_nothing_is_changed_by_asking(lab: RemoteLab) -> None:
-    before = {side: lab.state(side) for side in SIDES}
-    with inside(lab.management):
-        found = survey("home", box_of(lab))
+def test_a_box_says_what_it_is_and_nothing_is_changed_by_asking(boxes: RemoteBoxes) -> None:
+    before = {side: boxes.state(side) for side in SIDES}
+    with inside(boxes.management):
+        surveyed = survey("home", box_of(boxes))
         with pytest.raises(UsageError, match="got eth9"):
-            survey("home", box_of(lab, wan="eth9"))
-    assert (found["cpus"], found["machine"]) == (1, os.uname().machine)
-    assert found["kernel"] == lab.run("home", "uname -r").strip()
-    assert found["macs"] == [
-        lab.run("home", f"cat /sys/class/net/{port}/address").strip() for port in ("vec0", "vec1")
+            survey("home", box_of(boxes, wan="eth9"))
+    assert (surveyed["cpus"], surveyed["machine"]) == (1, os.uname().machine)
+    assert surveyed["kernel"] == boxes.run("home", "uname -r").strip()
+    assert surveyed["macs"] == [
+        boxes.run("home", f"cat /sys/class/net/{port}/address").strip() for port in ("vec0", "vec1")
     ]
-    assert_as_before(lab, before)
+    assert_as_before(boxes, before)
 
 
 @pytest.mark.parametrize(
@@ -116,35 +116,35 @@ def test_a_box_says_what_it_is_and_nothing_is_changed_by_asking(lab: RemoteLab) 
     ],
 )  # fmt: skip
 def test_a_box_that_cannot_be_used_is_refused_in_one_line(
-    lab: RemoteLab, changes: dict[str, Any], words: str
+    boxes: RemoteBoxes, changes: dict[str, Any], words: str
 ) -> None:
     """One message that names the box replaces what ssh says at length."""
-    wrong = (lab.folder / "other.pub").read_text().rpartition(" ")[0]
-    (lab.folder / "changed").write_text(f"{lab.host('home')} {wrong}\n")
-    (lab.folder / "empty").write_text("")
-    shutil.copy(lab.folder / "key", lab.folder / "open")
-    (lab.folder / "open").chmod(0o644)
+    wrong = (boxes.folder / "other.pub").read_text().rpartition(" ")[0]
+    (boxes.folder / "changed").write_text(f"{boxes.host('home')} {wrong}\n")
+    (boxes.folder / "empty").write_text("")
+    shutil.copy(boxes.folder / "key", boxes.folder / "open")
+    (boxes.folder / "open").chmod(0o644)
     named = {
-        key: str(lab.folder / value) if key in ("known_hosts", "identity") else value
+        key: str(boxes.folder / value) if key in ("known_hosts", "identity") else value
         for key, value in changes.items()
     }
-    with inside(lab.management), pytest.raises(EspbenchError, match=words) as caught:
-        survey("home", box_of(lab, **named))
+    with inside(boxes.management), pytest.raises(EspbenchError, match=words) as caught:
+        survey("home", box_of(boxes, **named))
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("home (")
     assert isinstance(caught.value, UsageError) or "port" in changes
 
 
-def test_a_key_that_is_not_there_is_told_before_ssh_is_tried(lab: RemoteLab) -> None:
+def test_a_key_that_is_not_there_is_told_before_ssh_is_tried(boxes: RemoteBoxes) -> None:
     with pytest.raises(MachineLacks, match=r"home: identity: expected a file that can be read, got .*no-key"):
-        survey("home", box_of(lab, identity=str(lab.folder / "no-key")))
+        survey("home", box_of(boxes, identity=str(boxes.folder / "no-key")))
 
 
 @pytest.mark.alone
-def test_a_run_with_the_wrong_host_key_ends_before_it_begins(lab: RemoteLab, tmp_path: Path) -> None:
-    (lab.folder / "none").write_text("")
-    profile = lab.profile("strange", home={"known_hosts": str(lab.folder / "none")})
-    done = espbench_run(lab, tmp_path, profile, ["xfrm"])
+def test_a_run_with_the_wrong_host_key_ends_before_it_begins(boxes: RemoteBoxes, tmp_path: Path) -> None:
+    (boxes.folder / "none").write_text("")
+    profile = boxes.profile("strange", home={"known_hosts": str(boxes.folder / "none")})
+    done = espbench_run(boxes, tmp_path, profile, ["xfrm"])
     assert done.returncode == UsageError.exit_code
     assert "got none of it" in done.stderr
     assert "Traceback" not in done.stderr
@@ -177,47 +177,47 @@ echo 3 > /proc/sys/net/ipv4/neigh/vec0/mcast_solicit
 
 
 @pytest.fixture
-def in_service(lab: RemoteLab) -> Iterator[None]:
+def in_service(boxes: RemoteBoxes) -> Iterator[None]:
     """Home has addresses, routes, settings and SAs of its own on the port that is wanted."""
-    lab.run("home", _IN_SERVICE.format(key="77" * 16))
+    boxes.run("home", _IN_SERVICE.format(key="77" * 16))
     yield
-    lab.run("home", _OUT_OF_SERVICE)
+    boxes.run("home", _OUT_OF_SERVICE)
 
 
 @pytest.mark.usefixtures("in_service")
-def test_a_box_in_service_is_taken_only_by_its_owner(lab: RemoteLab) -> None:
-    with inside(lab.management):
+def test_a_box_in_service_is_taken_only_by_its_owner(boxes: RemoteBoxes) -> None:
+    with inside(boxes.management):
         with pytest.raises(UsageError, match=r"it has 10\.1\.2\.3/24, fd00:77::3/64; .*i_own_this_box: true"):
-            survey("home", box_of(lab))
+            survey("home", box_of(boxes))
         with pytest.raises(UsageError, match="the box already has 1 SAs"):
-            survey("home", replace(box_of(lab), lan="vec1"))
-        assert survey("home", box_of(lab, i_own_this_box=True))["cpus"] == 1
+            survey("home", replace(box_of(boxes), lan="vec1"))
+        assert survey("home", box_of(boxes, i_own_this_box=True))["cpus"] == 1
 
 
 @pytest.mark.usefixtures("in_service")
-def test_a_box_in_service_gets_everything_back(lab: RemoteLab, shop: Workshop) -> None:
+def test_a_box_in_service_gets_everything_back(boxes: RemoteBoxes, shop: Workshop) -> None:
     """Its addresses, routes of every table, neighbours, settings; its SAs are never touched."""
-    before = {side: lab.state(side) for side in SIDES}
-    neighbours = lab.run("home", "ip neigh show nud permanent")
-    profile = lab.profile("mine", home={"i_own_this_box": True})
-    with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(profile)) as (bench, _):
-        assert "10.1.2.3" not in lab.run("home", "ip addr")
-        assert lab.run("home", "ip xfrm state; ip xfrm policy") == before["home"]["xfrm"]
-        bring_up(bench)
-    assert_as_before(lab, before)
-    assert lab.run("home", "ip neigh show nud permanent") == neighbours
-    assert "10.9.0.0/16 via 10.1.2.9 dev vec0 metric 7 mtu 1200" in lab.state("home")["routes"]
+    before = {side: boxes.state(side) for side in SIDES}
+    neighbours = boxes.run("home", "ip neigh show nud permanent")
+    profile = boxes.profile("mine", home={"i_own_this_box": True})
+    with inside(boxes.management), shop.pair("xfrm", "aes128gcm16", dut=str(profile)) as (setup, _):
+        assert "10.1.2.3" not in boxes.run("home", "ip addr")
+        assert boxes.run("home", "ip xfrm state; ip xfrm policy") == before["home"]["xfrm"]
+        bring_up(setup)
+    assert_as_before(boxes, before)
+    assert boxes.run("home", "ip neigh show nud permanent") == neighbours
+    assert "10.9.0.0/16 via 10.1.2.9 dev vec0 metric 7 mtu 1200" in boxes.state("home")["routes"]
 
 
 # -- measuring -------------------------------------------------------------------------------------
 
 
 def espbench_run(
-    lab: RemoteLab, folder: Path, profile: Path, stacks: list[str], **throughput: Any
+    boxes: RemoteBoxes, folder: Path, profile: Path, stacks: list[str], **throughput: Any
 ) -> subprocess.CompletedProcess[str]:
     """`espbench run` of a small plan, where ssh finds the boxes."""
     return subprocess.run(
-        command_of(lab, folder, profile, stacks, **throughput),
+        command_of(boxes, folder, profile, stacks, **throughput),
         capture_output=True,
         text=True,
         check=False,
@@ -226,20 +226,20 @@ def espbench_run(
 
 
 def command_of(
-    lab: RemoteLab, folder: Path, profile: Path, stacks: list[str], **throughput: Any
+    boxes: RemoteBoxes, folder: Path, profile: Path, stacks: list[str], **throughput: Any
 ) -> list[str]:
     waits = {"settle": "50ms", "learning": "50ms", "residue": "100ms"}
     plan = pair_plan(
         str(profile), throughput=waits | throughput, name="remote", stacks=stacks, suites=["aes128gcm16"],
         frame_sizes=[256], directions=["both-ways"],
     )  # fmt: skip
-    return run_of(lab, folder, plan)
+    return run_of(boxes, folder, plan)
 
 
-def run_of(lab: RemoteLab, folder: Path, plan: dict[str, Any]) -> list[str]:
+def run_of(boxes: RemoteBoxes, folder: Path, plan: dict[str, Any]) -> list[str]:
     """The command that runs a plan where ssh finds the boxes."""
     written = write_plan(folder, plan)
-    enter = ["nsenter", f"--net=/run/netns/{lab.management}"]
+    enter = ["nsenter", f"--net=/run/netns/{boxes.management}"]
     return [
         *enter,
         sys.executable,
@@ -254,17 +254,17 @@ def run_of(lab: RemoteLab, folder: Path, plan: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.alone
-def test_a_whole_plan_is_measured_and_nothing_of_it_stays(lab: RemoteLab, tmp_path: Path) -> None:
+def test_a_whole_plan_is_measured_and_nothing_of_it_stays(boxes: RemoteBoxes, tmp_path: Path) -> None:
     """Plain forwarding and a daemon that is not installed there are measured, and its encryption is proven."""
-    before = {side: lab.state(side) for side in SIDES}
-    done = espbench_run(lab, tmp_path, lab.profile(), ["plain", "strongswan"])
+    before = {side: boxes.state(side) for side in SIDES}
+    done = espbench_run(boxes, tmp_path, boxes.profile(), ["plain", "strongswan"])
     assert done.returncode in (0, 3), done.stderr
     (directory,) = (tmp_path / "runs").iterdir()
     with (directory / "results.csv").open() as file:
-        found = {row["stack"]: row for row in csv.DictReader(file)}
-    require_settled(list(found.values()))
-    assert {row["status"] for row in found.values()} <= set(WITH_FIGURE)
-    assert {stack: row["encryption"] for stack, row in found.items()} == {
+        by_stack = {row["stack"]: row for row in csv.DictReader(file)}
+    require_settled(list(by_stack.values()))
+    assert {row["status"] for row in by_stack.values()} <= set(WITH_FIGURE)
+    assert {stack: row["encryption"] for stack, row in by_stack.items()} == {
         "plain": "baseline", "strongswan": "proven",
     }  # fmt: skip
     manifest = json.loads((directory / "manifest.json").read_text())
@@ -274,17 +274,17 @@ def test_a_whole_plan_is_measured_and_nothing_of_it_stays(lab: RemoteLab, tmp_pa
         "CPU of home is that of its whole box (1 CPUs" in text for text in manifest["placement"]["shared"]
     )
     for context in manifest["contexts"].values():
-        assert set(context["kernel"].values()) == {lab.run("home", "uname -r").strip()}
+        assert set(context["kernel"].values()) == {boxes.run("home", "uname -r").strip()}
     shown = next(c for name, c in manifest["contexts"].items() if name.startswith("strongswan"))
     assert shown["stack_version"]["home"].startswith("strongSwan ")
     assert shown["shown before the first trial"]["cleartext blocked, tunnel down"].startswith("0 of ")
-    assert_as_before(lab, before)
-    no_secrets(lab, directory)
+    assert_as_before(boxes, before)
+    no_secrets(boxes, directory)
 
 
-def no_secrets(lab: RemoteLab, directory: Path) -> None:
+def no_secrets(boxes: RemoteBoxes, directory: Path) -> None:
     """Neither the ssh key nor a pre-shared key is in anything the run wrote."""
-    private = (lab.folder / "key").read_text().splitlines()[1]
+    private = (boxes.folder / "key").read_text().splitlines()[1]
     for file in directory.rglob("*"):
         if file.is_file():
             text = file.read_text(errors="replace")
@@ -293,36 +293,39 @@ def no_secrets(lab: RemoteLab, directory: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_cpu_account_is_the_boxs_own(lab: RemoteLab, shop: Workshop) -> None:
+def test_the_cpu_account_is_the_boxs_own(boxes: RemoteBoxes, shop: Workshop) -> None:
     """Work on Home is Home's, whoever does it, and not Office's."""
-    with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(lab.profile())) as (bench, _):
-        home, office = bench.bed.gateways["home"], bench.bed.gateways["office"]
+    with inside(boxes.management), shop.pair("xfrm", "aes128gcm16", dut=str(boxes.profile())) as (setup, _):
+        home, office = setup.bed.gateways["home"], setup.bed.gateways["office"]
         before = home.cpu_ns() or 0, office.cpu_ns() or 0
-        lab.run("home", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+        boxes.run("home", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
         used = (home.cpu_ns() or 0) - before[0], (office.cpu_ns() or 0) - before[1]
     assert used[0] > 200e6
     assert used[0] > 4 * used[1]
 
 
 @pytest.mark.slow
-def test_a_daemon_is_in_memory_and_goes_with_the_agent(lab: RemoteLab, shop: Workshop) -> None:
+def test_a_daemon_is_in_memory_and_goes_with_the_agent(boxes: RemoteBoxes, shop: Workshop) -> None:
     """It is laid over the agent's root alone, which cannot be written; its processes end too."""
-    before = {side: lab.state(side) for side in SIDES}
-    with inside(lab.management), shop.pair("strongswan", "aes128gcm16", dut=str(lab.profile())) as (bench, _):
-        gateway = bench.bed.gateways["home"]
-        bring_up(bench)
-        assert "charon" in lab.state("home")["processes"]
+    before = {side: boxes.state(side) for side in SIDES}
+    with (
+        inside(boxes.management),
+        shop.pair("strongswan", "aes128gcm16", dut=str(boxes.profile())) as (setup, _),
+    ):
+        gateway = setup.bed.gateways["home"]
+        bring_up(setup)
+        assert "charon" in boxes.state("home")["processes"]
         assert gateway.run(["test", "-x", "/usr/sbin/swanctl"]).rc == 0
         assert "Read-only file system" in gateway.run(["sh", "-c", "echo x > /root/espbench-was-here"]).err
-        assert lab.run("home", "ls /usr/sbin/swanctl /tmp/espbench 2>&1; true").count("No such file") == 2
-    assert_as_before(lab, before)
+        assert boxes.run("home", "ls /usr/sbin/swanctl /tmp/espbench 2>&1; true").count("No such file") == 2
+    assert_as_before(boxes, before)
 
 
 # -- power and console -----------------------------------------------------------------------------
 
 
 def power_cycled(
-    lab: RemoteLab, folder: Path, profile: Path, trial_s: int
+    boxes: RemoteBoxes, folder: Path, profile: Path, trial_s: int
 ) -> subprocess.CompletedProcess[str]:
     """`espbench run` of one trial in which Home is switched off and on."""
     reset = {
@@ -333,14 +336,13 @@ def power_cycled(
         "repeats": 1,
         "retries": 0,
     }
-    plan = {
-        "name": "power", "topology": "gateway-to-gateway", "dut": str(profile), "stacks": ["strongswan"],
-        "generator": {"native": {"tx": "af_packet"}},
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "directions": ["both-ways"],
-        "tests": [{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
-    }  # fmt: skip
+    plan = pair_plan(
+        str(profile), name="power", stacks=["strongswan"], suites=["aes128gcm16"], frame_sizes=[256],
+        directions=["both-ways"], generator={"native": {"tx": "af_packet"}},
+        tests=[{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
+    )  # fmt: skip
     return subprocess.run(
-        run_of(lab, folder, plan), capture_output=True, text=True, check=False, timeout=PATIENCE_S
+        run_of(boxes, folder, plan), capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
 
@@ -348,14 +350,14 @@ def power_cycled(
 @pytest.mark.needs("labgrid")
 @pytest.mark.alone
 def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
-    lab: RemoteLab, tmp_path: Path
+    boxes: RemoteBoxes, tmp_path: Path
 ) -> None:
     """Its agent, addresses, daemon and tunnel are back; its console is in the logs, labgrid's password nowhere."""
-    before = {side: lab.state(side) for side in SIDES}
-    profile = lab.profile("powered", home={"labgrid": lab.labgrid("home", back_within="90s")})
-    done = power_cycled(lab, tmp_path, profile, trial_s=90)
+    before = {side: boxes.state(side) for side in SIDES}
+    profile = boxes.profile("powered", home={"labgrid": boxes.labgrid("home", back_within="90s")})
+    done = power_cycled(boxes, tmp_path, profile, trial_s=90)
     assert done.returncode == 0, done.stderr + done.stdout
-    lab.booted["home"].result()
+    boxes.booted["home"].result()
     (directory,) = (tmp_path / "runs").iterdir()
     (trial_line,) = (directory / "trials.jsonl").read_text().splitlines()
     record = json.loads(trial_line)
@@ -376,32 +378,34 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
     assert on
     assert "Linux version" in boot
     assert not (directory / "logs/office-console.log").exists()
-    assert any("labgrid_worker" in line for line in lab.process_list)
-    assert not [line for line in lab.process_list if SECRET in line]
+    assert any("labgrid_worker" in line for line in boxes.process_list)
+    assert not [line for line in boxes.process_list if SECRET in line]
     written = [
         file for file in directory.rglob("*") if file.is_file() and SECRET.encode() in file.read_bytes()
     ]
     assert written == []
     for of_this_boot in ("processes", "sysctls"):  # paths with its name, sizes that follow its free memory
         del before["home"][of_this_boot]
-    assert_as_before(lab, before)
-    no_secrets(lab, directory)
+    assert_as_before(boxes, before)
+    no_secrets(boxes, directory)
 
 
 @pytest.mark.slow
 @pytest.mark.needs("labgrid")
 @pytest.mark.alone
-def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLab, tmp_path: Path) -> None:
+def test_a_box_that_never_comes_back_ends_the_run_with_one_message(
+    boxes: RemoteBoxes, tmp_path: Path
+) -> None:
     """The message comes after the box's time, with the last attempt; the run can go on when it is mended."""
-    profile = lab.profile("dead", home={"labgrid": lab.labgrid("home", back_within="5s")})
-    lab.dead.add("home")
+    profile = boxes.profile("dead", home={"labgrid": boxes.labgrid("home", back_within="5s")})
+    boxes.dead.add("home")
     try:
-        done = power_cycled(lab, tmp_path, profile, trial_s=10)
+        done = power_cycled(boxes, tmp_path, profile, trial_s=10)
     finally:
-        lab.dead.clear()
-        lab.switch("home", "on")
-    assert "home" in lab.booted, done.stderr
-    lab.booted["home"].result()
+        boxes.dead.clear()
+        boxes.switch("home", "on")
+    assert "home" in boxes.booted, done.stderr
+    boxes.booted["home"].result()
     assert done.returncode == EspbenchError.exit_code
     assert re.search(
         r"home was switched off and on, and was not back within 5 s: home \(root@10\.77\.1\.2\).*home-console\.log, or "
@@ -414,22 +418,22 @@ def test_a_box_that_never_comes_back_ends_the_run_with_one_message(lab: RemoteLa
 
 @pytest.mark.slow
 @pytest.mark.needs("labgrid")
-def test_a_kernel_panic_of_a_box_is_in_its_console_log(lab: RemoteLab, shop: Workshop) -> None:
+def test_a_kernel_panic_of_a_box_is_in_its_console_log(boxes: RemoteBoxes, shop: Workshop) -> None:
     """It is also in the words with which the gateway is told dead."""
-    profile = lab.profile("panics", office={"labgrid": lab.labgrid("office")})
-    with inside(lab.management), shop.pair("xfrm", "aes128gcm16", dut=str(profile)) as (bench, _):
+    profile = boxes.profile("panics", office={"labgrid": boxes.labgrid("office")})
+    with inside(boxes.management), shop.pair("xfrm", "aes128gcm16", dut=str(profile)) as (setup, _):
         with contextlib.suppress(EspbenchError):
-            lab.consoles["office"].request(
+            boxes.consoles["office"].request(
                 "exec", 2, argv=["sh", "-c", "echo c > /proc/sysrq-trigger"], stdin="", timeout_s=1
             )
         deadline = time.monotonic() + 120
-        while "Kernel panic" not in bench.bed.gateways["office"].last_words():
+        while "Kernel panic" not in setup.bed.gateways["office"].last_words():
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert "Kernel panic" in (shop.folder / "office-console.log").read_text(errors="replace")
-        lab.switch("office", "off")
-        lab.switch("office", "on")
-        lab.booted["office"].result()
+        boxes.switch("office", "off")
+        boxes.switch("office", "on")
+        boxes.booted["office"].result()
 
 
 # -- ends ------------------------------------------------------------------------------------------
@@ -437,14 +441,14 @@ def test_a_kernel_panic_of_a_box_is_in_its_console_log(lab: RemoteLab, shop: Wor
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, tmp_path: Path) -> None:
-    before = {side: lab.state(side) for side in SIDES}
-    command = command_of(lab, tmp_path, lab.profile(), ["plain", "strongswan"], final_trial="60s")
+def test_after_kill_9_of_the_controller_the_boxes_are_as_before(boxes: RemoteBoxes, tmp_path: Path) -> None:
+    before = {side: boxes.state(side) for side in SIDES}
+    command = command_of(boxes, tmp_path, boxes.profile(), ["plain", "strongswan"], final_trial="60s")
     with (tmp_path / "said").open("w") as said:
         run = subprocess.Popen(command, stdout=said, stderr=said)
         try:
             deadline = time.monotonic() + 600
-            while "vec0" in lab.run("home", "ls /sys/class/net") or not list(
+            while "vec0" in boxes.run("home", "ls /sys/class/net") or not list(
                 tmp_path.glob("runs/*/trials.jsonl")
             ):
                 assert run.poll() is None, (tmp_path / "said").read_text()
@@ -453,23 +457,23 @@ def test_after_kill_9_of_the_controller_the_boxes_are_as_before(lab: RemoteLab, 
         finally:
             run.send_signal(signal.SIGKILL)
             run.wait()
-    assert_as_before(lab, before)
-    assert clean(lab).returncode == 0  # its journal, and it asks both boxes
+    assert_as_before(boxes, before)
+    assert clean(boxes).returncode == 0  # its journal, and it asks both boxes
 
 
-def clean(lab: RemoteLab) -> subprocess.CompletedProcess[str]:
+def clean(boxes: RemoteBoxes) -> subprocess.CompletedProcess[str]:
     """`espbench clean` where ssh finds the boxes."""
     return subprocess.run(
-        ["nsenter", f"--net=/run/netns/{lab.management}", sys.executable, "-m", "espbench", "clean"],
+        ["nsenter", f"--net=/run/netns/{boxes.management}", sys.executable, "-m", "espbench", "clean"],
         capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
 
 
-def kill_the_helper(lab: RemoteLab) -> None:
+def kill_the_helper(boxes: RemoteBoxes) -> None:
     """SIGKILL to what runs on Home behind its sshd, which is then in no state to give anything back."""
-    lab.run("home", "kill -9 $(pgrep -f 'import [b]ase64,json,zlib' | tail -n 1)")
+    boxes.run("home", "kill -9 $(pgrep -f 'import [b]ase64,json,zlib' | tail -n 1)")
     deadline = time.monotonic() + 120
-    while "vec0" not in lab.run("home", "ls /sys/class/net"):
+    while "vec0" not in boxes.run("home", "ls /sys/class/net"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -479,22 +483,22 @@ def kill_the_helper(lab: RemoteLab) -> None:
 @pytest.mark.parametrize("by", ["the end of the pair", "the next connection", "clean"])
 @pytest.mark.alone
 def test_after_kill_9_of_the_helper_the_box_gets_everything_back(
-    lab: RemoteLab, shop: Workshop, by: str, tmp_path: Path
+    boxes: RemoteBoxes, shop: Workshop, by: str, tmp_path: Path
 ) -> None:
     """Addresses, routes of every table, neighbours, settings, by whoever comes next."""
-    before = {side: lab.state(side) for side in SIDES}
-    neighbours = lab.run("home", "ip neigh show nud permanent")
-    box = box_of(lab, i_own_this_box=True)
-    with inside(lab.management):
+    before = {side: boxes.state(side) for side in SIDES}
+    neighbours = boxes.run("home", "ip neigh show nud permanent")
+    box = box_of(boxes, i_own_this_box=True)
+    with inside(boxes.management):
         if by == "the end of the pair":
-            profile = lab.profile("mine", home={"i_own_this_box": True})
+            profile = boxes.profile("mine", home={"i_own_this_box": True})
             with shop.pair("xfrm", "aes128gcm16", dut=str(profile)):
-                kill_the_helper(lab)
-                assert "10.1.2.3" not in lab.run("home", "ip addr")
+                kill_the_helper(boxes)
+                assert "10.1.2.3" not in boxes.run("home", "ip addr")
         else:
-            abandoned(lab, box, tmp_path)
+            abandoned(boxes, box, tmp_path)
             if by == "clean":
-                done = clean(lab)
+                done = clean(boxes)
                 assert (done.returncode, "removed" in done.stdout, "box home" in done.stdout) == (
                     0,
                     True,
@@ -502,13 +506,13 @@ def test_after_kill_9_of_the_helper_the_box_gets_everything_back(
                 )
             else:
                 survey("home", box)
-                assert clean(lab).returncode == 0
-    assert_as_before(lab, before)
-    assert lab.run("home", "ip neigh show nud permanent") == neighbours
-    assert lab.run("home", "ls -d /run/espbench-box 2>&1; true").count("No such file") == 1
+                assert clean(boxes).returncode == 0
+    assert_as_before(boxes, before)
+    assert boxes.run("home", "ip neigh show nud permanent") == neighbours
+    assert boxes.run("home", "ls -d /run/espbench-box 2>&1; true").count("No such file") == 1
 
 
-def abandoned(lab: RemoteLab, box: Box, folder: Path) -> None:
+def abandoned(boxes: RemoteBoxes, box: Box, folder: Path) -> None:
     """A controller takes Home's ports; its helper there and then it itself are killed."""
     script = (
         "import sys,time,pickle; from pathlib import Path; from espbench.this_machine.registry import Registry;"
@@ -520,80 +524,80 @@ def abandoned(lab: RemoteLab, box: Box, folder: Path) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as controller:
         assert controller.stdout is not None
         assert controller.stdout.readline() == "up\n"
-        kill_the_helper(lab)
+        kill_the_helper(boxes)
         controller.kill()
-    assert "10.1.2.3" not in lab.run("home", "ip addr")
+    assert "10.1.2.3" not in boxes.run("home", "ip addr")
 
 
 @pytest.mark.slow
 @pytest.mark.alone
 def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
-    lab: RemoteLab, shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    boxes: RemoteBoxes, shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The trial is broken, its message says why; after its time of silence the box is as before, still cut off."""
     monkeypatch.setattr(remote_gateway, "SILENCE_S", 6)
     monkeypatch.setattr(remote_gateway, "BEAT_S", 1.0)
-    before = {side: lab.state(side) for side in SIDES}
-    link = f"ip -n {lab.netns} link set dev out-home"
+    before = {side: boxes.state(side) for side in SIDES}
+    link = f"ip -n {boxes.netns} link set dev out-home"
     try:
         with (
-            inside(lab.management),
-            shop.pair("xfrm", "aes128gcm16", dut=str(lab.profile())) as (bench, case),
+            inside(boxes.management),
+            shop.pair("xfrm", "aes128gcm16", dut=str(boxes.profile())) as (setup, case),
         ):
-            bring_up(bench)
+            bring_up(setup)
             time.sleep(8)  # longer than the silence a box takes: the signs of life arrive
-            assert bench.bed.gateways["home"].alive()
+            assert setup.bed.gateways["home"].alive()
             sh(f"{link} down")
             began = time.monotonic()
             with pytest.raises(TrialBroken, match=r"(?s)gateway home died during the trial.*not responding"):
                 trial.measure(
-                    bench,
+                    setup,
                     TRAFFIC,
                     Request(1000, 0.3, "search"),
                     OfCase(case.id, 0, 0.1),
                     Waits(0.05, 0.1, 0.0),
                 )
             assert time.monotonic() - began < 20
-            assert bench.bed.gateways["office"].alive()
-        assert_as_before(lab, before)
+            assert setup.bed.gateways["office"].alive()
+        assert_as_before(boxes, before)
     finally:
         sh(f"{link} up")
 
 
 @pytest.mark.slow
 def test_a_cable_that_is_not_there_is_named(
-    lab: RemoteLab, shop: Workshop, monkeypatch: pytest.MonkeyPatch
+    boxes: RemoteBoxes, shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("espbench.platforms.remote.remote_platform.CARRIER_S", 1.0)
-    before = {side: lab.state(side) for side in SIDES}
-    sh(f"ip -n {lab.netns} link set dev west down")
+    before = {side: boxes.state(side) for side in SIDES}
+    sh(f"ip -n {boxes.netns} link set dev west down")
     try:
         with (
-            inside(lab.management),
+            inside(boxes.management),
             pytest.raises(EspbenchError, match=r"no link after 1 s: tester west \(west\)"),
-            shop.pair("xfrm", "aes128gcm16", dut=str(lab.profile())),
+            shop.pair("xfrm", "aes128gcm16", dut=str(boxes.profile())),
         ):
             pass
     finally:
-        sh(f"ip -n {lab.netns} link set dev west up")
-    assert_as_before(lab, before)
+        sh(f"ip -n {boxes.netns} link set dev west up")
+    assert_as_before(boxes, before)
 
 
 @pytest.mark.slow
-def test_a_port_that_cannot_be_given_back_is_told(lab: RemoteLab, shop: Workshop) -> None:
+def test_a_port_that_cannot_be_given_back_is_told(boxes: RemoteBoxes, shop: Workshop) -> None:
     """Somebody has made another of its name in the meantime: that must not pass for the port.
 
     The last test of these boxes: this one is not as it was.
     """
     try:
         with (
-            inside(lab.management),
+            inside(boxes.management),
             pytest.raises(
                 EspbenchError, match=r"home \(root@10\.77\.1\.2\) is not as it was: .*vec0.*File exists"
             ),
-            shop.pair("xfrm", "aes128gcm16", dut=str(lab.profile())),
+            shop.pair("xfrm", "aes128gcm16", dut=str(boxes.profile())),
         ):
-            lab.run("home", "ip link add vec0 type veth peer name other0")
+            boxes.run("home", "ip link add vec0 type veth peer name other0")
     finally:
         # The kernel has given it a name of its own.
-        lab.run("home", "ip link del vec0; cd /sys/class/net; ip link set dev $(echo dev*) name vec0")
+        boxes.run("home", "ip link del vec0; cd /sys/class/net; ip link set dev $(echo dev*) name vec0")

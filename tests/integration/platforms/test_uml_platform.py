@@ -25,13 +25,13 @@ from espbench.platforms.uml.uml_kernel import UmlProfile
 from espbench.platforms.uml.uml_platform import UmlPlatform, UmlTestbed
 from espbench.this_machine.processes import descendants, start_time
 from espbench.this_machine.registry import Registry, clean
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.boxes import leftovers
-from support.uml_pairs import PLACEMENT, guest_pids
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.boxes import leftovers
+from support.gateways.uml_pairs import PLACEMENT, guest_pids
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
-FRAMES = Path(__file__).parents[2] / "support" / "frames.py"
+FRAMES = Path(__file__).parents[2] / "support" / "generators" / "frames.py"
 NETLINK_XFRM = 6
 XFRM_MSG_GETSA = 18
 
@@ -92,21 +92,21 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def testbed(shared: SharedPair) -> UmlTestbed:
+def bed(shared: SharedPair) -> UmlTestbed:
     """The pair, with gateways that answer: what one test did to a gateway fails no other."""
     return shared.ready()
 
 
-def main_process(testbed: UmlTestbed, side: str) -> int:
+def main_process(bed: UmlTestbed, side: str) -> int:
     """The guest's kernel, as a process of the host."""
     (launcher,) = (
-        entry.detail["pid"] for entry in testbed.made if entry.kind == "process" and side in entry.name
+        entry.detail["pid"] for entry in bed.made if entry.kind == "process" and side in entry.name
     )
     return descendants(launcher)[1]  # after process 1 of its PID namespace
 
 
 def send(
-    testbed: UmlTestbed,
+    bed: UmlTestbed,
     version: int,
     count: int,
     size: int = 78,
@@ -114,33 +114,33 @@ def send(
     pause_s: float = 0.001,
 ) -> dict[str, int]:
     """Send frames from west to east; what arrived. wait_s: how much silence means that the missing ones are lost."""
-    west = testbed.ports["west"]
+    west = bed.ports["west"]
     assert west.netns is not None
     assert west.next_hop_mac is not None
     command = ["ip", "netns", "exec", Path(west.netns).name, sys.executable, "-I", "-S", str(FRAMES)]
-    command += [west.interface, testbed.ports["east"].interface, west.mac, west.next_hop_mac]
+    command += [west.interface, bed.ports["east"].interface, west.mac, west.next_hop_mac]
     command += [str(version), str(count), str(size), str(wait_s), str(pause_s)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, int] = json.loads(done.stdout)
     return result
 
 
-def tap_statistic(testbed: UmlTestbed, tap: str, name: str) -> int:
+def tap_statistic(bed: UmlTestbed, tap: str, name: str) -> int:
     """One counter of a link in the tester's namespace."""
-    netns = testbed.ports["west"].netns
+    netns = bed.ports["west"].netns
     assert netns is not None
     path = f"/sys/class/net/{tap}/statistics/{name}"
     command = ["ip", "netns", "exec", Path(netns).name, "cat", path]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def at_rest(testbed: UmlTestbed) -> None:
+def at_rest(bed: UmlTestbed) -> None:
     """Wait until both gateways have worked off their queues: nothing moves from one second to the next."""
     deadline = time.monotonic() + 120
-    now = [gateway.link_counters() for gateway in testbed.gateways.values()]
+    now = [gateway.link_counters() for gateway in bed.gateways.values()]
     while time.monotonic() < deadline:
         time.sleep(1)
-        before, now = now, [gateway.link_counters() for gateway in testbed.gateways.values()]
+        before, now = now, [gateway.link_counters() for gateway in bed.gateways.values()]
         if now == before:
             return
     raise AssertionError(now)
@@ -148,50 +148,50 @@ def at_rest(testbed: UmlTestbed) -> None:
 
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("size", [78, 1420])
-def test_forwards_from_west_to_east(testbed: UmlTestbed, version: int, size: int) -> None:
+def test_forwards_from_west_to_east(bed: UmlTestbed, version: int, size: int) -> None:
     """Every frame of an easy load arrives once, two hops later, and nothing else does."""
-    before = {side: gateway.link_counters() for side, gateway in testbed.gateways.items()}
-    result = send(testbed, version, 500, size)
+    before = {side: gateway.link_counters() for side, gateway in bed.gateways.items()}
+    result = send(bed, version, 500, size)
     assert result == {"refused": 0, "received": 500, "foreign": 0, "hop_limits": [62]}
-    for side, gateway in testbed.gateways.items():
+    for side, gateway in bed.gateways.items():
         after = gateway.link_counters()
         entered, left = ("vec0", "vec1") if side == "home" else ("vec1", "vec0")
         assert after[entered].rx_packets - before[side][entered].rx_packets == 500
         assert after[left].tx_packets - before[side][left].tx_packets == 500
 
 
-def test_loss_before_the_gateway_shows_in_the_ports_counter(testbed: UmlTestbed) -> None:
+def test_loss_before_the_gateway_shows_in_the_ports_counter(bed: UmlTestbed) -> None:
     """A gateway that does not take frames fills its queue; what is beyond it is counted, none vanishes."""
-    stopped = main_process(testbed, "home")
-    before = tap_statistic(testbed, "west", "tx_dropped")
+    stopped = main_process(bed, "home")
+    before = tap_statistic(bed, "west", "tx_dropped")
     os.kill(stopped, signal.SIGSTOP)
     try:
-        result = send(testbed, 4, 11_000, wait_s=0.2)
-        dropped = tap_statistic(testbed, "west", "tx_dropped") - before
+        result = send(bed, 4, 11_000, wait_s=0.2)
+        dropped = tap_statistic(bed, "west", "tx_dropped") - before
     finally:
         os.kill(stopped, signal.SIGCONT)
     assert result["received"] == 0
     assert result["refused"] in (0, dropped)
     assert 0 < dropped < 11_000
-    at_rest(testbed)  # before the next test counts
+    at_rest(bed)  # before the next test counts
 
 
-def test_every_frame_of_a_flood_is_received_or_counted_where_it_was_lost(testbed: UmlTestbed) -> None:
+def test_every_frame_of_a_flood_is_received_or_counted_where_it_was_lost(bed: UmlTestbed) -> None:
     """Received + the tester's port + the middle link (Home's port, or the bridge's) = sent."""
 
     def losses() -> int:
-        lost = tap_statistic(testbed, "west", "tx_dropped")
-        lost += testbed.gateways["home"].link_counters()["vec1"].tx_dropped
-        return lost + (tap_statistic(testbed, "middle-office", "tx_dropped") if testbed.capture else 0)
+        lost = tap_statistic(bed, "west", "tx_dropped")
+        lost += bed.gateways["home"].link_counters()["vec1"].tx_dropped
+        return lost + (tap_statistic(bed, "middle-office", "tx_dropped") if bed.capture else 0)
 
     before = losses()
-    result = send(testbed, 4, 100_000, wait_s=5.0, pause_s=0)
+    result = send(bed, 4, 100_000, wait_s=5.0, pause_s=0)
     assert result["received"] + losses() - before == 100_000
 
 
-def test_cpu_time_grows_with_work_of_that_gateway(testbed: UmlTestbed) -> None:
+def test_cpu_time_grows_with_work_of_that_gateway(bed: UmlTestbed) -> None:
     """Home's work is booked to Home, not to Office."""
-    home, office = testbed.gateways["home"], testbed.gateways["office"]
+    home, office = bed.gateways["home"], bed.gateways["office"]
     before = home.cpu_ns() or 0, office.cpu_ns() or 0
     loop = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
     home.run(["sh", "-c", loop], timeout_s=120)  # a third of a second of CPU, of which others leave little
@@ -214,10 +214,10 @@ def test_a_pair_with_a_gateway_that_answers_nothing_is_built_anew(
     assert send(shared.ready(), 4, 50)["received"] == 50
 
 
-def test_the_guests_run_where_they_were_put(testbed: UmlTestbed) -> None:
+def test_the_guests_run_where_they_were_put(bed: UmlTestbed) -> None:
     """Every process of a gateway is pinned and under SCHED_OTHER."""
     for side in ("home", "office"):
-        main = main_process(testbed, side)
+        main = main_process(bed, side)
         assert start_time(main) is not None
         for pid in [main, *descendants(main)]:
             with contextlib.suppress(ProcessLookupError):  # one of a program that has just ended
@@ -226,22 +226,22 @@ def test_the_guests_run_where_they_were_put(testbed: UmlTestbed) -> None:
 
 
 @pytest.mark.needs("autogroup")
-def test_the_guests_come_before_others_on_their_cpu(testbed: UmlTestbed) -> None:
+def test_the_guests_come_before_others_on_their_cpu(bed: UmlTestbed) -> None:
     """A guest's kernel makes a session of its own, whose weight is what counts (sched(7))."""
     for side in SIDES:
-        main = main_process(testbed, side)
+        main = main_process(bed, side)
         assert start_time(main) is not None
         for pid in [main, *descendants(main)]:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 assert Path(f"/proc/{pid}/autogroup").read_text().endswith(f" nice {NICE}\n")
 
 
-def test_a_guest_has_no_way_to_write_the_hosts_files(testbed: UmlTestbed, tmp_path: Path) -> None:
+def test_a_guest_has_no_way_to_write_the_hosts_files(bed: UmlTestbed, tmp_path: Path) -> None:
     """Neither its root nor a second mount of the host's root is a way."""
     victim = tmp_path / "victim"
     victim.write_text("untouched")
     etc = Path(f"/etc/espbench-{uuid.uuid4().hex}")
-    gateway = testbed.gateways["home"]
+    gateway = bed.gateways["home"]
     gateway.write(str(victim), "overwritten")
     gateway.write(str(etc), "x")
     assert gateway.read([str(victim)]) == {str(victim): "overwritten"}
@@ -253,39 +253,39 @@ def test_a_guest_has_no_way_to_write_the_hosts_files(testbed: UmlTestbed, tmp_pa
     assert not etc.exists()
 
 
-def test_the_guests_kernel_has_ipsec(testbed: UmlTestbed) -> None:
+def test_the_guests_kernel_has_ipsec(bed: UmlTestbed) -> None:
     """NETLINK_XFRM answers: an empty dump, and states appear in `ip xfrm` once made."""
     request = (40).to_bytes(4, "little") + XFRM_MSG_GETSA.to_bytes(2, "little") + b"\x00\x03" + bytes(32)
-    assert testbed.gateways["office"].netlink(NETLINK_XFRM, [request]) == [[]]
+    assert bed.gateways["office"].netlink(NETLINK_XFRM, [request]) == [[]]
     add = "xfrm state add src 192.0.2.1 dst 192.0.2.2 proto esp spi 0x100 mode tunnel aead rfc4106(gcm(aes))"
-    testbed.gateways["office"].ip([f"{add} 0x{'00' * 20} 128"])
-    assert len(testbed.gateways["office"].netlink(NETLINK_XFRM, [request])[0]) == 1
-    testbed.gateways["office"].ip(["xfrm state flush"])
+    bed.gateways["office"].ip([f"{add} 0x{'00' * 20} 128"])
+    assert len(bed.gateways["office"].netlink(NETLINK_XFRM, [request])[0]) == 1
+    bed.gateways["office"].ip(["xfrm state flush"])
 
 
 @pytest.mark.parametrize("kind", ["ipip", "sit", "ip6tnl"])
-def test_tunnel_devices_load_on_demand(testbed: UmlTestbed, kind: str) -> None:
+def test_tunnel_devices_load_on_demand(bed: UmlTestbed, kind: str) -> None:
     """Transport mode over an IP tunnel needs these; the kernel finds their modules by itself."""
     ends = "local 192.0.2.1 remote 192.0.2.2"
     if kind == "ip6tnl":
         ends = "local 2001:2:0:f::1 remote 2001:2:0:f::2"
-    testbed.gateways["home"].ip([f"link add test type {kind} {ends}", "link del test"])
+    bed.gateways["home"].ip([f"link add test type {kind} {ends}", "link del test"])
 
 
-def test_a_megabyte_passes_the_serial_line(testbed: UmlTestbed) -> None:
+def test_a_megabyte_passes_the_serial_line(bed: UmlTestbed) -> None:
     """The agent's line is raw and takes lines of any length without losing a character."""
     text = "".join(f"{number}\n" for number in range(150_000))
-    assert testbed.gateways["office"].run(["cat"], stdin=text).out == text
+    assert bed.gateways["office"].run(["cat"], stdin=text).out == text
 
 
-def test_the_capture_port_shows_the_middle_link(testbed: UmlTestbed) -> None:
+def test_the_capture_port_shows_the_middle_link(bed: UmlTestbed) -> None:
     """A bridge shows the frames between the gateways; a socketpair has no port to capture at."""
-    if testbed.capture is None:
-        assert testbed.capture_netns is None
+    if bed.capture is None:
+        assert bed.capture_netns is None
         return
-    before = tap_statistic(testbed, testbed.capture, "rx_packets")
-    send(testbed, 4, 100)
-    assert tap_statistic(testbed, testbed.capture, "rx_packets") - before == 100
+    before = tap_statistic(bed, bed.capture, "rx_packets")
+    send(bed, 4, 100)
+    assert tap_statistic(bed, bed.capture, "rx_packets") - before == 100
 
 
 def test_a_panic_is_noticed_and_quoted(tmp_path: Path) -> None:
@@ -320,8 +320,8 @@ def test_after_kill_9_of_the_controller_no_guest_process_is_left(tmp_path: Path)
         "from espbench.this_machine.registry import Registry\n"
         "from espbench.platforms.uml.uml_platform import UmlPlatform\n"
         "from espbench.platforms.uml.uml_kernel import UmlProfile\n"
-        "from support.addresses import GATEWAY_TO_GATEWAY\n"
-        "from support.uml_pairs import PLACEMENT, guest_pids\n"
+        "from support.gateways.addresses import GATEWAY_TO_GATEWAY\n"
+        "from support.gateways.uml_pairs import PLACEMENT, guest_pids\n"
         "with Registry(sys.argv[1], Path(sys.argv[2])) as registry:\n"
         "    built = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY).build(registry, Path(sys.argv[2]), PLACEMENT)\n"
         "    built.gateways['home'].run(['sh', '-c', 'sleep 1000 & sleep 1000 &'])\n"

@@ -18,7 +18,7 @@ from espbench.this_machine.registry import Registry
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
-LOST_TIMER = Path(__file__).parents[2] / "support" / "lost_timer.c"
+LOST_TIMER = Path(__file__).parents[2] / "support" / "gateways" / "lost_timer.c"
 # Something sleeps inside at any moment: else the kernel sets its timer anew as soon as it is idle.
 SLEEPER = ["sh", "-c", "python3 -I -S -c 'import time\nwhile True: time.sleep(0.003)' &"]
 

@@ -86,13 +86,13 @@ def test_it_lists_what_the_index_says(browser: Browser, page: Path, folder: Path
     record = browser.visit(page, READY, TABLES)
     changes, series, runs = good(record)
     assert [url for url in record.requests if url.startswith("file:")] == [page.resolve().as_uri()]
-    with History.open([folder / "my runs"], folder / "index.sqlite") as found:
-        told = found.changes()
-        assert len(changes["rows"]) == len(told)
-        assert changes["rows"][0][0] == f"at {told[0].run}"
+    with History.open([folder / "my runs"], folder / "index.sqlite") as history:
+        all_changes = history.changes()
+        assert len(changes["rows"]) == len(all_changes)
+        assert changes["rows"][0][0] == f"at {all_changes[0].run}"
         assert "6.1.1 → 6.1.2" in changes["rows"][0][3]
-        assert len(series["rows"]) == len(found.series())
-        assert [row[0] for row in runs["rows"]] == [run.name for run in reversed(found.runs())]
+        assert len(series["rows"]) == len(history.series())
+        assert [row[0] for row in runs["rows"]] == [run.name for run in reversed(history.runs())]
     assert {row[1] for row in runs["rows"]} == {"nightly", ODD}
 
 
@@ -104,14 +104,14 @@ def test_a_series_is_drawn_with_its_changes_and_has_a_table_of_the_same(browser:
       rules: document.querySelectorAll('#series-chart .mark-rule.role-mark line').length,
       title: document.getElementById('detail-title').textContent, tables: {TABLES},
     }})"""
-    found = good(browser.visit(page, DRAWN, marks, at="#series=0"))
-    (table,) = found["tables"]
+    values = good(browser.visit(page, DRAWN, marks, at="#series=0"))
+    (table,) = values["tables"]
     changed = [row[0] for row in table["rows"] if "changed here" in row[4]]
-    assert (found["points"], found["marks"]) == (RUNS - 1, 1)
-    assert found["rules"] == len(changed) == 3  # INVALID, again a figure, slower
+    assert (values["points"], values["marks"]) == (RUNS - 1, 1)
+    assert values["rules"] == len(changed) == 3  # INVALID, again a figure, slower
     assert len(table["rows"]) == RUNS
     assert table["rows"][RUNS - 1 - VOID][3] == "INVALID"
-    assert "loss goal 0 %" in found["title"]
+    assert "loss goal 0 %" in values["title"]
 
 
 def test_two_runs_stand_side_by_side_with_what_differs(browser: Browser, page: Path) -> None:
@@ -137,10 +137,10 @@ def test_the_keyboard_alone_filters_and_opens_a_series(browser: Browser, page: P
     keys = ["Tab", "Tab", *"512 b", *["Tab"] * 2, *["Tab"] * 3, "Tab", "Tab", "Enter"]
     value = "({hash: location.hash, focus: document.activeElement.id, title: document.title})"
     shown = "document.activeElement.id === 'detail'"
-    found = good(browser.visit(page, READY, value, keys=keys, after=shown))
-    assert re.fullmatch(r"#series=\d+", found["hash"])
-    assert found["focus"] == "detail"
-    assert "512 B" in found["title"]
+    values = good(browser.visit(page, READY, value, keys=keys, after=shown))
+    assert re.fullmatch(r"#series=\d+", values["hash"])
+    assert values["focus"] == "detail"
+    assert "512 B" in values["title"]
 
 
 def test_two_runs_are_chosen_by_the_keyboard(browser: Browser, page: Path) -> None:
@@ -148,9 +148,9 @@ def test_two_runs_are_chosen_by_the_keyboard(browser: Browser, page: Path) -> No
     value = "({said: document.getElementById('chosen').textContent, link: document.getElementById('beside').hash})"
     start = f"{READY} && (document.querySelector('#runs input').focus(), true)"
     both = "document.getElementById('beside').hash.includes(',')"
-    found = good(browser.visit(page, start, value, keys=["Space", "Tab", "Tab", "Space"], after=both))
-    assert re.fullmatch(r"#runs=\d+,\d+", found["link"])
-    assert found["said"].count("nightly") == 2
+    values = good(browser.visit(page, start, value, keys=["Space", "Tab", "Tab", "Space"], after=both))
+    assert re.fullmatch(r"#runs=\d+,\d+", values["link"])
+    assert values["said"].count("nightly") == 2
 
 
 @pytest.mark.parametrize("at", ["", "#series=0", "#runs=0,3"])

@@ -62,14 +62,14 @@ def points_in(page: Path) -> dict[str, int]:
 
 def problems(record: PageRecord, points: dict[str, int]) -> list[str]:
     """Everything that makes a page unfit to be handed on, in one list."""
-    found = [f"script error: {error}" for error in record.errors]
-    found += [f"request: {url}" for url in record.foreign_requests]
+    complaints = [f"script error: {error}" for error in record.errors]
+    complaints += [f"request: {url}" for url in record.foreign_requests]
     if not record.ready:
-        found.append("not every chart was drawn")
+        complaints.append("not every chart was drawn")
     for chart in record.value:
         if chart["points"] != points[chart["id"]] or not chart["lines"]:
-            found.append(f"figure with {chart['points']} of {points[chart['id']]} points: {chart}")
-    return found
+            complaints.append(f"figure with {chart['points']} of {points[chart['id']]} points: {chart}")
+    return complaints
 
 
 def test_every_figure_is_drawn_without_an_error_or_a_request(browser: Browser, page: Path) -> None:
@@ -266,5 +266,5 @@ def test_the_check_notices_what_a_comparison_lost(
     copy = tmp_path / "comparison.html"
     copy.write_text(damaged, encoding="utf-8")
     kind = {"intervals": "rules", "one": "rules"}.get(lost, lost)
-    found = "\n".join(missing(browser.visit(copy, READY, MARKS, timeout_s=60), compared))
-    assert re.search(rf"comparison-1-\w+: \d+ of \d+ {kind}", found)
+    complaints = "\n".join(missing(browser.visit(copy, READY, MARKS, timeout_s=60), compared))
+    assert re.search(rf"comparison-1-\w+: \d+ of \d+ {kind}", complaints)

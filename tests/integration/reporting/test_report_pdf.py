@@ -34,12 +34,12 @@ def text_of(pdf: Path, page: int = 0) -> str:
 
 def test_the_pages_are_a4_numbered_and_begin_with_the_run(pdf: Path) -> None:
     assert pdf.name == "report.pdf"
-    told = subprocess.run(["pdfinfo", pdf], capture_output=True, text=True, check=True).stdout
-    assert "(A4)" in told
-    assert re.search(r"Tagged: +yes", told)
-    found = re.search(r"Pages: +(\d+)", told)
-    assert found
-    pages = int(found[1])
+    described = subprocess.run(["pdfinfo", pdf], capture_output=True, text=True, check=True).stdout
+    assert "(A4)" in described
+    assert re.search(r"Tagged: +yes", described)
+    match = re.search(r"Pages: +(\d+)", described)
+    assert match
+    pages = int(match[1])
     assert "synthetic example" in text_of(pdf, 1)
     for page in range(1, pages + 1):
         assert f"{page} / {pages}" in text_of(pdf, page)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.boxes import RouterBox, leftovers
+from support.gateways.boxes import RouterBox, leftovers
 from support.plans import pair_plan, plan_text, quick, write_plan
 from support.runs import ESPBENCH, espbench
 
@@ -156,14 +156,14 @@ def test_doctor_says_of_each_part_whether_it_is_ready() -> None:
     """People and programs get the same answer; a part that is not ready comes with what mends it."""
     done = espbench("doctor", "--json")
     assert done.returncode == 0
-    found = json.loads(done.stdout)
-    names = {kind: {part["name"] for part in parts} for kind, parts in found.items()}
+    answer = json.loads(done.stdout)
+    names = {kind: {part["name"] for part in parts} for kind, parts in answer.items()}
     assert {"netns", "uml", "external"} <= names["platform"]
     assert {"plain", "xfrm"} <= names["stack"]
     assert "native" in names["generator"]
     shown = espbench("doctor")
     assert shown.returncode == 0
-    for parts in found.values():
+    for parts in answer.values():
         for part in parts:
             assert part["ready"] or (part["missing"] and part["install"]), part
             (line,) = (s for s in shown.stdout.splitlines() if re.match(rf"\w+ +{part['name']} ", s))
@@ -199,9 +199,9 @@ def test_without_rights_a_run_says_how_to_get_them(nobodys_folder: Path, dut: st
 @pytest.mark.root
 def test_without_rights_doctor_and_calibrate_say_so_too(nobodys_folder: Path) -> None:
     """Exit code 4: nothing can be measured."""
-    found = espbench("doctor", "--json", as_user=NOBODY, cwd=nobodys_folder)
-    refused(found, 4)
-    platforms = json.loads(found.stdout)["platform"]
+    done = espbench("doctor", "--json", as_user=NOBODY, cwd=nobodys_folder)
+    refused(done, 4)
+    platforms = json.loads(done.stdout)["platform"]
     assert not any(part["ready"] for part in platforms)
     (emulated,) = (part for part in platforms if "run espbench as root" not in part["install"])
     assert (emulated["name"], emulated["missing"]) == (

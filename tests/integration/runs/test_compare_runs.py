@@ -54,8 +54,8 @@ def test_user_space_esp_is_slower_and_static_keys_make_no_difference(compared: P
     """Forwarding depends on where ESP is done, and not on which daemon put the keys into the kernel."""
     done = espbench("compare", compared, "--out", compared.parent)
     assert done.returncode == 0, done.stderr
-    found = verdicts(Path(done.stdout.strip().splitlines()[-1]).parent)
-    user_space, static = found["strongswan-libipsec"], found["xfrm"]
+    by_arm = verdicts(Path(done.stdout.strip().splitlines()[-1]).parent)
+    user_space, static = by_arm["strongswan-libipsec"], by_arm["xfrm"]
     assert user_space["word"] == "A faster"
     assert user_space["ratio"]["high"] < 0.7
     assert static["word"] == "no difference shown"

@@ -19,7 +19,7 @@ import pytest
 from espbench.sentences import Code
 from espbench.this_machine import machine_lock
 from espbench.this_machine.processes import descendants
-from support.boxes import RouterBox, leftovers
+from support.gateways.boxes import RouterBox, leftovers
 from support.plans import pair_plan, quick, write_plan
 from support.runs import ENDED, ESPBENCH, Run, all_gone, assert_complete, espbench, kill, resume, tables
 
@@ -201,7 +201,7 @@ def assert_mended(run: Run, code: Code, reason: str) -> None:
     assert run.ended() in ENDED, run.said
     broken = [t for t in run.trials if t["validity"] == "INVALID" and reason in "; ".join(t["reasons"])]
     assert len(broken) == 1, [t["reasons"] for t in run.trials]
-    assert [told["code"] for told in broken[0]["reason_codes"]] == [code]
+    assert [reason_code["code"] for reason_code in broken[0]["reason_codes"]] == [code]
     assert broken[0]["tx_frames"] == 0
     assert_complete(run.directory)
     assert leftovers(run.id) == set()

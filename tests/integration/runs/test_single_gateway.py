@@ -21,12 +21,10 @@ from espbench.generators.base import Association, EspCounts, Offered, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.esp_peer import EspPeer
-from espbench.measure.inputs.setup import Request, Setup, Waits
+from espbench.measure.inputs.setup import Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters, decryption, readiness
 from espbench.measure.proof.readiness import InClear
-from espbench.measure.record import OfCase
-from espbench.measure.trial import measure
 from espbench.platforms import capture, placement
 from espbench.platforms.base import PortName
 from espbench.platforms.netns import NetnsPlatform
@@ -36,8 +34,9 @@ from espbench.stacks.base import StackOptions, Tunnel, split
 from espbench.stacks.xfrm import Xfrm
 from espbench.terms import WITH_FIGURE, Direction, Trial
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.plans import quick, write_plan
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.workshop import trial_of as workshop_trial
+from support.plans import pair_plan, write_plan
 from support.runs import ENDED, ESPBENCH, rows
 from support.session.slow import slow_but
 
@@ -74,55 +73,45 @@ def traffic_of(direction: Direction, size: int = 256, version: int = 4) -> Traff
 
 
 def with_stack(
-    bench: Setup, suite: str, tunnel: Tunnel = TUNNEL, options: StackOptions | None = None
+    setup: Setup, suite: str, tunnel: Tunnel = TUNNEL, options: StackOptions | None = None
 ) -> EspPeer:
     """A tunnel of this suite, established with the whole chain of proof; the tester's end of it."""
-    gateway = bench.bed.gateways["home"]
+    gateway = setup.bed.gateways["home"]
     gateway.netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush())
-    bench.peer = None
-    bench.stack = Xfrm(bench.bed, tunnel, suites()[suite], options or StackOptions())
+    setup.peer = None
+    setup.stack = Xfrm(setup.bed, tunnel, suites()[suite], options or StackOptions())
     traffic = traffic_of("both-ways", version=tunnel.ip_version)
     if len(tunnel.pairs) > 1:
         traffic = replace(traffic, tunnels=len(tunnel.pairs), tunnel_bits=tunnel.bits)
-    shown = readiness.establish(bench, traffic)
+    shown = readiness.establish(setup, traffic)
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
-    assert bench.stack.security_context()["mismatches"] == []
-    assert bench.peer is not None
-    return bench.peer
+    assert setup.stack.security_context()["mismatches"] == []
+    assert setup.peer is not None
+    return setup.peer
 
 
-def trial_of(bench: Setup, traffic: Traffic) -> Trial:
-    for _ in range(12):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(
-            bench,
-            traffic,
-            Request(FPS * traffic.directions, SECONDS, "search"),
-            OfCase("test", 0, 0.01),
-            WAITS,
-        )
-        if not trial.disturbed:
-            break
-    return trial
+def trial_of(setup: Setup, traffic: Traffic) -> Trial:
+    return workshop_trial(setup, traffic, FPS * traffic.directions, SECONDS, waits=WAITS)
 
 
-def offer(bench: Setup, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
+def offer(setup: Setup, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
     """One burst of traffic; what the gateway counted of it."""
-    before = counters.read(bench.bed, bench.stack)
-    offered = bench.generator.offer(streams, SECONDS, 1.0, quiet_s=0.2)
-    return offered, counters.moved(before, counters.read(bench.bed, bench.stack))["home"]
+    before = counters.read(setup.bed, setup.stack)
+    offered = setup.generator.offer(streams, SECONDS, 1.0, quiet_s=0.2)
+    return offered, counters.moved(before, counters.read(setup.bed, setup.stack))["home"]
 
 
 @pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
 def test_each_suite_both_ways(workshop: tuple[Registry, Setup, Path], suite: str) -> None:
     """The tester opens what the kernel seals, and the other way round, frame by frame; all counts agree."""
-    _, bench, _ = workshop
-    with_stack(bench, suite)
-    trial = trial_of(bench, traffic_of("encryption"))
+    _, setup, _ = workshop
+    with_stack(setup, suite)
+    trial = trial_of(setup, traffic_of("encryption"))
     assert (trial.validity, trial.reasons, trial.proof["problems"]) == ("VALID", [], [])
     assert trial.gateways["home"].encrypted_frames == trial.tx_frames == trial.rx_frames > SOME
     opened = EspCounts.model_validate(trial.proof["opened by the tester"])
     assert opened == EspCounts(packets=trial.rx_frames, authentic=trial.rx_frames)
-    trial = trial_of(bench, traffic_of("decryption"))
+    trial = trial_of(setup, traffic_of("decryption"))
     assert (trial.validity, trial.reasons) == ("VALID", [])
     assert trial.gateways["home"].decrypted_frames == trial.tx_frames == trial.rx_frames > SOME
     assert list(trial.per_direction) == ["east-west"]
@@ -130,12 +119,12 @@ def test_each_suite_both_ways(workshop: tuple[Registry, Setup, Path], suite: str
 
 def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, Setup, Path]) -> None:
     """Each frame through its own tunnel's SA, with 64-bit numbers."""
-    _, bench, _ = workshop
+    _, setup, _ = workshop
     options = StackOptions(tunnels=3, esn=True, replay_window=64)
     tunnel = replace(TUNNEL, pairs=split(TUNNEL.west, TUNNEL.east, 3))
-    with_stack(bench, "aes128gcm16", tunnel, options)
+    with_stack(setup, "aes128gcm16", tunnel, options)
     traffic = replace(traffic_of("both-ways"), tunnels=3, tunnel_bits=tunnel.bits)
-    trial = trial_of(bench, traffic)
+    trial = trial_of(setup, traffic)
     assert (trial.validity, trial.reasons) == ("VALID", [])
     home = trial.gateways["home"]
     there, back = (trial.per_direction[way] for way in ("west-east", "east-west"))
@@ -145,10 +134,10 @@ def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, S
 
 @pytest.mark.slow
 def test_ipv6_inside_and_outside(workshop: tuple[Registry, Setup, Path]) -> None:
-    _, bench, _ = workshop
-    with_stack(bench, "aes128-sha1", TUNNEL_6)
+    _, setup, _ = workshop
+    with_stack(setup, "aes128-sha1", TUNNEL_6)
     for direction in ("encryption", "decryption"):
-        trial = trial_of(bench, traffic_of(direction, version=6))
+        trial = trial_of(setup, traffic_of(direction, version=6))
         assert (trial.validity, trial.reasons) == ("VALID", [])
         assert trial.rx_frames > SOME
 
@@ -172,30 +161,30 @@ def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
             file = tmp_path / f"{suite.name}.pcap"
             with capture.capturing(registry, bed, file):
                 sent = generator.offer([stream], 0.05, 0.5, quiet_s=0.2).streams[0].tx_frames
-            found = decryption.decrypt(file, stack.secrets(), stream)
-            counts = (found["esp"], found["decrypted"], found["offered"], found["cleartext"])
-            assert (counts, found["problems"]) == ((sent, sent, sent, 0), []), suite.name
+            decrypted = decryption.decrypt(file, stack.secrets(), stream)
+            counts = (decrypted["esp"], decrypted["decrypted"], decrypted["offered"], decrypted["cleartext"])
+            assert (counts, decrypted["problems"]) == ((sent, sent, sent, 0), []), suite.name
 
 
 @pytest.mark.slow
 def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Setup, Path]) -> None:
     """A burst of 3DES is sealed before it leaves and opened after it came, and each frame's latency is known."""
-    _, bench, _ = workshop
-    with_stack(bench, "3des-sha1")
+    _, setup, _ = workshop
+    with_stack(setup, "3des-sha1")
     for direction in ("encryption", "decryption"):
-        (stream,) = bench.streams(traffic_of(direction, 1424), 1000.0)
+        (stream,) = setup.streams(traffic_of(direction, 1424), 1000.0)
         burst = stream.model_copy(update={"burst_frames": 200, "rate_fps": None})
-        offered, home = offer(bench, [burst])
-        (found,) = offered.streams
-        assert (found.tx_frames, found.rx_frames, found.lost, home.sas.errors) == (200, 200, 0, {})
+        offered, home = offer(setup, [burst])
+        (counted,) = offered.streams
+        assert (counted.tx_frames, counted.rx_frames, counted.lost, home.sas.errors) == (200, 200, 0, {})
         if direction == "encryption":
             opened = esp_peer.esp_counts(offered)
             assert opened == EspCounts(packets=200, authentic=200, opened_after=True)
         else:
-            assert found.sealed_before is True
-        assert found.latency_us is not None
-        assert 0 < (found.latency_us.min or 0) <= (found.latency_us.max or 0) < 5e6
-        assert sum(part.rx_frames for part in found.slices) == 200
+            assert counted.sealed_before is True
+        assert counted.latency_us is not None
+        assert 0 < (counted.latency_us.min or 0) <= (counted.latency_us.max or 0) < 5e6
+        assert sum(part.rx_frames for part in counted.slices) == 200
 
 
 def altered(sas: list[Association], **changes: object) -> list[Association]:
@@ -204,8 +193,8 @@ def altered(sas: list[Association], **changes: object) -> list[Association]:
 
 def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Registry, Setup, Path]) -> None:
     """Neither the tester nor the gateway takes what the other sealed otherwise."""
-    _, bench, _ = workshop
-    peer = with_stack(bench, "aes128-sha1")
+    _, setup, _ = workshop
+    peer = with_stack(setup, "aes128-sha1")
     other_key = {"integrity_key": secrets.token_hex(20)}
     other_spi = {"spi": 0x7654321}
     for wrong, counted, error in (
@@ -213,21 +202,21 @@ def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Regi
         (other_spi, "unknown_spi", "XfrmInNoStates"),
     ):
         changed = EspPeer("east", altered([*peer.seal], **wrong), altered([*peer.open], **wrong))
-        plain = traffic_of("encryption").streams(bench.bed, bench.next_hops, FPS)
-        offered, _ = offer(bench, changed.through(plain))
+        plain = traffic_of("encryption").streams(setup.bed, setup.next_hops, FPS)
+        offered, _ = offer(setup, changed.through(plain))
         opened = esp_peer.esp_counts(offered)
         assert opened is not None
-        (found,) = offered.streams
-        assert (found.rx_frames, getattr(opened, counted)) == (0, found.tx_frames)
-        assert found.tx_frames > SOME
-        plain = traffic_of("decryption").streams(bench.bed, bench.next_hops, FPS)
-        offered, home = offer(bench, changed.through(plain))
+        (stream,) = offered.streams
+        assert (stream.rx_frames, getattr(opened, counted)) == (0, stream.tx_frames)
+        assert stream.tx_frames > SOME
+        plain = traffic_of("decryption").streams(setup.bed, setup.next_hops, FPS)
+        offered, home = offer(setup, changed.through(plain))
         errors = home.sas.errors
         # An SA of other keys begins at 1: the first numbers are old to the gateway, whatever their ICV.
         old = errors.pop("XfrmInStateSeqError", 0)
-        (found,) = offered.streams
-        assert (found.rx_frames, old <= readiness.PROBE_FRAMES) == (0, True)
-        assert errors == {error: found.tx_frames - old}
+        (stream,) = offered.streams
+        assert (stream.rx_frames, old <= readiness.PROBE_FRAMES) == (0, True)
+        assert errors == {error: stream.tx_frames - old}
 
 
 @pytest.mark.slow
@@ -235,13 +224,13 @@ def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
     workshop: tuple[Registry, Setup, Path],
 ) -> None:
     """Beside legitimate traffic on the same SA (ipsec-meth 15.2, 15.3): the gateway drops each for its own reason."""
-    _, bench, _ = workshop
-    with_stack(bench, "aes128gcm16")
-    (stream,) = bench.streams(traffic_of("decryption"), FPS)
-    offer(bench, [stream])  # beyond the replay window
+    _, setup, _ = workshop
+    with_stack(setup, "aes128gcm16")
+    (stream,) = setup.streams(traffic_of("decryption"), FPS)
+    offer(setup, [stream])  # beyond the replay window
     for fault, error in (("bad-icv", "XfrmInStateProtoError"), ("replay", "XfrmInStateSeqError")):
         attack = stream.model_copy(update={"id": 1, "rate_fps": FPS / 2, "fault": fault})
-        offered, home = offer(bench, [stream, attack])
+        offered, home = offer(setup, [stream, attack])
         legitimate, forged = offered.streams
         good, bad = legitimate.tx_frames, forged.tx_frames
         assert min(good, 2 * bad) > SOME
@@ -254,13 +243,13 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
     workshop: tuple[Registry, Setup, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody deletes the policies: what arrives in clear is told, does not count as received, and is INVALID."""
-    _, bench, _ = workshop
-    with_stack(bench, "aes128-sha1")
-    bench.bed.gateways["home"].netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush()[1:])
+    _, setup, _ = workshop
+    with_stack(setup, "aes128-sha1")
+    setup.bed.gateways["home"].netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush()[1:])
     with pytest.raises(InClear, match="learning frames: "):
-        trial_of(bench, traffic_of("encryption"))
+        trial_of(setup, traffic_of("encryption"))
     monkeypatch.setattr("espbench.measure.trial.learn", lambda *_, **__: None)
-    trial = trial_of(bench, traffic_of("encryption"))
+    trial = trial_of(setup, traffic_of("encryption"))
     assert (trial.rx_frames, trial.validity) == (0, "INVALID")
     clear = trial.tx_frames
     assert trial.proof["opened by the tester"]["cleartext"] == clear > SOME
@@ -270,10 +259,14 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
 @pytest.mark.slow
 def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
     """Plan and report have both operations beside each other, both proven; no key is on disk."""
-    plan = {
-        "name": "single", "topology": "single-gateway", "dut": "uml", "stacks": ["xfrm"], "capture": True,
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "tests": [{"throughput": quick()}],
-    }  # fmt: skip
+    plan = pair_plan(
+        "uml",
+        topology="single-gateway",
+        stacks=["xfrm"],
+        capture=True,
+        suites=["aes128gcm16"],
+        frame_sizes=[256],
+    )
     done = subprocess.run(
         [*ESPBENCH, "run", str(write_plan(tmp_path, plan)), "--out", str(tmp_path / "runs")],
         capture_output=True, text=True, check=False, timeout=1800,

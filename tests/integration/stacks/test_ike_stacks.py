@@ -15,8 +15,8 @@ from espbench.measure.proof import readiness
 from espbench.stacks.daemons.daemon import Credentials, NegotiationFailed
 from espbench.stacks.libreswan import pluto
 from espbench.stacks.strongswan import strongswan_config
+from support.gateways.workshop import TRAFFIC, Workshop, established, trial_of
 from support.session.slow import slow_but
-from support.workshop import TRAFFIC, Workshop, established, trial_of
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
@@ -29,9 +29,9 @@ SUITES = ("3des-sha1", "aes128-sha1", "aes128gcm16", "null-sha1")
 )
 def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, stack: str, suite: str) -> None:
     """Real daemons, real kernels: as many frames encrypted and decrypted as were sent."""
-    with shop.pair(stack, suite) as (bench, _):
-        context = established(bench)
-        trial = trial_of(bench)
+    with shop.pair(stack, suite) as (setup, _):
+        context = established(setup)
+        trial = trial_of(setup)
     assert trial.proof == {"kind": trial.proof["kind"], "proven": True, "problems": []}
     assert trial.rx_frames == trial.tx_frames == 200
     for side in ("home", "office"):
@@ -49,9 +49,9 @@ def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, st
 @pytest.mark.parametrize("auth", ["psk", "certificates"])
 def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: str) -> None:
     """Home's is not Office's; the Security Context names both."""
-    with shop.pair({"home": home, "office": office, "auth": auth}, "aes128gcm16") as (bench, _):
-        context = established(bench)
-        trial = trial_of(bench)
+    with shop.pair({"home": home, "office": office, "auth": auth}, "aes128gcm16") as (setup, _):
+        context = established(setup)
+        trial = trial_of(setup)
     assert trial.proof["proven"] is True
     assert trial.rx_frames == trial.tx_frames
     for side, name in (("home", home), ("office", office)):
@@ -73,9 +73,9 @@ def test_options_are_what_the_kernel_then_holds(
     shop: Workshop, stack: str, options: dict[str, Any], shows: dict[str, Any]
 ) -> None:
     """Each key of a stack, read back from the running gateways."""
-    with shop.pair({"stack": stack, **options}, "aes128gcm16") as (bench, _):
-        context = established(bench)
-        trial = trial_of(bench)
+    with shop.pair({"stack": stack, **options}, "aes128gcm16") as (setup, _):
+        context = established(setup)
+        trial = trial_of(setup)
     assert trial.proof["proven"] is True
     inbound = next(sa for sa in context["home"]["security_associations"] if sa["to"] == "192.0.2.1")
     assert {key: inbound[key] for key in shows} == shows
@@ -86,11 +86,11 @@ def test_options_are_what_the_kernel_then_holds(
 def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
     """Twelve tunnels: every one of them carries its share, both ways."""
     tunnels = 12
-    with shop.pair({"stack": stack, "tunnels": tunnels}, "aes128gcm16") as (bench, _):
+    with shop.pair({"stack": stack, "tunnels": tunnels}, "aes128gcm16") as (setup, _):
         traffic = replace(TRAFFIC, tunnels=tunnels, tunnel_bits=20)
-        established(bench, traffic)
-        trial = trial_of(bench, traffic)
-        listing = bench.bed.gateways["home"].run(["ip", "-s", "xfrm", "state"]).out
+        established(setup, traffic)
+        trial = trial_of(setup, traffic)
+        listing = setup.bed.gateways["home"].run(["ip", "-s", "xfrm", "state"]).out
     assert trial.proof["proven"] is True
     assert trial.rx_frames == trial.tx_frames
     assert listing.count("(packets)") >= 2 * tunnels
@@ -100,9 +100,9 @@ def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
-    with shop.pair(stack, "aes128gcm16") as (bench, _):
-        tamper(bench, "home", credentials=Credentials(psk="c0ffee" * 8))
-        text = failure(bench)
+    with shop.pair(stack, "aes128gcm16") as (setup, _):
+        tamper(setup, "home", credentials=Credentials(psk="c0ffee" * 8))
+        text = failure(setup)
     assert "AUTH" in text.upper()
     assert "c0ffee" not in text
 
@@ -110,61 +110,61 @@ def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
-    with shop.pair(stack, "aes128gcm16") as (bench, _):
-        tamper(bench, "office", suite=suites()["3des-sha1"])
-        text = failure(bench)
+    with shop.pair(stack, "aes128gcm16") as (setup, _):
+        tamper(setup, "office", suite=suites()["3des-sha1"])
+        text = failure(setup)
     assert "PROPOSAL" in text.upper()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
-    with shop.pair(stack, "aes128gcm16") as (bench, _):
-        assert bench.stack is not None
-        bench.stack.daemons["office"].start = lambda: None  # type: ignore[attr-defined]
-        text = failure(bench)
+    with shop.pair(stack, "aes128gcm16") as (setup, _):
+        assert setup.stack is not None
+        setup.stack.daemons["office"].start = lambda: None  # type: ignore[attr-defined]
+        text = failure(setup)
     # charon counts its retransmissions; pluto hears the ICMP error of a host where nobody listens.
     assert {"strongswan": "retransmi", "libreswan": "Connection refused"}[stack] in text
 
 
-def tamper(bench: Setup, side: str, **changes: Any) -> None:
+def tamper(setup: Setup, side: str, **changes: Any) -> None:
     """Give one daemon something its peer does not agree with."""
-    daemon = bench.stack.daemons[side]  # type: ignore[union-attr]
+    daemon = setup.stack.daemons[side]  # type: ignore[union-attr]
     daemon.end = replace(daemon.end, **changes)
 
 
-def failure(bench: Setup) -> str:
+def failure(setup: Setup) -> str:
     with pytest.raises(NegotiationFailed) as caught:
-        readiness.establish(bench, TRAFFIC)
+        readiness.establish(setup, TRAFFIC)
     return str(caught.value)
 
 
 @pytest.mark.slow
 def test_an_overload_of_user_space_esp_does_not_reach_the_next_trial(shop: Workshop) -> None:
     """Its queue is unbounded: what a flood left in it is gone before the next trial begins."""
-    with shop.pair("strongswan-libipsec", "aes128gcm16") as (bench, _):
-        established(bench)
+    with shop.pair("strongswan-libipsec", "aes128gcm16") as (setup, _):
+        established(setup)
         one_way = replace(TRAFFIC, direction="one-way")
-        trial_of(bench, one_way, fps=40_000, seconds=1.0)
-        after = trial_of(bench, one_way, fps=200, seconds=0.5)
+        trial_of(setup, one_way, fps=40_000, seconds=1.0)
+        after = trial_of(setup, one_way, fps=200, seconds=0.5)
     assert after.proof["proven"] is True
     assert after.rx_frames == after.tx_frames
 
 
 def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> None:
     """The daemon takes its policies along; those that block are still there."""
-    with shop.pair("strongswan", "aes128gcm16") as (bench, _):
-        established(bench)
+    with shop.pair("strongswan", "aes128gcm16") as (setup, _):
+        established(setup)
         command = (
             "SWANCTL_DIR=/run/espbench/strongswan/swanctl swanctl --terminate --ike gateways "
             "--uri unix:///run/espbench/strongswan/vici"
         )
-        done = bench.bed.gateways["home"].run(["sh", "-c", command])
+        done = setup.bed.gateways["home"].run(["sh", "-c", command])
         assert done.rc == 0, done.err
         with pytest.raises(TrialBroken, match=r"home holds 0 of 2 SAs; office holds 0 of 2 SAs"):
-            trial_of(bench)
-        streams = TRAFFIC.streams(bench.bed, bench.next_hops, 400.0)
-        assert [s.rx_frames for s in bench.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
+            trial_of(setup)
+        streams = TRAFFIC.streams(setup.bed, setup.next_hops, 400.0)
+        assert [s.rx_frames for s in setup.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
 
 
 @pytest.mark.parametrize("auth", slow_but(["psk"], ["psk", "certificates"]))
@@ -176,14 +176,14 @@ def test_no_secret_is_in_logs_or_process_lists(
     shop: Workshop, stack: str, program: str, log: str, auth: str
 ) -> None:
     """PSK, private key and keys of the SAs: not in the run's or the daemon's log, not in a command line."""
-    with shop.pair({"stack": stack, "auth": auth}, "aes128-sha1") as (bench, _):
-        established(bench)
-        made = bench.stack
+    with shop.pair({"stack": stack, "auth": auth}, "aes128-sha1") as (setup, _):
+        established(setup)
+        made = setup.stack
         assert made is not None
         credentials = made.daemons["home"].end.credentials  # type: ignore[attr-defined]
         hidden = [sa[key] for sa in made.secrets() for key in ("encryption_key", "integrity_key")]
         hidden += credentials.key_pem.splitlines()[1:-1] if auth == "certificates" else [credentials.psk]
-        home = bench.bed.gateways["home"]
+        home = setup.bed.gateways["home"]
         commands = home.run(["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).out
         daemons = home.read([log])[log] or ""
     logs = "".join(file.read_text(errors="replace") for file in shop.folder.glob("*.log"))

@@ -29,7 +29,7 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Trial
-from support.workshop import TRAFFIC, Workshop
+from support.gateways.workshop import TRAFFIC, Workshop
 
 pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
@@ -41,27 +41,27 @@ GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
 @pytest.fixture(scope="module", params=["strongswan", "libreswan"])
 def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Setup, Case]]:
     """Both gateways with their tunnel up, for all tests of one daemon."""
-    with shop.pair(request.param, "aes128gcm16") as (bench, case):
-        readiness.establish(bench, TRAFFIC)
-        yield bench, case
+    with shop.pair(request.param, "aes128gcm16") as (setup, case):
+        readiness.establish(setup, TRAFFIC)
+        yield setup, case
 
 
-def found(
+def finding_and_trials(
     pair: tuple[Setup, Case], test: type[Any], expected: Collection[str] = ("OK",), **settings: Any
 ) -> tuple[Finding, Sequence[Trial]]:
     """The finding of a test, and its trials, on this pair."""
-    bench, case = pair
+    setup, case = pair
     asked = replace(case, settings=test.model_validate(_SHORT | settings), direction="both-ways")
     known = Known(Limits(100.0, 100_000.0, 1e6, None, 1e9), {}, (256,))
     procedure = procedure_for(asked, known, [])
 
     def trial(request: Request, actions: Sequence[Action]) -> Trial:
         return measure(
-            bench, TRAFFIC, request, OfCase(asked.id, len(procedure.trials), 0.01), _WAITS, actions=actions
+            setup, TRAFFIC, request, OfCase(asked.id, len(procedure.trials), 0.01), _WAITS, actions=actions
         )
 
     while (request := procedure.next()) is not None:
-        procedure.add(procedure.measure(request, TrialMaker(bench, trial)))
+        procedure.add(procedure.measure(request, TrialMaker(setup, trial)))
     (finding,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(finding, Finding)
     assert finding.status in expected, (finding.words, finding.reasons)
@@ -76,7 +76,7 @@ def value(finding: Finding, name: str) -> float:
 
 def test_traffic_brings_up_the_tunnel_once(pair: tuple[Setup, Case]) -> None:
     """The first frame finds no SA, and what the daemon took is within what the traffic waited for."""
-    finding, trials = found(pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
+    finding, trials = finding_and_trials(pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
     assert value(finding, "time to first packet") > value(finding, "of it, setting up the tunnel") > 0
     west_east = trials[-1].per_direction["west-east"]
     assert west_east.first_lost_s is not None
@@ -89,7 +89,7 @@ def test_traffic_brings_up_the_tunnel_once(pair: tuple[Setup, Case]) -> None:
 @pytest.mark.slow
 def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
     """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one; the operations bound them."""
-    finding, trials = found(pair, SetUpRate, tunnels=10)
+    finding, trials = finding_and_trials(pair, SetUpRate, tunnels=10)
     assert [len(trials[-1].measured[key]) for key in ("phase_1", "tunnel", "phase_2")] == [10, 10, 10]
     assert value(finding, "phase 1 set-up time") < value(finding, "tunnel set-up time")
     assert value(finding, "public-key bound") > value(finding, "tunnel set-up rate")
@@ -100,7 +100,7 @@ def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
 @pytest.mark.parametrize("kind", ["bad-icv", "replay"])
 def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Setup, Case], kind: str) -> None:
     """The kernel's own counters tell; the traffic beside it loses nothing and is proven to be encrypted."""
-    finding, trials = found(pair, Attack, kind=kind, load="400fps", rates=["500fps"], trial="1s")
+    finding, trials = finding_and_trials(pair, Attack, kind=kind, load="400fps", rates=["500fps"], trial="1s")
     free, attacked = finding.curve
     assert (free["refused by home"], attacked["refused by home"]) == (0, 500)
     assert trials[-1].tx_frames == trials[-1].rx_frames == 800  # both directions
@@ -110,7 +110,9 @@ def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Set
 @pytest.mark.slow
 def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
     """It is understood and answered: Home's CPU works, and Home sends datagrams of its own."""
-    finding, _ = found(pair, Attack, kind="ike-flood", load="400fps", rates=["100fps"], trial="1s")
+    finding, _ = finding_and_trials(
+        pair, Attack, kind="ike-flood", load="400fps", rates=["100fps"], trial="1s"
+    )
     free, attacked = finding.curve
     assert attacked["cpu_home_pct"] > free["cpu_home_pct"]
 
@@ -118,7 +120,7 @@ def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
 @pytest.mark.slow
 def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, Case]) -> None:
     """Sixteen seconds of traffic, a moment before: three times."""
-    finding, trials = found(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
+    finding, trials = finding_and_trials(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
     assert value(finding, "phase 2 rekeys") == 3
     assert trials[-1].tx_frames == 12_800  # both directions
 
@@ -126,7 +128,7 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, C
 @pytest.mark.slow
 def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case]) -> None:
     """It stops at that moment and not before; whether and when its daemon notices is the daemon's answer."""
-    _, trials = found(
+    _, trials = finding_and_trials(
         pair,
         Reset,
         what="sa-flush",
@@ -150,7 +152,9 @@ charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 @charon
 def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) -> None:
     """A standby that is there after a second must wait until Home has asked and given up."""
-    finding, _ = found(pair, Failover, load="500fps", trial="14s", at="1s", dead="1s", dpd="1s", repeats=1)
+    finding, _ = finding_and_trials(
+        pair, Failover, load="500fps", trial="14s", at="1s", dead="1s", dpd="1s", repeats=1
+    )
     outage = value(finding, "tunnel failover time")
     assert GIVES_UP_S < outage < GIVES_UP_S + 4
 
@@ -159,9 +163,9 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) 
 @charon
 def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
     """There are as many rekeys as are due, and as many tunnels as are asked for."""
-    finding, _ = found(pair, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
+    finding, _ = finding_and_trials(pair, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
     assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
-    finding, _ = found(pair, Capacity, of="tunnels", limit=4, step=2)
+    finding, _ = finding_and_trials(pair, Capacity, of="tunnels", limit=4, step=2)
     assert value(finding, "tunnels carried") == 4
 
 
@@ -169,6 +173,8 @@ def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
 @charon
 def test_a_gateway_without_power_comes_back(pair: tuple[Setup, Case]) -> None:
     """Booted again by the same hands, its daemon and cleartext's block on it, traffic brings the tunnel up."""
-    finding, trials = found(pair, Reset, what="power", load="500fps", trial="25s", at="1s", repeats=1)
+    finding, trials = finding_and_trials(
+        pair, Reset, what="power", load="500fps", trial="25s", at="1s", repeats=1
+    )
     (action,) = trials[-1].measured["actions"]
     assert 0 < action["off_s"] + action["boot_s"] < value(finding, "reset time") < 24

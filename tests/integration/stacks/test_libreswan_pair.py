@@ -22,8 +22,8 @@ from espbench.stacks.daemons.daemon import Credentials, End, IkeOptions, Negotia
 from espbench.stacks.libreswan.pluto import FOLDER, Libreswan
 from espbench.stacks.policies import dump_sas
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.uml_pairs import PLACEMENT
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.uml_pairs import PLACEMENT
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
@@ -247,8 +247,8 @@ def test_replay_windows(pair: Pair, window: int) -> None:
     with started(pair, ends(IkeOptions(replay_window=window))) as (home, _):
         home.initiate(60)
         assert home.reading().mismatches == []
-        found = {(sa.replay_window, sa.esn) for g in pair.gateways.values() for sa in dump_sas(g)}
-        assert found == {(window, False)}
+        windows = {(sa.replay_window, sa.esn) for g in pair.gateways.values() for sa in dump_sas(g)}
+        assert windows == {(window, False)}
 
 
 def test_a_hundred_tunnels_under_one_ike_sa(pair: Pair) -> None:

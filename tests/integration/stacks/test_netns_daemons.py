@@ -11,17 +11,17 @@ import pytest
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.stacks.daemons.daemon import NegotiationFailed
-from support.workshop import Workshop
+from support.gateways.workshop import Workshop
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("tun"), pytest.mark.untimed]
 
 
 def test_esp_in_user_space_needs_nothing_of_the_running_kernel_but_tun(shop: Workshop) -> None:
     """The largest frame its TUN device takes; the Security Context says what it is, not what kernel ESP would be."""
-    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[1418]) as (bench, _):
-        assert bench.stack is not None
-        shown = readiness.establish(bench, Traffic(((1418, 1),), 4, "both-ways"))
-        context = bench.stack.security_context()
+    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[1418]) as (setup, _):
+        assert setup.stack is not None
+        shown = readiness.establish(setup, Traffic(((1418, 1),), 4, "both-ways"))
+        context = setup.stack.security_context()
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
     assert context["mismatches"] == []
     assert context["protocol"] == "ESP in UDP"
@@ -37,8 +37,8 @@ def test_esp_in_user_space_needs_nothing_of_the_running_kernel_but_tun(shop: Wor
 
 def test_gateways_write_no_file_of_the_host(shop: Workshop, tmp_path: Path) -> None:
     """Their daemons are root; /run, /etc and /var are memory of their own."""
-    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (bench, _):
-        gateway = bench.bed.gateways["home"]
+    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (setup, _):
+        gateway = setup.bed.gateways["home"]
         for place in (tmp_path, Path.home(), "/tmp", "/opt", "/dev/shm"):
             done = gateway.run(["sh", "-c", f"echo x > {place}/espbench-was-here"])
             assert "Read-only file system" in done.err, place
@@ -50,8 +50,8 @@ def test_gateways_write_no_file_of_the_host(shop: Workshop, tmp_path: Path) -> N
 
 def test_a_configuration_charon_refuses_is_told_in_its_words_and_final(shop: Workshop) -> None:
     """Trying again would not help."""
-    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (bench, _):
-        charon = bench.stack.daemons["home"]  # type: ignore[union-attr]
+    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (setup, _):
+        charon = setup.stack.daemons["home"]  # type: ignore[union-attr]
         charon.end = replace(charon.end, options=replace(charon.end.options, ike="aes128-sha256-none"))
         with pytest.raises(
             NegotiationFailed, match=r"refuses its configuration: .*'gateways' failed.*proposals"
@@ -62,12 +62,12 @@ def test_a_configuration_charon_refuses_is_told_in_its_words_and_final(shop: Wor
 
 def test_a_charon_that_died_is_a_mismatch(shop: Workshop) -> None:
     """The Security Context says it, and it is no reason to give the pair up."""
-    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (bench, _):
-        assert bench.stack is not None
-        readiness.establish(bench, Traffic(((256, 1),), 4, "both-ways"))
-        bench.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
-        first, *_ = bench.stack.security_context()["mismatches"]
+    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (setup, _):
+        assert setup.stack is not None
+        readiness.establish(setup, Traffic(((256, 1),), 4, "both-ways"))
+        setup.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
+        first, *_ = setup.stack.security_context()["mismatches"]
         with pytest.raises(NegotiationFailed) as caught:
-            bench.stack.rest()
+            setup.stack.rest()
     assert first.startswith("home: charon does not answer: ")
     assert not caught.value.final

@@ -23,6 +23,7 @@ from espbench.platforms.uml.uml_guest import BOOT_TIMEOUT_S, UmlMachine, boot
 from espbench.platforms.uml.uml_kernel import UmlKernel
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.registry import Registry
+from support.plans import pair_plan
 from support.session.unsettled import require_settled
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
@@ -75,10 +76,8 @@ def plan(**changes: Any) -> dict[str, Any]:
         "loss_goals": [0], "trial": "300ms", "final_trial": "600ms", "resolution": "50%", "settle": 0,
         "residue": "300ms", "learning": "50ms", "warm_up": 0, "minimum": "100fps", "maximum": "400fps",
     }  # fmt: skip
-    return {
-        "name": "inside", "topology": "gateway-to-gateway", "dut": "auto", "stacks": ["plain", "xfrm"],
-        "frame_sizes": [512], "tests": [{"throughput": throughput}],
-    } | changes  # fmt: skip
+    few: dict[str, Any] = {"name": "inside", "stacks": ["plain", "xfrm"], "frame_sizes": [512]}
+    return pair_plan("auto", **few | {"tests": [{"throughput": throughput}]} | changes)
 
 
 def test_auto_takes_namespaces_where_the_kernel_has_esp(guest: AgentGateway) -> None:

@@ -17,10 +17,10 @@ import pytest
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.stacks.daemons import packages
+from support.gateways.workshop import workshop
 from support.plans import pair_plan, quick, write_plan
 from support.runs import espbench
 from support.session.unsettled import require_settled
-from support.workshop import workshop
 
 pytestmark = pytest.mark.uml
 
@@ -83,11 +83,11 @@ def test_a_package_version_is_fetched_and_run(tmp_path: Path) -> None:
     assert packages.listed(folder)["strongswan-charon"] == version
     with (
         workshop(tmp_path) as shop,
-        shop.pair({"stack": "strongswan", "version": version}, "aes128gcm16") as (bench, _),
+        shop.pair({"stack": "strongswan", "version": version}, "aes128gcm16") as (setup, _),
     ):
-        readiness.establish(bench, Traffic(((256, 1),), 4, "one-way"))
-        assert bench.stack is not None
-        assert bench.stack.security_context()["stack_version"]["home"] == (
+        readiness.establish(setup, Traffic(((256, 1),), 4, "one-way"))
+        assert setup.stack is not None
+        assert setup.stack.security_context()["stack_version"]["home"] == (
             f"strongSwan {version.partition('-')[0]} ({version})"
         )
 

@@ -28,7 +28,7 @@ from espbench.stacks.base import Stack, StackOptions, Tunnel, both, split
 from espbench.stacks.plain import Plain
 from espbench.stacks.xfrm import Xfrm
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
@@ -56,7 +56,7 @@ class CapturedPair:
         self.generator = NativeGenerator(registry, logs / "generator.log")
         self.generator.open(list(self.bed.ports.values()), [])
 
-    def bench(self, stack: Stack) -> Setup:
+    def setup(self, stack: Stack) -> Setup:
         hops = {name: port.next_hop_mac or "" for name, port in self.bed.ports.items()}
         return Setup(self.bed, self.generator, stack, hops)
 
@@ -69,13 +69,13 @@ class CapturedPair:
                 [f"route replace {PREFIXES[v][far]} via {WAN[v][far]} dev {gateway.wan}" for v in (4, 6)]
             )
 
-    def sample(self, bench: Setup, traffic: Traffic) -> tuple[str, Path]:
+    def sample(self, setup: Setup, traffic: Traffic) -> tuple[str, Path]:
         """The proof by decryption, and the capture it was made from."""
         capturing = partial(capture.capturing, self.registry, self.bed)
         for attempt in range(1, ATTEMPTS + 1):
             file = self.logs / f"{secrets.token_hex(4)}.pcap"
             try:
-                return decryption.sample(bench, traffic, file, capturing)["captured sample"], file
+                return decryption.sample(setup, traffic, file, capturing)["captured sample"], file
             except readiness.NotReady:  # in company the capture misses packets now and then
                 if attempt == ATTEMPTS:
                     raise
@@ -97,12 +97,12 @@ def pair(shared: CapturedPair) -> CapturedPair:
 
 def ip_headers(file: Path) -> list[bytes]:
     """The outer IPv4 headers of a capture."""
-    data, offset, found = file.read_bytes(), 24, []
+    data, offset, headers = file.read_bytes(), 24, []
     while offset < len(data):
         (length,) = struct.unpack_from("=I", data, offset + 8)
-        found.append(data[offset + 16 + 14 : offset + 16 + 34])
+        headers.append(data[offset + 16 + 14 : offset + 16 + 34])
         offset += 16 + length
-    return found
+    return headers
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_the_option_works_and_is_read_back(
     tunnel = tunnel_of(version, options.tunnels)
     stack = Xfrm(pair.bed, tunnel, suites()[suite], options)
     traffic = Traffic(((256, 1),), version, "one-way", tunnels=options.tunnels, tunnel_bits=tunnel.bits)
-    shown = readiness.establish(pair.bench(stack), traffic)
+    shown = readiness.establish(pair.setup(stack), traffic)
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
-    said, _ = pair.sample(pair.bench(stack), traffic)
+    said, _ = pair.sample(pair.setup(stack), traffic)
     assert ("ESP in UDP packets" in said) == options.udp_encapsulation
     assert f"of {options.tunnels} SAs" in said or options.tunnels == 1
     context = stack.security_context()
@@ -152,8 +152,8 @@ def test_df_of_the_outer_header_is_as_asked(
     """The wire shows it for inner packets with and without DF, and the gateway says so itself."""
     stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128gcm16"], options)
     traffic = Traffic(((256, 1),), 4, "one-way", dont_fragment=inner_df)
-    readiness.establish(pair.bench(stack), traffic)
-    _, file = pair.sample(pair.bench(stack), traffic)
+    readiness.establish(pair.setup(stack), traffic)
+    _, file = pair.sample(pair.setup(stack), traffic)
     headers = ip_headers(file)
     assert len(headers) >= decryption.SAMPLE_FRAMES
     assert {bool(header[6] & 0x40) for header in headers} == {outer_df}
@@ -167,15 +167,15 @@ def test_every_tunnel_carries_its_share_both_ways(pair: CapturedPair) -> None:
     stack.block()
     stack.establish()
     traffic = Traffic(((128, 1),), 4, "both-ways", tunnels=12, tunnel_bits=tunnel.bits)
-    bench = pair.bench(stack)
-    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 400.0), 0.6, 30.0, 0.2)
+    setup = pair.setup(stack)
+    offered = setup.generator.offer(traffic.streams(pair.bed, setup.next_hops, 400.0), 0.6, 30.0, 0.2)
     sent = [stream.tx_frames for stream in offered.streams]
     assert [stream.rx_frames for stream in offered.streams] == sent
     for gateway, _ in both(pair.bed):
-        found = policies.dump_sas(gateway)
-        assert len(found) == 24
+        sas = policies.dump_sas(gateway)
+        assert len(sas) == 24
         # The last frames may not have been sent on a busy machine: then some SAs have one less.
-        assert {sa.packets for sa in found} <= {min(sent) // 12, *(-(-n // 12) for n in sent), sent[0] // 12}
+        assert {sa.packets for sa in sas} <= {min(sent) // 12, *(-(-n // 12) for n in sent), sent[0] // 12}
     counted = {gateway.side: stack.counters(gateway.side) for gateway, _ in both(pair.bed)}
     assert (counted["home"].encrypted, counted["home"].decrypted) == (sent[0], sent[1])
     assert (counted["office"].encrypted, counted["office"].decrypted) == (sent[1], sent[0])
@@ -194,8 +194,8 @@ def test_a_thousand_tunnels_pass_netlink_and_back(pair: CapturedPair) -> None:
     assert len(context["office"]["security_associations"]) == 2
     assert len(context["office"]["kinds of SAs"]) == 1
     traffic = Traffic(((128, 1),), 4, "one-way", tunnels=1000, tunnel_bits=26)
-    bench = pair.bench(stack)
-    offered = bench.generator.offer(traffic.streams(pair.bed, bench.next_hops, 1000.0), 1.1, 30.0, 0.2)
+    setup = pair.setup(stack)
+    offered = setup.generator.offer(traffic.streams(pair.bed, setup.next_hops, 1000.0), 1.1, 30.0, 0.2)
     assert offered.streams[0].rx_frames == offered.streams[0].tx_frames >= 1000
     carried = policies.dump_sas(pair.bed.gateways["office"])
     assert sum(1 for sa in carried if sa.packets) == 1000
@@ -220,8 +220,8 @@ def test_what_the_kernel_does_not_hold_is_a_mismatch(
     stack.establish()
     assert stack.security_context()["mismatches"] == []
     stack._options = replace(stack._options, **asked)
-    found = stack.security_context()["mismatches"]
-    assert {f"home: {words}", f"office: {words}"} <= set(found)
+    mismatches = stack.security_context()["mismatches"]
+    assert {f"home: {words}", f"office: {words}"} <= set(mismatches)
 
 
 def test_a_missing_sa_or_policy_or_route_is_a_mismatch(pair: CapturedPair) -> None:
@@ -233,10 +233,10 @@ def test_a_missing_sa_or_policy_or_route_is_a_mismatch(pair: CapturedPair) -> No
     one = policies.dump_sas(home)[0]
     home.ip([f"xfrm state delete src {one.source} dst {one.destination} proto esp spi {one.spi:#x}"])
     home.ip(["xfrm policy delete src 198.18.0.0/17 dst 198.19.0.0/17 dir out"])
-    found = stack.security_context()["mismatches"]
-    assert f"home: SA {one.spi:#x} {one.source} → {one.destination} is not there" in found
-    assert any("policy out 198.18.0.0/17 → 198.19.0.0/17" in m and "not there" in m for m in found)
-    assert not any(m.startswith("office") for m in found)
+    mismatches = stack.security_context()["mismatches"]
+    assert f"home: SA {one.spi:#x} {one.source} → {one.destination} is not there" in mismatches
+    assert any("policy out 198.18.0.0/17 → 198.19.0.0/17" in m and "not there" in m for m in mismatches)
+    assert not any(m.startswith("office") for m in mismatches)
     stack._options = replace(stack._options, interface=True)
     assert any("expected by ipsec2544" in m for m in stack.security_context()["mismatches"])
 
@@ -247,7 +247,7 @@ def test_an_interface_needs_a_kernel_that_has_it(pair: CapturedPair) -> None:
     home = pair.bed.gateways["home"]
     probe = home.run(["ip", "link", "add", "probe", "type", "xfrm", "dev", home.wan, "if_id", "9"])
     if probe.rc == 0:
-        readiness.establish(pair.bench(stack), Traffic(((128, 1),), 4, "one-way"))
+        readiness.establish(pair.setup(stack), Traffic(((128, 1),), 4, "one-way"))
         assert stack.security_context()["mismatches"] == []
         return
     with pytest.raises(
@@ -261,12 +261,12 @@ def test_blocking_holds_before_and_after_a_daemons_policies(pair: CapturedPair) 
     stack = Xfrm(pair.bed, tunnel_of(), suites()["aes128-sha1"], StackOptions())
     for gateway, _ in both(pair.bed):
         policies.install(gateway, policies.floor(gateway.side, tunnel_of()))
-    bench = pair.bench(stack)
+    setup = pair.setup(stack)
     traffic = Traffic(((128, 1),), 4, "both-ways")
 
     def arrived() -> int:
-        streams = traffic.streams(pair.bed, bench.next_hops, 400.0)
-        return sum(s.rx_frames for s in bench.generator.offer(streams, 0.2, 0.5, 0.2).streams)
+        streams = traffic.streams(pair.bed, setup.next_hops, 400.0)
+        return sum(s.rx_frames for s in setup.generator.offer(streams, 0.2, 0.5, 0.2).streams)
 
     assert arrived() == 0
     for gateway, _ in both(pair.bed):
@@ -288,8 +288,8 @@ def test_the_kernels_keys_are_those_that_were_made(pair: CapturedPair, suite: st
     stack.block()
     stack.establish()
 
-    def by_spi(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return sorted(found, key=lambda sa: int(sa["spi"]))
+    def by_spi(states: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return sorted(states, key=lambda sa: int(sa["spi"]))
 
     for gateway, _ in both(pair.bed):
         assert by_spi(policies.sa_secrets(gateway, suite)) == by_spi(stack.secrets())
@@ -305,7 +305,7 @@ def test_the_baseline_has_as_many_policies(pair: CapturedPair) -> None:
     """Ten tunnels' look-ups without ESP; a policy that is gone is a mismatch."""
     stack = Plain(pair.bed, tunnel_of(4, 10))
     traffic = Traffic(((128, 1),), 4, "one-way", tunnels=10, tunnel_bits=20)
-    readiness.establish(pair.bench(stack), traffic)
+    readiness.establish(pair.setup(stack), traffic)
     assert stack.security_context()["mismatches"] == []
     home = pair.bed.gateways["home"]
     assert len(policies.dump_policies(home)) == 33

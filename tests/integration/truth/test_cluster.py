@@ -20,8 +20,8 @@ from campaign import truth
 from campaign.observed import TRUTH, Observed, environment
 
 from espbench.this_machine.processes import descendants
-from support import side_by_side
-from support.side_by_side import DEEP, content, ended, files, nothing_left, started, until
+from support.virtual import side_by_side
+from support.virtual.side_by_side import DEEP, content, ended, files, nothing_left, started, until
 
 pytestmark = [
     pytest.mark.virtual_time,
@@ -80,22 +80,22 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with running(tmp_path) as found:
-        yield found
+    with running(tmp_path) as made:
+        yield made
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    found = Cluster(folder)
+    made = Cluster(folder)
     try:
         log = folder / "cluster.log"
         deadline = time.monotonic() + 600
         while log.read_text().count("Registered to:") < 2:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
-        yield found
+        yield made
     finally:
-        found.end()
+        made.end()
 
 
 def certificates(folder: Path) -> dict[str, str]:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from espbench.terms import WITH_FIGURE
-from support.boxes import RouterBox, leftovers
+from support.gateways.boxes import RouterBox, leftovers
 from support.session.unsettled import assert_found, require_settled
 
 pytestmark = pytest.mark.root

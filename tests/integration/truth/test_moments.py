@@ -13,8 +13,8 @@ from espbench.generators.base import Offered
 from espbench.measure.inputs.actions import Action, ActionFailed, performing
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Moment
-from support import truth_dut
-from support.truth_dut import TruthDut
+from support.virtual import truth_dut
+from support.virtual.truth_dut import TruthDut
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
@@ -25,7 +25,7 @@ MS = 10**6
 def offer(dut: TruthDut) -> Offered:
     """One stream of 10,000 frames from west to east."""
     traffic = Traffic(frames=((64, 1),), ip_version=4, direction="one-way")
-    streams = traffic.streams(dut.bench.bed, dut.bench.next_hops, float(FPS))
+    streams = traffic.streams(dut.setup.bed, dut.setup.next_hops, float(FPS))
     return dut.generator.offer(streams, SECONDS, 0.5, quiet_s=0.05)
 
 
@@ -41,7 +41,7 @@ def setting(dut: TruthDut, name: str, at_s: float, **known: int) -> Action:
 
 def test_frames_flow_before_while_and_after(tmp_path: Path) -> None:
     """Blocked from 0.25 s to 0.5 s: just the frames of that time are lost, and the trial is as long as without."""
-    with truth_dut.bench(tmp_path, delay_ns=20_000) as dut:
+    with truth_dut.set_up(tmp_path, delay_ns=20_000) as dut:
         actions = [setting(dut, "open", 0.5, blocked=0), setting(dut, "block", 0.25, blocked=1)]
         with performing(actions, dut.generator) as performed:
             offered = offer(dut)
@@ -59,7 +59,7 @@ def test_frames_flow_before_while_and_after(tmp_path: Path) -> None:
 
 def test_an_action_that_lasts_puts_the_next_one_off(tmp_path: Path) -> None:
     """One after the other: the second begins when the first has ended, and the trial waits for both."""
-    with truth_dut.bench(tmp_path, delay_ns=20_000) as dut:
+    with truth_dut.set_up(tmp_path, delay_ns=20_000) as dut:
 
         def count_often() -> dict[str, Any]:
             for _ in range(400):
@@ -83,7 +83,7 @@ def test_an_action_that_fails_ends_the_trial_in_order(tmp_path: Path) -> None:
     def fail() -> dict[str, Any]:
         raise EspbenchError("nobody is there")
 
-    with truth_dut.bench(tmp_path, delay_ns=20_000) as dut:
+    with truth_dut.set_up(tmp_path, delay_ns=20_000) as dut:
         actions = [Action("dying", 0.2, fail), setting(dut, "block", 0.5, blocked=1)]
         with pytest.raises(ActionFailed, match="dying: nobody is there"), performing(actions, dut.generator):
             offered = offer(dut)
@@ -96,7 +96,7 @@ def test_an_action_that_fails_ends_the_trial_in_order(tmp_path: Path) -> None:
     [([0.5, 1.5], "a time of moments_s is 1.5, expected 0.5 to 1"), ([-0.1], "-0.1, expected 0 to 1")],
 )
 def test_a_moment_outside_the_trial_is_refused(tmp_path: Path, times: list[float], why: str) -> None:
-    with truth_dut.bench(tmp_path, delay_ns=20_000) as dut:
+    with truth_dut.set_up(tmp_path, delay_ns=20_000) as dut:
         dut.generator.in_next_trial([Moment(at_s, lambda: None) for at_s in times])
         with pytest.raises(EspbenchError, match=why):
             offer(dut)

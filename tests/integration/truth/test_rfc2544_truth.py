@@ -28,8 +28,8 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Outcome, Trial, line_rate_fps
-from support import truth_dut
-from support.truth_dut import TruthDut, latency_ns
+from support.virtual import truth_dut
+from support.virtual.truth_dut import TruthDut, latency_ns
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
@@ -40,7 +40,7 @@ RATE_FPS = 1e9 / SERVICE_NS
 SHORT = {"settle": 0, "residue": "200ms", "warm_up": 0, "learning": "10ms"}
 
 
-def found(
+def finding_of(
     dut: TruthDut, asked: AroundTrials, *, maximum_fps: float = LINE_FPS, throughput_fps: float = RATE_FPS
 ) -> Finding:
     """The test's answer on this DUT, its throughput given."""
@@ -61,11 +61,11 @@ def found(
 
     def trial(request: Request, actions: Sequence[Action]) -> Trial:
         return measure(
-            dut.bench, traffic, request, OfCase(case.id, len(procedure.trials), 0.01), waits, actions=actions
+            dut.setup, traffic, request, OfCase(case.id, len(procedure.trials), 0.01), waits, actions=actions
         )
 
     while (request := procedure.next()) is not None:
-        procedure.add(procedure.measure(request, TrialMaker(dut.bench, trial)))
+        procedure.add(procedure.measure(request, TrialMaker(dut.setup, trial)))
     (answer,) = procedure.results(CaseFacts("truth", "baseline", []))
     assert isinstance(answer, Finding)
     return answer
@@ -80,8 +80,8 @@ def settings(kind: type[AroundTrials], **asked: Any) -> AroundTrials:
 
 
 def test_latency_is_the_fixed_delay_of_the_dut(tmp_path: Path) -> None:
-    with truth_dut.bench(tmp_path, delay_ns=123_000, service_ns=5_000) as dut:
-        answer = found(dut, settings(Latency, trial="1s", repeats=2), throughput_fps=10_000)
+    with truth_dut.set_up(tmp_path, delay_ns=123_000, service_ns=5_000) as dut:
+        answer = finding_of(dut, settings(Latency, trial="1s", repeats=2), throughput_fps=10_000)
     truth_us = latency_ns(SIZE, delay_ns=123_000, service_ns=5_000) / 1e3
     first = answer.quantities[0]
     assert (first.value, first.minimum, first.maximum, first.n) == (truth_us, truth_us, truth_us, 2)
@@ -92,8 +92,8 @@ def test_latency_is_the_fixed_delay_of_the_dut(tmp_path: Path) -> None:
 
 def test_the_loss_curve_is_that_of_the_service_rate(tmp_path: Path) -> None:
     """A server of 50,000 frames/s behind a link of 100,000: half is lost at the top, none at a half and below."""
-    with truth_dut.bench(tmp_path, service_ns=SERVICE_NS, buffer=8) as dut:
-        answer = found(
+    with truth_dut.set_up(tmp_path, service_ns=SERVICE_NS, buffer=8) as dut:
+        answer = finding_of(
             dut, settings(FrameLoss, trial="1s", step="20%", maximum="100000fps"), maximum_fps=100_000
         )
         loads = [row["offered_fps"] for row in answer.curve]
@@ -106,16 +106,16 @@ def test_the_loss_curve_is_that_of_the_service_rate(tmp_path: Path) -> None:
 
 def test_a_collapse_under_flood_shows_beside_the_throughput(tmp_path: Path) -> None:
     """Flooded, it forwards half of its throughput."""
-    with truth_dut.bench(tmp_path, service_ns=2 * SERVICE_NS, buffer=8) as dut:
-        answer = found(dut, settings(Flood, trial="1s"), maximum_fps=100_000)
+    with truth_dut.set_up(tmp_path, service_ns=2 * SERVICE_NS, buffer=8) as dut:
+        answer = finding_of(dut, settings(Flood, trial="1s"), maximum_fps=100_000)
     assert figure(answer, "of the throughput") == pytest.approx(0.5, abs=1e-3)
 
 
 @pytest.mark.parametrize("buffer", [1, 64, 5000])
 def test_the_buffer_of_exactly_n_frames_is_found(tmp_path: Path, buffer: int) -> None:
     """The longest burst at line rate that fits, to the frame; corrected by what was forwarded, it is N."""
-    with truth_dut.bench(tmp_path, service_ns=SERVICE_NS, buffer=buffer) as dut:
-        answer = found(dut, settings(BackToBack, searches=2, longest="100ms"))
+    with truth_dut.set_up(tmp_path, service_ns=SERVICE_NS, buffer=buffer) as dut:
+        answer = finding_of(dut, settings(BackToBack, searches=2, longest="100ms"))
     gap_ns = 1e9 / LINE_FPS
     done = truth_dut.served([round(n * gap_ns) for n in range(8000)], SERVICE_NS, buffer)
     longest = next(n for n, at in enumerate(done) if at is None)
@@ -128,16 +128,16 @@ def test_the_buffer_of_exactly_n_frames_is_found(tmp_path: Path, buffer: int) ->
 
 def test_recovery_takes_as_long_as_the_dut_does(tmp_path: Path) -> None:
     """It drops everything until 0.25 s after the load has fallen."""
-    with truth_dut.bench(tmp_path, service_ns=SERVICE_NS, buffer=8, recover_ns=250_000_000) as dut:
-        answer = found(dut, settings(SystemRecovery, overload="1s", recovery="1s", repeats=2))
+    with truth_dut.set_up(tmp_path, service_ns=SERVICE_NS, buffer=8, recover_ns=250_000_000) as dut:
+        answer = finding_of(dut, settings(SystemRecovery, overload="1s", recovery="1s", repeats=2))
     recovery = answer.quantities[0]
     assert recovery.value == pytest.approx(0.25, abs=2 / (0.55 * RATE_FPS))
     assert recovery.n == 2
 
 
 def test_one_that_recovers_at_once_takes_no_time(tmp_path: Path) -> None:
-    with truth_dut.bench(tmp_path, service_ns=SERVICE_NS, buffer=8) as dut:
-        answer = found(dut, settings(SystemRecovery, overload="1s", recovery="1s", repeats=1))
+    with truth_dut.set_up(tmp_path, service_ns=SERVICE_NS, buffer=8) as dut:
+        answer = finding_of(dut, settings(SystemRecovery, overload="1s", recovery="1s", repeats=1))
     assert answer.quantities[0].value == pytest.approx(0, abs=3 / RATE_FPS)
     lost = figure(answer, "frame loss over the trial")
     assert lost is not None

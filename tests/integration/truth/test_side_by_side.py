@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`espbench run --jobs N` in virtual time: the files of one job, whoever is killed on the way, and nothing left.
 
-The boxes are the truth DUT (campaign.truth_run); real boards side by side are in boards/test_qemu_e500.py.
+The boxes are the truth DUT (campaign.truth_run); real boards side by side are in boards/e500/test_qemu_e500.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 from campaign import truth
 from campaign.observed import Observed
 
-from support import side_by_side
-from support.side_by_side import content, ended, files, nothing_left, started, until, workers
+from support.virtual import side_by_side
+from support.virtual.side_by_side import content, ended, files, nothing_left, started, until, workers
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 

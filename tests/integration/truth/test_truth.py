@@ -18,11 +18,9 @@ import pytest
 from espbench.catalogue.suites import suites
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator
-from espbench.measure.inputs.setup import Request, Setup, Waits
+from espbench.measure.inputs.setup import Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import decryption, readiness
-from espbench.measure.record import OfCase
-from espbench.measure.trial import measure
 from espbench.platforms import capture, external, placement
 from espbench.platforms.uml.uml_platform import UmlPlatform, UmlProfile
 from espbench.sentences import Code
@@ -31,8 +29,9 @@ from espbench.stacks.base import StackOptions, Tunnel
 from espbench.stacks.xfrm import Xfrm
 from espbench.terms import Trial
 from espbench.this_machine.registry import Registry
-from support.addresses import GATEWAY_TO_GATEWAY
-from support.boxes import RouterBox
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.boxes import RouterBox
+from support.gateways.workshop import trial_of as workshop_trial
 from support.session.slow import slow_but
 
 pytestmark = pytest.mark.uml
@@ -44,13 +43,9 @@ WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
 
 
 def trial_of(
-    bench: Setup, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
+    setup: Setup, fps: float, seconds: float, traffic: Traffic = TRAFFIC, attempts: int = 12
 ) -> Trial:
-    for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
-        trial = measure(bench, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), WAITS)
-        if not trial.disturbed:
-            break
-    return trial
+    return workshop_trial(setup, traffic, fps, seconds, waits=WAITS, attempts=attempts)
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +63,13 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Registr
     os.sched_setaffinity(0, CPUS)
 
 
-def with_stack(bench: Setup, suite: str) -> Xfrm:
+def with_stack(setup: Setup, suite: str) -> Xfrm:
     """A tunnel of this suite, established with the whole chain of proof."""
-    for gateway in bench.bed.gateways.values():
+    for gateway in setup.bed.gateways.values():
         gateway.netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush())
-    stack = Xfrm(bench.bed, TUNNEL, suites()[suite], StackOptions())
-    bench.stack = stack
-    shown = readiness.establish(bench, TRAFFIC)
+    stack = Xfrm(setup.bed, TUNNEL, suites()[suite], StackOptions())
+    setup.stack = stack
+    shown = readiness.establish(setup, TRAFFIC)
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
     return stack
 
@@ -84,18 +79,18 @@ def test_scapy_decrypts_the_middle_link_and_finds_the_offered_frames(
     workshop: tuple[Registry, Setup, Path], suite: str
 ) -> None:
     """An implementation that shares nothing with the kernel's opens every captured packet."""
-    registry, bench, logs = workshop
-    with_stack(bench, suite)
-    capturing = partial(capture.capturing, registry, bench.bed)
-    found = decryption.sample(bench, TRAFFIC, logs / f"{suite}.pcap", capturing)
-    assert int(found["captured sample"].split()[0]) >= decryption.SAMPLE_FRAMES
-    assert "none in clear" in found["captured sample"]
+    registry, setup, logs = workshop
+    with_stack(setup, suite)
+    capturing = partial(capture.capturing, registry, setup.bed)
+    sample = decryption.sample(setup, TRAFFIC, logs / f"{suite}.pcap", capturing)
+    assert int(sample["captured sample"].split()[0]) >= decryption.SAMPLE_FRAMES
+    assert "none in clear" in sample["captured sample"]
 
 
 def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Setup, Path]) -> None:
     """Nothing decrypts with one bit of the key flipped: the check can fail."""
-    registry, bench, logs = workshop
-    stack = with_stack(bench, "aes128gcm16")
+    registry, setup, logs = workshop
+    stack = with_stack(setup, "aes128gcm16")
     honest = stack.secrets
 
     def forged() -> list[dict[str, object]]:
@@ -106,15 +101,15 @@ def test_scapy_does_not_accept_wrong_keys(workshop: tuple[Registry, Setup, Path]
     stack.secrets = forged  # type: ignore[method-assign]
     with pytest.raises(EspbenchError, match="'decrypted': 0"):
         decryption.sample(
-            bench, TRAFFIC, logs / "forged.pcap", partial(capture.capturing, registry, bench.bed)
+            setup, TRAFFIC, logs / "forged.pcap", partial(capture.capturing, registry, setup.bed)
         )
 
 
 def test_an_honest_tunnel_is_proven_frame_by_frame(workshop: tuple[Registry, Setup, Path]) -> None:
     """The trial's record has as many frames encrypted and decrypted as sent and received."""
-    _, bench, _ = workshop
-    with_stack(bench, "aes128-sha1")
-    trial = trial_of(bench, 1000, 0.5)
+    _, setup, _ = workshop
+    with_stack(setup, "aes128-sha1")
+    trial = trial_of(setup, 1000, 0.5)
     assert trial.proof["proven"] is True
     assert trial.gateways["home"].encrypted_frames == trial.tx_frames == 500
     assert trial.gateways["office"].decrypted_frames == trial.rx_frames
@@ -125,14 +120,14 @@ def test_frames_that_cross_in_clear_make_the_trial_invalid(
     workshop: tuple[Registry, Setup, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody deletes the policies: everything still arrives, nothing is encrypted, nothing counts."""
-    _, bench, _ = workshop
-    with_stack(bench, "aes128-sha1")
-    for gateway in bench.bed.gateways.values():
+    _, setup, _ = workshop
+    with_stack(setup, "aes128-sha1")
+    for gateway in setup.bed.gateways.values():
         gateway.netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush()[1:])
     with pytest.raises(readiness.InClear, match=r"learning frames: .* 10 frames left home, it encrypted 0"):
-        trial_of(bench, 1000, 0.5)
+        trial_of(setup, 1000, 0.5)
     monkeypatch.setattr("espbench.measure.trial.learn", lambda *_, **__: None)
-    trial = trial_of(bench, 1000, 0.5)
+    trial = trial_of(setup, 1000, 0.5)
     assert trial.rx_frames == trial.tx_frames
     assert trial.validity == "INVALID"
     assert trial.violated
@@ -143,41 +138,41 @@ def test_frames_that_cross_in_clear_while_the_tunnel_is_set_up_are_a_leak(
     workshop: tuple[Registry, Setup, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The captured sample shows them, the SAs do not count them, and a block that does not hold is found."""
-    registry, bench, logs = workshop
-    stack = with_stack(bench, "aes128-sha1")
-    for gateway in bench.bed.gateways.values():
+    registry, setup, logs = workshop
+    stack = with_stack(setup, "aes128-sha1")
+    for gateway in setup.bed.gateways.values():
         gateway.netlink(netlink_xfrm.NETLINK_XFRM, netlink_xfrm.flush()[1:])
-    capturing = partial(capture.capturing, registry, bench.bed)
+    capturing = partial(capture.capturing, registry, setup.bed)
     with pytest.raises(readiness.InClear, match=r"frames crossed in clear \(clear\.pcap\)"):
-        decryption.sample(bench, TRAFFIC, logs / "clear.pcap", capturing)
+        decryption.sample(setup, TRAFFIC, logs / "clear.pcap", capturing)
     with pytest.raises(readiness.InClear, match="its SAs counted 0 encrypted and 0 decrypted"):
-        readiness.carried(bench, replace(TRAFFIC, direction="both-ways"))
+        readiness.carried(setup, replace(TRAFFIC, direction="both-ways"))
     monkeypatch.setattr(stack, "block", lambda: None)
     with pytest.raises(readiness.InClear, match="cleartext is not blocked"):
-        readiness.establish(bench, TRAFFIC)
+        readiness.establish(setup, TRAFFIC)
 
 
 def test_a_tunnel_that_is_not_up_is_not_measured(workshop: tuple[Registry, Setup, Path]) -> None:
     """Keys that differ between the gateways: the message says that nothing arrives, and which error counts."""
-    _, bench, _ = workshop
-    with_stack(bench, "aes128-sha1")
-    stack = Xfrm(bench.bed, TUNNEL, suites()["aes128-sha1"], StackOptions())
-    other = Xfrm(bench.bed, TUNNEL, suites()["aes128-sha1"], StackOptions())
+    _, setup, _ = workshop
+    with_stack(setup, "aes128-sha1")
+    stack = Xfrm(setup.bed, TUNNEL, suites()["aes128-sha1"], StackOptions())
+    other = Xfrm(setup.bed, TUNNEL, suites()["aes128-sha1"], StackOptions())
     stack.block()
     for side, keys in (("home", stack), ("office", other)):
         messages = [netlink_xfrm.new_sa(sa) for sa in keys._sas.values()]
-        bench.bed.gateways[side].netlink(netlink_xfrm.NETLINK_XFRM, messages)  # type: ignore[index]
-    bench.stack = stack
-    trial = trial_of(bench, 1000, 0.2)
+        setup.bed.gateways[side].netlink(netlink_xfrm.NETLINK_XFRM, messages)  # type: ignore[index]
+    setup.stack = stack
+    trial = trial_of(setup, 1000, 0.2)
     assert trial.rx_frames == 0
     assert trial.loss_at == {"office xfrm XfrmInNoStates": trial.tx_frames}
 
 
 def test_loss_at_the_first_port_is_booked_there(workshop: tuple[Registry, Setup, Path]) -> None:
     """A flood overflows Home's tap: the places add up to the loss, and most of it is at the first port."""
-    _, bench, _ = workshop
-    with_stack(bench, "3des-sha1")
-    trial = trial_of(bench, 200_000, 0.5, Traffic(((1424, 1),), 4, "one-way"))
+    _, setup, _ = workshop
+    with_stack(setup, "3des-sha1")
+    trial = trial_of(setup, 200_000, 0.5, Traffic(((1424, 1),), 4, "one-way"))
     booked = {place: n for place, n in trial.loss_at.items() if place != "generator, not sent"}
     assert trial.lost > 0
     assert sum(booked.values()) == trial.lost
@@ -210,14 +205,14 @@ def test_loss_in_a_stall_of_the_host_is_not_the_duts(tmp_path: Path) -> None:
         for name, port in list(bed.ports.items()):
             bed.ports[name] = type(port)(**(vars(port) | {"mac": opened[name]["mac"]}))
             hops[name] = generator.resolve(name, port.address[4], port.gateway[4])
-        bench = Setup(bed, generator, None, hops)
-        assert trial_of(bench, 20_000, 0.3).rx_frames > 0
+        setup = Setup(bed, generator, None, hops)
+        assert trial_of(setup, 20_000, 0.3).rx_frames > 0
         # A busy machine may starve the sender: that is another reason, not this one. And the kernel may give the
         # box's threads their share of the CPU in the midst of the stall (its server for fair tasks).
         for _ in range(8):
             stall = threading.Timer(0.7, spinner, (cpu, 0.08))
             stall.start()
-            trial = trial_of(bench, 20_000, 1.5, attempts=1)  # it is to be disturbed
+            trial = trial_of(setup, 20_000, 1.5, attempts=1)  # it is to be disturbed
             stall.join()
             if trial.lost > 256 and trial.disturbed:
                 break

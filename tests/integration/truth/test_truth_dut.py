@@ -18,8 +18,8 @@ from espbench.measure.inputs.setup import Request, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
-from support import truth_dut
-from support.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
+from support.virtual import truth_dut
+from support.virtual.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
@@ -33,7 +33,7 @@ def offer(
     """One stream from west to east."""
     noise = stream.pop("noise", ())
     both = Traffic(frames=((size, 1),), ip_version=4, direction="one-way")
-    [made] = both.streams(dut.bench.bed, dut.bench.next_hops, stream.pop("rate_fps", 10_000.0))
+    [made] = both.streams(dut.setup.bed, dut.setup.next_hops, stream.pop("rate_fps", 10_000.0))
     asked: list[Stream] = [made.model_copy(update=stream)]
     offered = dut.generator.offer(asked, duration_s, 0.5, quiet_s=0.05, noise=noise)
     [counts] = offered.streams
@@ -42,9 +42,9 @@ def offer(
 
 def test_a_fixed_delay(tmp_path: Path) -> None:
     """Every frame arrives after just that time, in both directions."""
-    with truth_dut.bench(tmp_path, **IDLE) as dut:
+    with truth_dut.set_up(tmp_path, **IDLE) as dut:
         traffic = Traffic(frames=((512, 1),), ip_version=4, direction="both-ways")
-        streams = traffic.streams(dut.bench.bed, dut.bench.next_hops, 40_000.0)
+        streams = traffic.streams(dut.setup.bed, dut.setup.next_hops, 40_000.0)
         offered = dut.generator.offer(streams, 0.5, 0.5, quiet_s=0.05)
         assert dut.counts()["forwarded"] == [10_000, 10_000]
     for s in offered.streams:
@@ -56,7 +56,7 @@ def test_a_fixed_delay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("buffer", [1, 100])
 def test_a_buffer_of_so_many_frames(tmp_path: Path, buffer: int) -> None:
     """A burst at line rate: lost are those that find it full, no others; and it left at line rate."""
-    with truth_dut.bench(tmp_path, service_ns=10_000, buffer=buffer) as dut:
+    with truth_dut.set_up(tmp_path, service_ns=10_000, buffer=buffer) as dut:
         _, burst = offer(dut, rate_fps=None, burst_frames=150)
         assert dut.counts()["full"] == [burst.lost, 0]
     done = served([n * 672 for n in range(150)], 10_000, buffer)
@@ -69,7 +69,7 @@ def test_a_buffer_of_so_many_frames(tmp_path: Path, buffer: int) -> None:
 
 def test_a_service_rate(tmp_path: Path) -> None:
     """A rate at which it just keeps up loses nothing, the least bit more does."""
-    with truth_dut.bench(tmp_path, service_ns=20_000, per_byte_ps=40_000, buffer=10) as dut:
+    with truth_dut.set_up(tmp_path, service_ns=20_000, per_byte_ps=40_000, buffer=10) as dut:
         just = 20_000 + 64 * 40
         assert offer(dut, rate_fps=1e9 / just)[1].lost == 0
         assert offer(dut, rate_fps=1e9 / (just - 5))[1].lost > 0
@@ -78,7 +78,7 @@ def test_a_service_rate(tmp_path: Path) -> None:
 
 def test_one_of_so_many_is_lost(tmp_path: Path) -> None:
     """Far more episodes than are listed: the times of the first and the last lost frame are exact all the same."""
-    with truth_dut.bench(tmp_path, one_of=7) as dut:
+    with truth_dut.set_up(tmp_path, one_of=7) as dut:
         offered, s = offer(dut, rate_fps=40_000.0)
     assert (s.tx_frames, s.lost) == (40_000, 40_000 // 7)
     assert len(s.loss_episodes) + s.loss_episodes_more == s.lost
@@ -94,7 +94,7 @@ def test_the_rate_steps_in_mid_trial(tmp_path: Path) -> None:
     """Each rate makes its frames, each step is at its time, and no frame leaves late."""
     rates = [(0.5, 20_000.0), (1.25, 0.0), (1.5, 50_000.0)]
     steps = [RateStep(at_s=at_s, rate_fps=rate) for at_s, rate in rates]
-    with truth_dut.bench(tmp_path, **IDLE) as dut:
+    with truth_dut.set_up(tmp_path, **IDLE) as dut:
         offered, s = offer(dut, 2.0, rate_fps=80_000.0, steps=steps, gaps_over_s=50e-6)
     assert [
         (p.at_ns - offered.start_ns, p.rate_fps, p.intended_frames, p.tx_frames, p.lost) for p in s.steps
@@ -116,7 +116,7 @@ def test_it_recovers_so_long_after_the_load_fell(tmp_path: Path) -> None:
     """System recovery (RFC 2544, 26.5): from the step down to the last lost frame, to the interval of a frame."""
     recover_ns, service_ns = 200 * MS, 25_000
     steps = [RateStep(at_s=0.5, rate_fps=20_000.0)]
-    with truth_dut.bench(tmp_path, service_ns=service_ns, buffer=64, recover_ns=recover_ns) as dut:
+    with truth_dut.set_up(tmp_path, service_ns=service_ns, buffer=64, recover_ns=recover_ns) as dut:
         offered, s = offer(dut, 1.5, rate_fps=44_000.0, steps=steps)
         counts = dut.counts()
         assert offer(dut, rate_fps=40_000.0)[1].lost == 0
@@ -134,7 +134,7 @@ def test_it_recovers_so_long_after_the_load_fell(tmp_path: Path) -> None:
 
 def test_it_drops_all_for_so_long(tmp_path: Path) -> None:
     """Reset (26.6) and failover: from the last frame before to the first after; lost is what left meanwhile."""
-    with truth_dut.bench(tmp_path, **IDLE) as dut:
+    with truth_dut.set_up(tmp_path, **IDLE) as dut:
         dut.drop_all(0.3, 0.25)
         offered, s = offer(dut, rate_fps=10_000.0, gaps_over_s=0.1)
         assert dut.counts()["outage"] == [2_500, 0]
@@ -152,7 +152,7 @@ def test_it_drops_all_for_so_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("at_s", "lost"), [(0.30001, False), (0.5, True), (2.0, None)])
 def test_the_tagged_frame(tmp_path: Path, at_s: float, lost: bool | None) -> None:
     """RFC 2544, 26.2: the first frame that leaves then or later, in the nanosecond; None if it is lost."""
-    with truth_dut.bench(tmp_path, **IDLE, one_of=5001) as dut:
+    with truth_dut.set_up(tmp_path, **IDLE, one_of=5001) as dut:
         offered, s = offer(dut, rate_fps=10_000.0, tag_at_s=at_s)
     if lost is None:
         assert s.tagged is None  # nothing left any more
@@ -164,7 +164,7 @@ def test_the_tagged_frame(tmp_path: Path, at_s: float, lost: bool | None) -> Non
 
 def test_a_burst_at_a_rate(tmp_path: Path) -> None:
     """It has so many frames, no sooner and no later than the rate says."""
-    with truth_dut.bench(tmp_path, **IDLE) as dut:
+    with truth_dut.set_up(tmp_path, **IDLE) as dut:
         offered, s = offer(dut, rate_fps=1_000_000.0, burst_frames=12_345)
         assert dut.counts()["forwarded"] == [12_345, 0]
         _, slow = offer(dut, rate_fps=2_000_000.0, burst_frames=1_000)
@@ -192,13 +192,13 @@ def test_noise_is_in_no_streams_figures(tmp_path: Path) -> None:
         id=9, from_="west", rate_fps=0, steps=[RateStep(at_s=0.5, rate_fps=30_000.0)],
         src_mac="02:00:00:00:00:01", dst_mac="02:00:00:00:01:01", packets=encoded,
     )  # fmt: skip
-    with truth_dut.bench(tmp_path, service_ns=25_000, buffer=8) as dut:
+    with truth_dut.set_up(tmp_path, service_ns=25_000, buffer=8) as dut:
         offered, s = offer(dut, rate_fps=20_011.0, noise=[noise])  # not in step with the noise
         counts = dut.counts()
         with pytest.raises(EspbenchError, match="noise 0: the id is used twice"):
             offer(dut, noise=[noise.model_copy(update={"id": 0})])
-    [told] = offered.noise
-    assert (told.intended_frames, told.tx_frames, told.unsent) == (15_000, 15_000, 0)
+    [sent] = offered.noise
+    assert (sent.intended_frames, sent.tx_frames, sent.unsent) == (15_000, 15_000, 0)
     assert (s.intended_frames, s.tx_frames, s.unsent) == (20_011, 20_011, 0)
     assert counts["forwarded"][0] + counts["full"][0] == 35_011
     assert 0 < s.lost < counts["full"][0]
@@ -216,7 +216,7 @@ def test_a_frame_that_waits_for_the_wire_is_lost_when_it_left(tmp_path: Path) ->
         id=9, from_="west", rate_fps=1_000.0,
         src_mac="02:00:00:00:00:01", dst_mac="02:00:00:00:01:01", packets=[long],
     )  # fmt: skip
-    with truth_dut.bench(tmp_path, **IDLE) as dut:
+    with truth_dut.set_up(tmp_path, **IDLE) as dut:
         dut.drop_all(0.2, 0.1)
         offered, s = offer(dut, rate_fps=10_000.0, noise=[noise], tag_at_s=0.7)
     waits_ns = wire_ns(1518) + 12 * 8
@@ -232,11 +232,11 @@ def test_a_frame_that_waits_for_the_wire_is_lost_when_it_left(tmp_path: Path) ->
 def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:
     """Trials run through measure(), as in procedures: learning frames, an outage each, equal records."""
     traffic = Traffic(frames=((64, 1),), ip_version=4, direction="one-way")
-    with truth_dut.bench(tmp_path, service_ns=1_000, buffer=4) as dut:
+    with truth_dut.set_up(tmp_path, service_ns=1_000, buffer=4) as dut:
         dut.drop_all(0.2, 0.1)
         records = [
             measure(
-                dut.bench,
+                dut.setup,
                 traffic,
                 Request(load_fps=10_000.0, duration_s=0.5, phase="search"),
                 OfCase("c", number, 0.01),
@@ -250,10 +250,10 @@ def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:
 
 
 def test_what_the_dut_does_not_know_is_said(tmp_path: Path) -> None:
-    with truth_dut.bench(tmp_path) as dut:
+    with truth_dut.set_up(tmp_path) as dut:
         for line in ("delay=7", "delay_ns=x", "delay_ns"):
             with pytest.raises(AssertionError, match="not understood"):
-                dut.generator.told(line)
+                dut.generator.ask_dut(line)
         dut.set(delay_ns=MS)
         _, s = offer(dut)
     assert s.slices[0].min_us == (latency_ns(64) + MS) / 1e3

@@ -7,9 +7,9 @@ import pytest
 
 # The longest first (docs/testing.md says how long). A file that is not named here takes less than a minute.
 LONGEST = (
-    "boards/test_x86_daemons.py",
-    "boards/test_qemu_e500.py",
-    "boards/test_e500_stacks.py",
+    "x86/test_x86_daemons.py",
+    "e500/test_qemu_e500.py",
+    "e500/test_e500_stacks.py",
     "stacks/test_netns_esp.py",
     "boards/test_gate.py",
     "truth/test_side_by_side.py",

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, Stall, StreamCounts, longest_s
+from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, Stall, longest_s
 from espbench.measure.inputs.setup import Request
-from espbench.terms import Latency
+from support.generators.streams import counts
 
 # The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs.
 CATCH_UP = 1.1
@@ -226,17 +226,12 @@ def offer(
         zip(senders, _losses(rate, dut, noise, senders, chance), strict=True)
     ):
         lost = min(frames, sum(episode.frames for episode in episodes))
-        ends = ("west", "east") if n == 0 else ("east", "west")
         streams.append(
-            StreamCounts.model_validate(
-                {
-                    "id": n, "from": ends[0], "to": ends[1], "intended_frames": frames, "tx_frames": frames,
-                    "unsent": 0, "duration_s": sender.end_s, "departure_fps": frames / sender.end_s,
-                    "rx_frames": frames - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-                    "rx_after_stop": waiting // directions, "drain_s": 0.0, "latency_us": Latency(),
-                    "slices": slices, "loss_episodes": episodes, "tx_stalls": sender.stalls[:LISTED],
-                    "tx_stalls_more": max(0, len(sender.stalls) - LISTED),
-                }
+            counts(
+                frames, frames - lost, source="west" if n == 0 else "east", id=n, duration_s=sender.end_s,
+                departure_fps=frames / sender.end_s, rx_after_stop=waiting // directions, slices=slices,
+                loss_episodes=episodes, tx_stalls=sender.stalls[:LISTED],
+                tx_stalls_more=max(0, len(sender.stalls) - LISTED),
             )
         )  # fmt: skip
     still_ms = 1e3 * sum(span.length_s for span in noise.stalls)

@@ -20,6 +20,7 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Outcome, Trial
+from support.generators.streams import counts
 
 CATCH_UP = 1.1  # traffic/src/send/pace.rs
 PORTS: tuple[PortName, ...] = ("west", "east")
@@ -56,15 +57,12 @@ def stream(number: int, intended: int, phases: list[Phase], **changes: Any) -> S
         if p.lost
     ]
     lost = sum(e["frames"] for e in episodes)
-    return StreamCounts.model_validate(
-        {
-            "id": number, "from": PORTS[number], "to": PORTS[1 - number], "intended_frames": intended,
-            "tx_frames": sent, "unsent": max(0, intended - sent), "duration_s": phases[-1].end_s,
-            "rx_frames": sent - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None, "loss_episodes": episodes,
-            "departure_fps": sent / (phases[-1].end_s - phases[0].begin_s), **changes,
-        }
-    )  # fmt: skip
+    usual: dict[str, Any] = {
+        "id": number, "intended_frames": intended, "unsent": max(0, intended - sent),
+        "duration_s": phases[-1].end_s, "latency_us": None, "loss_episodes": episodes,
+        "departure_fps": sent / (phases[-1].end_s - phases[0].begin_s),
+    }  # fmt: skip
+    return counts(sent, sent - lost, source=PORTS[number], **usual | changes)
 
 
 def offered(request: Request, streams: list[StreamCounts], **changes: Any) -> Offered:

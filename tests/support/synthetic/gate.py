@@ -24,17 +24,14 @@ from espbench.terms import (
     Trial,
 )
 from espbench.version import __version__
+from support.plans import plan_text
 
-PLAN = """
-name: gate
-topology: gateway-to-gateway
-dut: mpc8548e
-stacks: [plain, xfrm]
-suites: [aes128-sha1]
-frame_sizes: [64, 1456]
-tests:
-  - throughput: {loss_goals: [0], trial: 25ms, final_trial: 100ms, resolution: 4%}
-"""
+PLAN = plan_text(
+    dut="mpc8548e",
+    suites="[aes128-sha1]",
+    frame_sizes="[64, 1456]",
+    tests="\n  - throughput: {loss_goals: [0], trial: 25ms, final_trial: 100ms, resolution: 4%}",
+)
 
 NS_PER_INSTRUCTION = "0.5"
 LOAD_FPS, TRIAL_S = 40_000.0, 0.1

@@ -131,15 +131,15 @@ def test_each_figure_begins_in_the_same_state_and_is_kept(tmp_path: Path) -> Non
     asked = plan().plan.accelerator
     assert asked is not None
     new = cast(Any, lambda: cast(Generator, Tester()))
-    found = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
+    results = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
     assert [line for line in log if not line.startswith("accelerator test")] == [
         "mpc8548e xfrm async", "booted", "fresh", "accel aes128-sha1 64 50000",
         "fresh", "accel aes128-sha1 1024 50000", "closed",
     ]  # fmt: skip
-    assert accelerator.read(run.path) == found
-    assert [(r.size, r.gain, r.after_idle_ns) for r in found] == [(64, 4.0, 10), (1024, 4.0, 10)]
+    assert accelerator.read(run.path) == results
+    assert [(r.size, r.gain, r.after_idle_ns) for r in results] == [(64, 4.0, 10), (1024, 4.0, 10)]
     log.clear()
-    assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == found
+    assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == results
     assert log == [], "a resumed run measures what is missing, which is nothing"
 
 
@@ -203,9 +203,9 @@ def test_a_guest_that_cannot_is_ended_and_the_figures_before_are_kept(tmp_path: 
     asked = plan().plan.accelerator
     assert asked is not None
     log: list[str] = []
-    lab = Beds(log, EspbenchError("gateway home: accel: Bad message"))
+    beds = Beds(log, EspbenchError("gateway home: accel: Bad message"))
     with pytest.raises(EspbenchError, match="Bad message"):
-        measure(asked, ["mpc8548e"], lab, cast(Any, lambda: cast(Generator, Tester())), run, log.append)
+        measure(asked, ["mpc8548e"], beds, cast(Any, lambda: cast(Generator, Tester())), run, log.append)
     assert log[-1] == "closed"
 
 

@@ -40,24 +40,32 @@ def measured(case: Case, board: type[Board] = Board) -> tuple[list[Request], Fin
     return asked, answer(procedure)
 
 
-def values(found: Finding) -> dict[str, float | None]:
-    return {quantity.key: quantity.value for quantity in found.quantities}
+def values(finding: Finding) -> dict[str, float | None]:
+    return {quantity.key: quantity.value for quantity in finding.quantities}
 
 
 def test_one_trial_with_the_buses_in_its_record() -> None:
-    asked, found = measured(case_of(Bus(), "bus"))
+    asked, finding = measured(case_of(Bus(), "bus"))
     assert [(r.load_fps, r.duration_s, r.bus) for r in asked] == [(40_000.0, 1.0, True)]
-    assert found.status == "OK"
+    assert finding.status == "OK"
 
 
 def test_plain_frames_are_counted_as_the_article_counts_them() -> None:
     """Descriptors stand by themselves, and so does the CPU; the FCS of the frame that leaves is in no memory."""
-    _, found = measured(case_of(Bus(), "bus"))
-    told = values(found)
-    assert (told[Key.BUS_TOTAL], told[Key.BUS_COUNTED], told[Key.BUS_FRAMES]) == (156 + 640, 124, 124)
-    assert (told[Key.BUS_ENGINE], told[Key.BUS_DESCRIPTORS], told[Key.BUS_CPU]) == (0, 32, 640)
-    assert told[Key.BUS_RATE] == pytest.approx((156 + 640) * 40_000 / 1e6)
-    assert (told[Key.BUS_BY_ACCOUNT], told[Key.BUS_OF_ACCOUNT]) == (128, round(124 / 128, 4))
+    _, finding = measured(case_of(Bus(), "bus"))
+    quantities = values(finding)
+    assert (quantities[Key.BUS_TOTAL], quantities[Key.BUS_COUNTED], quantities[Key.BUS_FRAMES]) == (
+        156 + 640,
+        124,
+        124,
+    )
+    assert (quantities[Key.BUS_ENGINE], quantities[Key.BUS_DESCRIPTORS], quantities[Key.BUS_CPU]) == (
+        0,
+        32,
+        640,
+    )
+    assert quantities[Key.BUS_RATE] == pytest.approx((156 + 640) * 40_000 / 1e6)
+    assert (quantities[Key.BUS_BY_ACCOUNT], quantities[Key.BUS_OF_ACCOUNT]) == (128, round(124 / 128, 4))
 
 
 class Engine(Board):
@@ -69,6 +77,10 @@ class Engine(Board):
 @pytest.mark.parametrize(("suite", "has_an_account"), [("3des-sha1", True), ("aes128gcm16", False)])
 def test_an_engines_requests_are_descriptors(suite: str, has_an_account: bool) -> None:
     case = replace(case_of(Bus(), "bus"), suite=suite, stack=StackChoice(stack="xfrm"))
-    told = values(measured(case, Engine)[1])
-    assert (told[Key.BUS_ENGINE], told[Key.BUS_DESCRIPTORS], told[Key.BUS_COUNTED]) == (260, 32 + 72, 384)
-    assert (Key.BUS_OF_ACCOUNT in told) == has_an_account
+    quantities = values(measured(case, Engine)[1])
+    assert (quantities[Key.BUS_ENGINE], quantities[Key.BUS_DESCRIPTORS], quantities[Key.BUS_COUNTED]) == (
+        260,
+        32 + 72,
+        384,
+    )
+    assert (Key.BUS_OF_ACCOUNT in quantities) == has_an_account

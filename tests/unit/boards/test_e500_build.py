@@ -49,7 +49,7 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
         yield made
 
 
-class Told:
+class Progress:
     """A Progress that remembers."""
 
     def __init__(self) -> None:
@@ -224,9 +224,9 @@ def pin(ours: Path, package: SourcePackage) -> None:
     (ours / "versions.yaml").write_text(json.dumps({"linux": facts}))
 
 
-def fetch(registry: Registry, tmp_path: Path, told: Told) -> SourcePackage:
+def fetch(registry: Registry, tmp_path: Path, progress: Progress) -> SourcePackage:
     """Linux, with the log in tmp_path."""
-    sources.fetch(["linux"], tools.Runner(registry, tmp_path / "log", told.line), told.note)
+    sources.fetch(["linux"], tools.Runner(registry, tmp_path / "log", progress.line), progress.note)
     return recipe.used()["linux"]
 
 
@@ -242,11 +242,11 @@ def test_the_pinned_version_is_fetched_once(
     package = linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc"), "orig": sha("tar")})
     pin(ours, package)
     apt |= {"linux_6.1.9-1.dsc": "dsc", "orig": "tar"}
-    told = Told()
-    assert fetch(registry, tmp_path, told) == package
+    progress = Progress()
+    assert fetch(registry, tmp_path, progress) == package
     apt.clear()
-    assert fetch(registry, tmp_path, told) == package
-    assert told.notes == []
+    assert fetch(registry, tmp_path, progress) == package
+    assert progress.notes == []
     assert sorted(file.name for file in sources.folder().iterdir()) == ["linux_6.1.9-1.dsc", "orig"]
 
 
@@ -257,11 +257,11 @@ def test_a_file_that_is_not_the_pinned_one_is_refused(
     pin(ours, linux("6.1.9-1", **{"linux_6.1.9-1.dsc": sha("dsc")}))
     apt["linux_6.1.9-1.dsc"] = "another"
     with pytest.raises(EspbenchError, match=f"as apt fetched it: expected SHA-256 {sha('dsc')}, got"):
-        fetch(registry, tmp_path, Told())
+        fetch(registry, tmp_path, Progress())
     assert not (sources.folder() / "linux_6.1.9-1.dsc").exists()
     (sources.folder() / "linux_6.1.9-1.dsc").write_text("by hand")
     with pytest.raises(EspbenchError, match=f"expected SHA-256 {sha('dsc')}, got {sha('by hand')}.*delete"):
-        fetch(registry, tmp_path, Told())
+        fetch(registry, tmp_path, Progress())
 
 
 def test_where_the_pinned_version_is_gone_the_newest_of_its_series_is_taken(
@@ -271,12 +271,12 @@ def test_where_the_pinned_version_is_gone_the_newest_of_its_series_is_taken(
     pin(ours, linux("6.1.8-1", **{"linux_6.1.8-1.dsc": sha("gone")}))
     apt["showsrc"] = SHOWN.replace("f" * 64, sha("new"))
     apt["linux_6.1.10-2.dsc"] = "new"
-    before, told = recipe.key(KERNEL), Told()
-    assert fetch(registry, tmp_path, told).version == "6.1.10-2"
-    assert "the archive has linux 6.1.10-2, and 6.1.8-1 no more: using that" in told.notes[0]
+    before, progress = recipe.key(KERNEL), Progress()
+    assert fetch(registry, tmp_path, progress).version == "6.1.10-2"
+    assert "the archive has linux 6.1.10-2, and 6.1.8-1 no more: using that" in progress.notes[0]
     assert recipe.key(KERNEL) != before
     apt.clear()
-    assert fetch(registry, tmp_path, Told()).version == "6.1.10-2"
+    assert fetch(registry, tmp_path, Progress()).version == "6.1.10-2"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "linux"}', '{"name": 1}', "\xff"])
@@ -305,11 +305,11 @@ def test_what_somebody_else_put_beside_the_parts_is_not_believed(
     for planted in (recipe._substitute_file(package), archive):
         os.chown(planted, 65534, 65534)
     apt["linux_6.1.9-1.dsc"] = "dsc"
-    assert fetch(registry, tmp_path, Told()) == package
+    assert fetch(registry, tmp_path, Progress()) == package
     assert archive.read_text() == "dsc"
     os.chown(sources.folder(), 65534, 65534)
     with pytest.raises(MachineLacks, match="expected a cache of this user's own"):
-        fetch(registry, tmp_path, Told())
+        fetch(registry, tmp_path, Progress())
 
 
 def test_another_series_is_no_substitute(
@@ -318,7 +318,7 @@ def test_another_series_is_no_substitute(
     """Another Debian: what there is, and what the user can do."""
     pin(ours, SourcePackage("linux", "5.10.1-1", "5.10.", {"linux.dsc": SHA}))
     with pytest.raises(MachineLacks, match=r"5\.10\.1-1 .*got 6\.1\.10-2, 6\.1\.9-1") as refused:
-        fetch(registry, tmp_path, Told())
+        fetch(registry, tmp_path, Progress())
     assert str(sources.folder()) in refused.value.install
 
 
@@ -349,8 +349,8 @@ def test_a_missing_cross_compiler_is_named(tmp_path: Path, monkeypatch: pytest.M
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in tools.NEEDS:
-        if not name.startswith(("/", tools.CROSS)) and (found := shutil.which(name)):
-            (programs / name).symlink_to(found)
+        if not name.startswith(("/", tools.CROSS)) and (program := shutil.which(name)):
+            (programs / name).symlink_to(program)
     compiler = tools.NEEDS[f"{tools.CROSS}gcc"]
     lacking = [compiler, *(package for package in tools.missing() if package != compiler)]
     done = build_with(programs, tmp_path, monkeypatch)
@@ -394,12 +394,12 @@ def test_a_program_that_fails_leaves_its_words_and_the_log(
 def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> None:
     """A part that was built is found again without building, sources or tools."""
     assert E500_KIT.find() is None
-    first = Told()
+    first = Progress()
     built = E500_KIT.build(registry, first)
     assert first.parts == ["sources", "guest", "kernel", "qemu"]
     assert built.kernel.read_bytes() == b"vmlinux"
     assert built.qemu.stat().st_mode & 0o111
-    second = Told()
+    second = Progress()
     assert E500_KIT.build(registry, second) == built == E500_KIT.find()
     assert second.parts == []
     assert [entry.name for entry in registry.entries] == []
@@ -407,7 +407,7 @@ def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> No
 
 def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[str, bytes]) -> None:
     """The manifest has inputs, compilers and products."""
-    manifests = E500_KIT.build(registry, Told()).manifests
+    manifests = E500_KIT.build(registry, Progress()).manifests
     assert manifests["kernel"]["products"]["vmlinux"] == sha("vmlinux")
     assert manifests["kernel"]["inputs"] == recipe.inputs(KERNEL)
     assert manifests["qemu"]["built_by"] == {"compiler": "gcc 1"}
@@ -417,27 +417,27 @@ def test_a_build_that_fails_keeps_what_was_done(registry: Registry, steps: dict[
     """The next goes on there; the failed part is not in the cache, nor its work folder."""
     kept = steps.pop("config")
     with pytest.raises(EspbenchError, match="config: ended with 1"):
-        E500_KIT.build(registry, Told())
+        E500_KIT.build(registry, Progress())
     registry.undo(registry.entries)
     assert sorted(p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")) == ["guest"]
     assert list(recipe.store().glob(".work*")) == []
     steps["config"] = kept
-    told = Told()
-    E500_KIT.build(registry, told)
-    assert told.parts == ["sources", "kernel", "qemu"]
+    progress = Progress()
+    E500_KIT.build(registry, progress)
+    assert progress.parts == ["sources", "kernel", "qemu"]
 
 
 def test_a_second_build_says_whether_it_is_the_same(
     registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit for bit; what differs replaces what was there, and is named with the reason."""
-    E500_KIT.build(registry, Told())
+    E500_KIT.build(registry, Progress())
     monkeypatch.setattr(tools, "versions", lambda without: {"compiler": "gcc 2"})
     steps["vmlinux"] = b"other"
-    told = Told()
-    built = E500_KIT.build(registry, told, again=True)
+    progress = Progress()
+    built = E500_KIT.build(registry, progress, again=True)
     versions = [recipe.pinned()[name].version for name in ("linux", "qemu")]
-    assert told.remarks == {
+    assert progress.remarks == {
         "sources": f"linux {versions[0]}, qemu {versions[1]}",
         "guest": "bit for bit as before",
         "kernel": "not as before: vmlinux (compiler was gcc 1, is gcc 2)",
@@ -446,8 +446,8 @@ def test_a_second_build_says_whether_it_is_the_same(
     assert built.kernel.read_bytes() == b"other"
     assert built.manifests["kernel"]["products"]["vmlinux"] == sha("other")
     steps["vmlinux"] = b"a third"
-    E500_KIT.build(registry, told, again=True)
-    assert "not as before: vmlinux (by the same tools: a fault of the build" in told.remarks["kernel"]
+    E500_KIT.build(registry, progress, again=True)
+    assert "not as before: vmlinux (by the same tools: a fault of the build" in progress.remarks["kernel"]
 
 
 def test_a_file_that_changes_meanwhile_spoils_the_build(
@@ -462,7 +462,7 @@ def test_a_file_that_changes_meanwhile_spoils_the_build(
 
     monkeypatch.setitem(E500_KIT.steps, GUEST.name, slow)
     with pytest.raises(EspbenchError, match="a file of the guest changed while it was built"):
-        E500_KIT.build(registry, Told())
+        E500_KIT.build(registry, Progress())
     assert E500_KIT.find() is None
 
 
@@ -473,7 +473,7 @@ def test_too_little_room_is_said_before_anything_is_fetched(
     usage = shutil.disk_usage("/")._replace(free=10**9)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(MachineLacks, match=r"building needs \d+ MB there, 1000 MB are free"):
-        E500_KIT.build(registry, Told())
+        E500_KIT.build(registry, Progress())
     assert list(recipe.store().glob("[!.]*")) == []
 
 
@@ -489,7 +489,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
     with pytest.raises(
         EspbenchError, match=f"{recipe.store()}: No space left on device; parts that are done"
     ):
-        E500_KIT.build(registry, Told())
+        E500_KIT.build(registry, Progress())
     registry.undo(registry.entries)
     assert [p.name.partition("-")[0] for p in recipe.store().glob("[!.]*-*")] == ["guest"]
     assert list(recipe.store().glob(".work*")) == []
@@ -502,7 +502,7 @@ def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: 
     with pytest.raises(MachineLacks, match="not built") as refused:
         E500_KIT.require()
     assert refused.value.install == "espbench build e500"
-    E500_KIT.build(registry, Told())
+    E500_KIT.build(registry, Progress())
     assert E500_KIT.readiness().ready
     carried = {stack.name for stack in doctor.survey()["stack"] if "qemu_e500" in stack.note}
     assert carried == {"plain", "null", "xfrm", "lean-esp"}
@@ -546,16 +546,16 @@ def test_a_part_that_somebody_may_have_changed_is_said_and_built_again(
     registry: Registry, steps: dict[str, bytes], how: str, why: str
 ) -> None:
     """Root runs it; the others stay."""
-    folder = E500_KIT.build(registry, Told()).kernel.parent
+    folder = E500_KIT.build(registry, Progress()).kernel.parent
     _spoilt(folder, how)
     assert E500_KIT.find() is None
     assert re.search(why, E500_KIT.readiness().missing)
     with pytest.raises(MachineLacks, match=rf"not built \({folder}: .*({why})"):
         E500_KIT.require()
-    told = Told()
-    built = E500_KIT.build(registry, told)
-    assert told.parts == ["sources", "kernel"]
-    assert re.search(f"{folder}: .*({why}).*; building it again", told.notes[0])
+    progress = Progress()
+    built = E500_KIT.build(registry, progress)
+    assert progress.parts == ["sources", "kernel"]
+    assert re.search(f"{folder}: .*({why}).*; building it again", progress.notes[0])
     assert built.kernel.read_bytes() == b"vmlinux"
 
 
@@ -575,7 +575,7 @@ def test_an_archive_is_the_same_every_time() -> None:
     entries = guest.root(b"program")
     data = cpio.archive(entries)
     assert data == cpio.archive(guest.root(b"program"))
-    found: dict[str, tuple[int, bytes, tuple[int, int]]] = {}
+    files: dict[str, tuple[int, bytes, tuple[int, int]]] = {}
     at = 0
     while True:
         assert data[at : at + 6] == b"070701"
@@ -585,11 +585,11 @@ def test_an_archive_is_the_same_every_time() -> None:
         if name == "TRAILER!!!":
             break
         assert fields[5] == 0  # mtime
-        found[name] = (fields[1], data[start : start + fields[6]], (fields[9], fields[10]))
+        files[name] = (fields[1], data[start : start + fields[6]], (fields[9], fields[10]))
         at = (start + fields[6] + 3) & ~3
-    assert found["init"] == (0o100755, b"program", (0, 0))
-    assert found["dev/console"] == (0o020600, b"", (5, 1))
-    assert found["proc"][0] == 0o040755
+    assert files["init"] == (0o100755, b"program", (0, 0))
+    assert files["dev/console"] == (0o020600, b"", (5, 1))
+    assert files["proc"][0] == 0o040755
     assert cpio.joined(b"12345", data) == b"12345\0\0\0" + data
     assert cpio.zipped(data) == cpio.zipped(data)
     assert gzip.decompress(cpio.zipped(data)) == data

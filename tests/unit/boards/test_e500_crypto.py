@@ -39,10 +39,15 @@ def guest(behaviour: str, *blocks: str, sec: str = "fsl,sec2.1") -> board_crypto
 
 
 def test_everything_is_read() -> None:
-    found = guest("polling", block(NAME, SINGLE, 3000))
-    assert (found.behaviour, found.sec, found.polled, found.waited_ns) == ("polling", "fsl,sec2.1", 12, 34567)
-    assert (found.single_pass, found.cipher, found.digest, found.descriptors) == (12, 3, 4, 19)
-    assert found.drivers == {NAME: SINGLE}
+    crypto = guest("polling", block(NAME, SINGLE, 3000))
+    assert (crypto.behaviour, crypto.sec, crypto.polled, crypto.waited_ns) == (
+        "polling",
+        "fsl,sec2.1",
+        12,
+        34567,
+    )
+    assert (crypto.single_pass, crypto.cipher, crypto.digest, crypto.descriptors) == (12, 3, 4, 19)
+    assert crypto.drivers == {NAME: SINGLE}
     assert guest("software", sec="none").sec is None
 
 
@@ -56,14 +61,14 @@ def test_the_driver_is_the_one_that_a_user_would_get(order: int) -> None:
 
 
 def test_esps_own_wrapping_is_taken_off() -> None:
-    found = guest("async", block(f"echainiv({NAME})", f"echainiv({SINGLE})", 3000))
-    assert board_crypto.driver(found, SUITE) == SINGLE
-    assert board_crypto.driver(found, suites()["aes128-sha1"]) is None
+    crypto = guest("async", block(f"echainiv({NAME})", f"echainiv({SINGLE})", 3000))
+    assert board_crypto.driver(crypto, SUITE) == SINGLE
+    assert board_crypto.driver(crypto, suites()["aes128-sha1"]) is None
     gcm = suites()["aes128gcm16"]
     by = "rfc4106(gcm_base(ctr-aes-talitos,ghash-generic))"
-    found = guest("async", block("seqiv(rfc4106(gcm(aes)))", f"seqiv({by})", 3000))
-    assert board_crypto.driver(found, gcm) == by
-    assert board_crypto.mistakes("async", found, gcm) == []
+    crypto = guest("async", block("seqiv(rfc4106(gcm(aes)))", f"seqiv({by})", 3000))
+    assert board_crypto.driver(crypto, gcm) == by
+    assert board_crypto.mistakes("async", crypto, gcm) == []
 
 
 @pytest.mark.parametrize(

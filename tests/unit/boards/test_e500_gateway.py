@@ -81,8 +81,8 @@ def gathering(folder: Path, *answers: dict[str, Any]) -> tuple[E500Gateway, Line
 
 
 def test_interrupts_are_gathered_by_both_ports_as_asked(tmp_path: Path) -> None:
-    told = {"rx_frames": 16, "rx_us": 205, "tx_frames": 8, "tx_us": 52}
-    home, clock = gathering(tmp_path, ok(1, **told), ok(2, **told))
+    asked = {"rx_frames": 16, "rx_us": 205, "tx_frames": 8, "tx_us": 52}
+    home, clock = gathering(tmp_path, ok(1, **asked), ok(2, **asked))
     home.set_up_ports()
     assert clock.typed == ["1 coalesce eth0 16 205 8 52", "2 coalesce eth1 16 205 8 52"]
 

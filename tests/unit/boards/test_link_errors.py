@@ -65,9 +65,9 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 def fates(
     ends: ctypes.CDLL, seed: int, lose: int = 0, flip: int = 0, late: int = 0, count: int = 300
 ) -> bytes:
-    found = ctypes.create_string_buffer(count)
-    ends.fates(seed, lose, flip, late, count, found)
-    return found.raw
+    buffer = ctypes.create_string_buffer(count)
+    ends.fates(seed, lose, flip, late, count, buffer)
+    return buffer.raw
 
 
 @needs_compiler
@@ -75,8 +75,8 @@ def fates(
 def test_bits_that_are_flipped_add_up(ends: ctypes.CDLL, flip: int, bits: int) -> None:
     """Within what rounding down at each of some 28 products of 64 bits takes."""
     exact = float((1 - Fraction(flip, ALL)) ** bits)
-    found = ends.intact(flip, bits) / ALL
-    assert exact - 1e-12 <= found <= exact + 1e-12
+    share = ends.intact(flip, bits) / ALL
+    assert exact - 1e-12 <= share <= exact + 1e-12
 
 
 @needs_compiler
@@ -114,10 +114,10 @@ def test_a_trials_errors_are_those_of_seed_and_text(seed: int, chance: str, othe
 
 def test_each_repeat_has_other_errors_and_the_first_those_it_always_had() -> None:
     errors = Errors({"west": LinkErrors(loss=0.5)}, 1)
-    told = "20000.0 0.05 0"
-    drawn = [errors.seed_for(Chance(seed, repeat), told) for seed in (1, 2) for repeat in (1, 2, 3)]
+    settings = "20000.0 0.05 0"
+    drawn = [errors.seed_for(Chance(seed, repeat), settings) for seed in (1, 2) for repeat in (1, 2, 3)]
     assert len(set(drawn)) == 6
-    assert drawn[0] == int.from_bytes(hashlib.sha256(f"1 {told}".encode()).digest()[:8])
+    assert drawn[0] == int.from_bytes(hashlib.sha256(f"1 {settings}".encode()).digest()[:8])
 
 
 def test_the_program_is_told_of_what_goes_wrong_alone() -> None:

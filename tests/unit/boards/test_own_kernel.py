@@ -85,12 +85,12 @@ def test_without_any_it_is_debians_to_the_byte(built: Built) -> None:
 
 def test_the_users_kernel_is_unpacked_and_told(built: Built, tmp_path: Path) -> None:
     modules = release(tmp_path / "lib", "e1000e", "esp4", "something-else")
-    found = read(Own(kernel(tmp_path, bzimage(elf())), modules), built)
-    assert (found.image, found.data) == (None, elf())
-    assert found.order == ("e1000e.ko", "esp4.ko")
-    assert b"something" not in found.modules
-    assert re.fullmatch(rf"{OURS}, bzImage sha256 [0-9a-f]{{16}}", found.facts["kernel"])
-    assert "esp4.ko sha256" in found.facts["modules"]
+    own = read(Own(kernel(tmp_path, bzimage(elf())), modules), built)
+    assert (own.image, own.data) == (None, elf())
+    assert own.order == ("e1000e.ko", "esp4.ko")
+    assert b"something" not in own.modules
+    assert re.fullmatch(rf"{OURS}, bzImage sha256 [0-9a-f]{{16}}", own.facts["kernel"])
+    assert "esp4.ko sha256" in own.facts["modules"]
     configured = read(Own(kernel(tmp_path, bzimage(elf(more=b"IKCFG_STxxIKCFG_ED"))), modules), built)
     assert configured.facts["configuration of the kernel"].startswith("sha256 ")
 
@@ -109,11 +109,11 @@ def test_a_module_of_the_users_comes_after_debians_or_in_the_place_of_one(
     mine.mkdir()
     for name in ("spin", "esp4"):
         (mine / f"{name}.ko").write_bytes(module("xfrm-algo"))
-    found = read(Own(modules=mine), built)
-    assert found.image == built.kernel
-    assert found.order == ("xfrm_algo.ko", "e1000e.ko", "esp4.ko", "spin.ko")
-    assert found.modules.startswith(b"MODULES.070701")
-    assert b"modules/esp4.ko\0" in found.modules
+    own = read(Own(modules=mine), built)
+    assert own.image == built.kernel
+    assert own.order == ("xfrm_algo.ko", "e1000e.ko", "esp4.ko", "spin.ko")
+    assert own.modules.startswith(b"MODULES.070701")
+    assert b"modules/esp4.ko\0" in own.modules
     alone = read(Own(modules=mine / "spin.ko"), built)
     assert alone.order[-1] == "spin.ko"
     assert re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", alone.facts["modules"])

@@ -18,9 +18,9 @@ DEVICES = documents()["waters-crypto-performance-part-2"].devices
 
 
 def board(name: str) -> Board:
-    found = load_profile(name).board
-    assert found is not None
-    return found
+    described = load_profile(name).board
+    assert described is not None
+    return described
 
 
 EMULATED = [name for name in profile_names() if load_profile(name).board is not None]
@@ -33,11 +33,11 @@ def test_every_device_of_the_articles_has_a_profile() -> None:
 @pytest.mark.parametrize("name", EMULATED)
 def test_clocks_versions_and_links_are_those_printed(name: str) -> None:
     """1.33 GHz is printed for 1333 MHz; the variant without the SEC's limit has the clock of most 83xx."""
-    printed, found = DEVICES[board(name).device], board(name)
-    assert found.core_clock / 1e6 == pytest.approx(printed.core_mhz, rel=0.003)
-    assert found.memory_clock == (printed.ddr_mhz or 0) * 10**6
-    assert found.sec.version == printed.sec
-    assert found.sec.clock / 1e6 == (166 if name == "mpc8379e-sec166" else printed.sec_mhz)
+    printed, modelled = DEVICES[board(name).device], board(name)
+    assert modelled.core_clock / 1e6 == pytest.approx(printed.core_mhz, rel=0.003)
+    assert modelled.memory_clock == (printed.ddr_mhz or 0) * 10**6
+    assert modelled.sec.version == printed.sec
+    assert modelled.sec.clock / 1e6 == (166 if name == "mpc8379e-sec166" else printed.sec_mhz)
     assert load_profile(name).line_rate == printed.link_mbps * 1e6
 
 

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall, StreamCounts
+from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.virtual import virtual_pair
-from espbench.terms import Latency
+from support.generators.streams import counts
 
 MS = 1_000_000
 
@@ -38,14 +38,7 @@ class Offers:
     def offer(self, streams: Any, duration_s: float, residue_s: float, **more: Any) -> Offered:
         begun.append("frames")
         self.asked.append({"duration_s": duration_s, "residue_s": residue_s, **more})
-        stream = StreamCounts.model_validate(
-            {
-                "id": 0, "from": "west", "to": "east", "intended_frames": 1000, "tx_frames": 1000, "unsent": 0,
-                "rx_frames": 990, "lost": 10, "duplicated": 0, "reordered": 0, "corrupted": 0, "rx_after_stop": 0,
-                "drain_s": 0.0, "latency_us": Latency(),
-                "loss_episodes": [LossEpisode(from_ns=10 * MS, to_ns=11 * MS, frames=10)],
-            }
-        )  # fmt: skip
+        stream = counts(1000, 990, loss_episodes=[LossEpisode(from_ns=10 * MS, to_ns=11 * MS, frames=10)])
         return Offered(
             start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
             ports=[PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=0, foreign=0)],

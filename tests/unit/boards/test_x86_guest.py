@@ -72,9 +72,9 @@ def test_each_module_comes_after_those_it_needs(tmp_path: Path) -> None:
     (kernel / "esp6.ko.xz").write_bytes(lzma.compress(module("xfrm_algo")))
     (kernel / "xfrm-algo.ko").write_bytes(module(""))
     (tmp_path / "modules.builtin").write_text("kernel/built-in.ko\n")
-    found = x86_kernel.modules(tmp_path, ["esp4", "esp6", "built-in"])
-    assert list(found) == ["xfrm_algo.ko", "esp4.ko", "esp6.ko"]
-    assert found["esp6.ko"] == module("xfrm_algo")
+    modules = x86_kernel.modules(tmp_path, ["esp4", "esp6", "built-in"])
+    assert list(modules) == ["xfrm_algo.ko", "esp4.ko", "esp6.ko"]
+    assert modules["esp6.ko"] == module("xfrm_algo")
 
 
 def test_a_module_that_is_not_there_is_named_with_who_needs_it(tmp_path: Path) -> None:
@@ -188,10 +188,10 @@ def needs(file: Path) -> list[str]:
 
 def test_a_program_brings_its_libraries_and_theirs_by_their_names(tmp_path: Path) -> None:
     packages_unpacked(tmp_path)
-    found = userland.closure(tmp_path, ["usr/sbin/charon"], needs, set())
-    assert set(found) == {"usr/sbin/charon", "usr/lib/x86_64-linux-gnu/a.so.1", "usr/lib/ipsec/b.so.1"}
-    assert found["usr/lib/x86_64-linux-gnu/a.so.1"] == b"needs b.so.1"
-    base = set(found) - {"usr/sbin/charon"}
+    files = userland.closure(tmp_path, ["usr/sbin/charon"], needs, set())
+    assert set(files) == {"usr/sbin/charon", "usr/lib/x86_64-linux-gnu/a.so.1", "usr/lib/ipsec/b.so.1"}
+    assert files["usr/lib/x86_64-linux-gnu/a.so.1"] == b"needs b.so.1"
+    base = set(files) - {"usr/sbin/charon"}
     assert set(userland.closure(tmp_path, ["usr/sbin/charon"], needs, base)) == {"usr/sbin/charon"}
 
 
@@ -207,8 +207,8 @@ def test_a_library_that_no_package_has_is_named_with_who_needs_it(tmp_path: Path
 def test_the_userland_has_every_plugin_that_charon_is_told_to_load() -> None:
     files = userland.images()["strongswan"].files
     there = {Path(file).name.removeprefix("libstrongswan-").removesuffix(".so") for file in files}
-    told = strongswan_conf(user_space=True)
-    loaded = {name for line in re.findall(r"load = (.*)", told) for name in line.split()}
+    configuration = strongswan_conf(user_space=True)
+    loaded = {name for line in re.findall(r"load = (.*)", configuration) for name in line.split()}
     assert loaded == there
 
 

@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,14 +18,7 @@ from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.this_machine.ending import ENDING
 from espbench.this_machine.registry import Registry
 
-
-@pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
-    """The signal handlers of the tests' own process, put back."""
-    before = {number: signal.getsignal(number) for number in ENDING}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("own_handlers")
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, error: BaseException | None) -> int:

@@ -32,8 +32,8 @@ def choices(dut: str, folder: Path) -> list[Choice]:
 
 
 def jobs(dut: str, folder: Path, asked: int | None = None) -> int:
-    found = choices(dut, folder)
-    return jobs_for(asked, found, virtual_time=virtual(found))
+    chosen = choices(dut, folder)
+    return jobs_for(asked, chosen, virtual_time=virtual(chosen))
 
 
 def test_in_virtual_time_there_are_as_many_as_cpus_and_memory_allow(
@@ -102,8 +102,8 @@ def test_what_came_of_a_case_is_told_in_one_piece(tmp_path: Path) -> None:
     """The piece stays whole whatever is told of others meanwhile."""
     plan = load_plan(write_plan(tmp_path, pair_plan("mpc8548e", frame_sizes=[64, 512])))
     text = io.StringIO()
-    told = ManyCases(Console(file=text, soft_wrap=True), None)
-    observers = [(case, told.of(case.id)) for case in cases(plan)]
+    progress = ManyCases(Console(file=text, soft_wrap=True), None)
+    observers = [(case, progress.of(case.id)) for case in cases(plan)]
     for number, (case, observer) in enumerate(observers, 1):
         observer.case_started(case, number, 2, 0)
     for load in (9000.0, 5000.0):
@@ -111,7 +111,7 @@ def test_what_came_of_a_case_is_told_in_one_piece(tmp_path: Path) -> None:
             request = Request(load, 1.0, "search")
             observer.trial_started(request, [])
             observer.trial_done(QueueDut(6000.0).trial(request, case.id, 0))
-    told.note("a worker was lost")
+    progress.note("a worker was lost")
     for _, observer in reversed(observers):
         observer.case_done([])
     lines = text.getvalue().splitlines()

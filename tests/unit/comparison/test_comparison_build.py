@@ -24,25 +24,25 @@ from support.synthetic import run as synthetic_run
 def test_a_crossover_is_told_where_the_verdict_turns() -> None:
     sizes = {64: (50e3, 40e3), 256: (40e3, 40e3), 512: (30e3, 40e3), 1424: (20e3, 30e3)}
     arms = [repeats(name, size, both[i]) for size, both in sizes.items() for i, name in enumerate("ab")]
-    found = by_stack(*arms)
-    assert [v.word for v in sim.verdicts_of(found)] == [
+    comparison = by_stack(*arms)
+    assert [v.word for v in sim.verdicts_of(comparison)] == [
         "A faster", "no difference shown", "B faster", "B faster",
     ]  # fmt: skip
-    words = found.panels[0].pairs[0].words
+    words = comparison.panels[0].pairs[0].words
     assert "b passes a from 512 B." in words
     assert "b is faster than a at 512 and 1424 B" in words
     assert "a is faster than b at 64 B" in words
     assert "No difference between b and a is shown at 256 B" in words
-    assert words in found.words
-    ratio = sim.verdicts_of(found)[2].ratio
+    assert words in comparison.words
+    ratio = sim.verdicts_of(comparison)[2].ratio
     assert ratio
     assert ratio.low < 4 / 3 < ratio.high
 
 
 def test_words_never_say_faster_where_no_verdict_does() -> None:
-    found = by_stack(repeats("a", 64, 40e3), repeats("b", 64, 40.1e3))
-    assert only(found).word == "no difference shown"
-    assert "faster" not in " ".join(found.words)
+    comparison = by_stack(repeats("a", 64, 40e3), repeats("b", 64, 40.1e3))
+    assert only(comparison).word == "no difference shown"
+    assert "faster" not in " ".join(comparison.words)
 
 
 def test_two_repeats_bear_no_verdict_however_far_apart() -> None:
@@ -55,12 +55,12 @@ def test_two_repeats_bear_no_verdict_however_far_apart() -> None:
 
 def test_invalid_repeats_are_left_out_counted_and_said() -> None:
     lost = [sim.made("b", 64, r, None, status="INVALID", upper_fps=None) for r in (4, 5)]
-    found = by_stack(repeats("a", 64, 30e3), repeats("b", 64, 40e3, n=3) + lost)
-    verdict = only(found)
+    comparison = by_stack(repeats("a", 64, 30e3), repeats("b", 64, 40e3, n=3) + lost)
+    verdict = only(comparison)
     assert verdict.word == "B faster"
     assert "3 pairs" in verdict.why
     assert "2 INVALID of b" in verdict.why
-    assert found.panels[0].curves["b"][64].statuses == {"OK": 3, "INVALID": 2}
+    assert comparison.panels[0].curves["b"][64].statuses == {"OK": 3, "INVALID": 2}
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_invalid_repeats_are_left_out_counted_and_said() -> None:
     ],
 )
 def test_a_figure_at_the_testers_limit_is_a_lower_bound(a: float, b: float, capped: str, word: str) -> None:
-    found = by_stack(
+    comparison = by_stack(
         *(repeats(name, 64, fps, **(CAPPED if name in capped else {})) for name, fps in (("a", a), ("b", b)))
     )
-    verdict = only(found)
+    verdict = only(comparison)
     assert verdict.word == word
     assert verdict.ratio is None
     assert (verdict.at_least is not None, verdict.at_most is not None) == (capped == "b", capped == "a")
     assert "limit" in verdict.why
-    assert found.panels[0].curves["a"][64].at_least == ("a" in capped)
+    assert comparison.panels[0].curves["a"][64].at_least == ("a" in capped)
 
 
 def test_a_throughput_with_no_rate_shown_to_miss_is_a_lower_bound_too() -> None:
@@ -145,8 +145,8 @@ def test_overheads_are_ratios_to_the_baseline_and_micros_above_it() -> None:
     ]
     run = sim.run_of([o for arm in arms for o in arm], {"by": "stack"})
     run = Run(run.name, run.manifest.model_copy(update={"host": {"cpu_mhz": 2000}}), run.outcomes)
-    found = of([run])
-    a, b = found.overheads
+    comparison = of([run])
+    a, b = comparison.overheads
     assert (a.arm, a.baseline, a.x, a.extra_cycles) == ("a", "plain", 64, 44e3)
     assert a.extra_us == Estimate(22.0, 22.0, 22.0, 5)
     assert a.slowdown
@@ -154,20 +154,22 @@ def test_overheads_are_ratios_to_the_baseline_and_micros_above_it() -> None:
     assert a.slowdown.value == pytest.approx(3.2)
     assert b.slowdown.value == pytest.approx(2.0)
     assert a.slowdown.low < 3.2 / 1.01 < 3.2 * 1.01 < a.slowdown.high, "the resolution is in it"
-    words = " ".join(found.words)
+    words = " ".join(comparison.words)
     assert re.search(r"plain is 3.20× \[3.1\d, 3.2\d\] as fast as a at 64 B; a takes 22 µs", words)
     assert "µs [22, 22] more CPU per frame than plain at 64 B." in words
     assert "CPU per frame of b: 0.62× [0.62, 0.62] at 64 B that of a." in words
-    cpu = only(found).cpu_ratio
+    cpu = only(comparison).cpu_ratio
     assert cpu
     assert cpu.value == pytest.approx(10 / 16)
 
 
 def test_a_baseline_at_the_testers_limit_makes_the_slowdown_a_bound() -> None:
-    found = by_stack(repeats("plain", 64, 96e3, **CAPPED), repeats("a", 64, 30e3), repeats("b", 64, 30e3))
-    assert {(o.slowdown, o.at_most) for o in found.overheads} == {(None, None)}
-    assert all(o.at_least and 3.0 < o.at_least < 3.2 for o in found.overheads)
-    assert re.search(r"plain is at least 3\.1\d× as fast as a", " ".join(found.words))
+    comparison = by_stack(
+        repeats("plain", 64, 96e3, **CAPPED), repeats("a", 64, 30e3), repeats("b", 64, 30e3)
+    )
+    assert {(o.slowdown, o.at_most) for o in comparison.overheads} == {(None, None)}
+    assert all(o.at_least and 3.0 < o.at_least < 3.2 for o in comparison.overheads)
+    assert re.search(r"plain is at least 3\.1\d× as fast as a", " ".join(comparison.words))
 
 
 def test_goals_that_agree_are_told_once() -> None:
@@ -177,10 +179,10 @@ def test_goals_that_agree_are_told_once() -> None:
         for stack, fps in (("a", 30e3), ("b", 40e3))
         for size in (64, 512)
     ]
-    found = by_stack(*arms)
-    assert found.family == 4
-    assert found.words[0].startswith("At a loss goal of 0 %: b is faster than a at every size")
-    assert found.words[1] == "At a loss goal of 0.001 % every verdict is the same."
+    comparison = by_stack(*arms)
+    assert comparison.family == 4
+    assert comparison.words[0].startswith("At a loss goal of 0 %: b is faster than a at every size")
+    assert comparison.words[1] == "At a loss goal of 0.001 % every verdict is the same."
 
 
 def test_repeats_pair_within_an_interleaved_run_and_not_without() -> None:
@@ -202,8 +204,8 @@ def test_repeats_pair_within_an_interleaved_run_and_not_without() -> None:
 def test_the_plans_reference_and_seed_are_the_default() -> None:
     outcomes = repeats("a", 64, 30e3) + repeats("b", 64, 40e3)
     run = sim.run_of(outcomes, {"by": "stack", "reference": "b", "seed": 7})
-    found = of([run])
-    assert (found.arms[0].name, found.seed, only(found).word) == ("b", 7, "A faster")
+    comparison = of([run])
+    assert (comparison.arms[0].name, comparison.seed, only(comparison).word) == ("b", 7, "A faster")
     assert of([run], reference="a").arms[0].name == "a"
     with pytest.raises(UsageError, match="expected: one of a, b"):
         of([run], reference="c")
@@ -233,13 +235,13 @@ def test_versions_of_one_stack_are_arms_by_label() -> None:
             "plain": ("plain", "kernel", "6.1"),
         },
     )
-    found = of([run])
-    assert [(arm.name, arm.detail) for arm in found.arms] == [
+    comparison = of([run])
+    assert [(arm.name, arm.detail) for arm in comparison.arms] == [
         ("old", "strongSwan 5.9.8, Linux 6.1"),
         ("new", "strongSwan 6.0.1, Linux 6.1"),
     ]
-    assert found.panels[0].baselines == ["plain"]
-    assert found.common["stack"] == "strongswan"
+    assert comparison.panels[0].baselines == ["plain"]
+    assert comparison.common["stack"] == "strongswan"
 
 
 def test_kernels_are_read_back_and_duts_ignored() -> None:
@@ -249,9 +251,9 @@ def test_kernels_are_read_back_and_duts_ignored() -> None:
         )
         for dut, kernel, fps in (("uml-61", "6.1.176", 3e4), ("uml-66", "6.6.2", 4e4))
     ]
-    found = of(runs, by="kernel", reference="uml-66")
-    assert [arm.name for arm in found.arms] == ["6.6.2", "6.1.176"]
-    assert only(found).word == "A faster"
+    comparison = of(runs, by="kernel", reference="uml-66")
+    assert [arm.name for arm in comparison.arms] == ["6.6.2", "6.1.176"]
+    assert only(comparison).word == "A faster"
 
 
 def test_by_frame_size_the_suites_are_the_points() -> None:
@@ -261,25 +263,25 @@ def test_by_frame_size_the_suites_are_the_points() -> None:
         for size in (64, 128)
         for r in range(5)
     ]
-    found = of([sim.run_of(outcomes, {"by": "frame_size", "reference": "128"})])
-    assert [arm.name for arm in found.arms] == ["128 B", "64 B"]
-    assert (found.panels[0].x_name, found.panels[0].x) == ("suite", ["aes128gcm16", "3des-sha1"])
-    assert "passes" not in " ".join(found.words)
+    comparison = of([sim.run_of(outcomes, {"by": "frame_size", "reference": "128"})])
+    assert [arm.name for arm in comparison.arms] == ["128 B", "64 B"]
+    assert (comparison.panels[0].x_name, comparison.panels[0].x) == ("suite", ["aes128gcm16", "3des-sha1"])
+    assert "passes" not in " ".join(comparison.words)
 
 
 def test_unproven_encryption_is_carried() -> None:
-    found = by_stack(repeats("a", 64, 3e4, encryption="not proven"), repeats("b", 64, 4e4))
-    assert not found.panels[0].curves["a"][64].proven
-    assert found.panels[0].curves["b"][64].proven
-    assert any("Encryption not proven" in text for text in found.warnings)
+    comparison = by_stack(repeats("a", 64, 3e4, encryption="not proven"), repeats("b", 64, 4e4))
+    assert not comparison.panels[0].curves["a"][64].proven
+    assert comparison.panels[0].curves["b"][64].proven
+    assert any("Encryption not proven" in text for text in comparison.warnings)
 
 
 def test_short_final_trials_are_said() -> None:
-    found = by_stack(
+    comparison = by_stack(
         repeats("a", 64, 3e4, final_trial_s=9.99999), repeats("b", 64, 4e4, final_trial_s=59.999999)
     )
-    assert found.is_short
-    assert "Some final trials (10 s) are shorter than the 60 s of RFC 2544." in found.words
+    assert comparison.is_short
+    assert "Some final trials (10 s) are shorter than the 60 s of RFC 2544." in comparison.words
 
 
 def change(**update: Any) -> Callable[[Run], Run]:
@@ -293,7 +295,7 @@ def conditions(networks: int = 1, **settings: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("altered", "told"),
+    ("altered", "difference"),
     [
         (change(line_rate_bps=1e10), "line rate: first: 1e+09 bit/s; second: 1e+10 bit/s"),
         (change(host={"cpu": "another"}), "host: cpu: first: a CPU; second: another"),
@@ -306,7 +308,7 @@ def conditions(networks: int = 1, **settings: Any) -> dict[str, Any]:
     ],
 )
 def test_runs_that_differ_otherwise_are_refused_by_name_unless_allowed(
-    altered: Callable[[Run], Run], told: str
+    altered: Callable[[Run], Run], difference: str
 ) -> None:
     same = change(host={"cpu": "a CPU", "load average at start": "0.1"}, conditions=conditions())
     runs = [
@@ -314,15 +316,15 @@ def test_runs_that_differ_otherwise_are_refused_by_name_unless_allowed(
         for name, fps in (("first", 3e4), ("second", 4e4))
     ]
     runs[1] = altered(runs[1])
-    if not told:
+    if not difference:
         assert only(of(runs)).word == "B faster"
         return
     with pytest.raises(UsageError) as refused:
         of(runs)
-    assert told in str(refused.value)
+    assert difference in str(refused.value)
     assert "--allow-different" in str(refused.value)
-    found = of(runs, allow_different=True)
-    assert [d.what for d in found.differences] == [told.split(": first", maxsplit=1)[0]]
+    comparison = of(runs, allow_different=True)
+    assert [d.what for d in comparison.differences] == [difference.split(": first", maxsplit=1)[0]]
 
 
 def test_profiles_of_two_kernels_may_differ_in_the_kernel_alone() -> None:
@@ -373,11 +375,11 @@ def test_nothing_in_common_and_one_arm_are_refused_with_what_there_is() -> None:
 def test_run_directories_are_read_and_one_without_outcomes_is_refused(tmp_path: Path) -> None:
     shape = synthetic_run.Shape(sizes=(64, 512), suites=("aes128-sha1", "3des-sha1"), repeats=3)
     first, second = (synthetic_run.build(tmp_path, shape, name="same name") for _ in range(2))
-    found = compare([first, second])
-    assert found.axis == "run"
-    assert [arm.name for arm in found.arms] == [first.path.name, second.path.name]
-    assert {v.word for v in sim.verdicts_of(found)} == {"no difference shown"}
-    assert {o.baseline for o in found.overheads} == {"plain"}
+    comparison = compare([first, second])
+    assert comparison.axis == "run"
+    assert [arm.name for arm in comparison.arms] == [first.path.name, second.path.name]
+    assert {v.word for v in sim.verdicts_of(comparison)} == {"no difference shown"}
+    assert {o.baseline for o in comparison.overheads} == {"plain"}
     assert of_run(first) is None, "its plan compares nothing"
     with pytest.raises(UsageError, match="named twice"):
         compare([first, first])
@@ -391,11 +393,11 @@ def test_a_run_whose_plan_compares_carries_its_comparison(tmp_path: Path) -> Non
     run = synthetic_run.build(tmp_path, shape)
     with run:
         run.save_manifest(run.manifest.model_copy(update={"compare": {"by": "suite", "seed": 3}}))
-    found = of_run(RunDirectory.open(run.path))
-    assert found
-    assert (found.axis, found.seed, [arm.name for arm in found.arms]) == (
+    comparison = of_run(RunDirectory.open(run.path))
+    assert comparison
+    assert (comparison.axis, comparison.seed, [arm.name for arm in comparison.arms]) == (
         "suite",
         3,
         ["aes128-sha1", "3des-sha1"],
     )
-    assert found.panels[0].baselines == ["plain"]
+    assert comparison.panels[0].baselines == ["plain"]

@@ -68,11 +68,13 @@ def refused(runs: list[Run], by: Axis) -> str:
 
 
 def test_two_interleaved_runs_of_different_stacks_are_not_paired_and_do_not_say_so() -> None:
-    found = of([run("one", repeats("a", 3e4), "stack"), run("two", repeats("b", 4e4), "stack")], by="stack")
-    assert "Welch" in found.method
-    assert "paired t" not in found.method
-    assert found.seed is None
-    assert any(text.startswith("Not interleaved") for text in found.warnings)
+    comparison = of(
+        [run("one", repeats("a", 3e4), "stack"), run("two", repeats("b", 4e4), "stack")], by="stack"
+    )
+    assert "Welch" in comparison.method
+    assert "paired t" not in comparison.method
+    assert comparison.seed is None
+    assert any(text.startswith("Not interleaved") for text in comparison.warnings)
 
 
 def test_where_some_pairs_are_paired_they_are_named() -> None:
@@ -80,41 +82,41 @@ def test_where_some_pairs_are_paired_they_are_named() -> None:
         run("one", repeats("a", 3e4) + repeats("b", 4e4), "stack"),
         run("two", repeats("c", 4e4), "stack"),
     ]
-    found = of(runs, by="stack")
-    assert [pair.paired for pair in found.panels[0].pairs] == [True, False]
-    assert "Repeats of b are compared with the reference's in pairs" in found.method
-    assert any(text.startswith("Not interleaved (c)") for text in found.warnings)
+    comparison = of(runs, by="stack")
+    assert [pair.paired for pair in comparison.panels[0].pairs] == [True, False]
+    assert "Repeats of b are compared with the reference's in pairs" in comparison.method
+    assert any(text.startswith("Not interleaved (c)") for text in comparison.warnings)
 
 
 def test_a_run_planned_by_stack_is_by_suite_interleaved_by_repeat_alone() -> None:
     outcomes = repeats("a", 3e4) + repeats("a", 4e4, suite="aes128-sha1") + repeats("b", 3e4)
-    found = of([run("one", outcomes, "stack")], by="suite")
-    assert found.warnings[0].startswith(
+    comparison = of([run("one", outcomes, "stack")], by="suite")
+    assert comparison.warnings[0].startswith(
         "Interleaved by repeat, not side by side: the run was planned by stack"
     )
-    assert not any("Not interleaved" in text for text in found.warnings)
-    assert found.seed is None, "the seed of an order that was not planned for this axis"
+    assert not any("Not interleaved" in text for text in comparison.warnings)
+    assert comparison.seed is None, "the seed of an order that was not planned for this axis"
     assert of([run("one", outcomes, "suite")], by="suite").seed == 5
 
 
 def test_arms_of_a_run_that_differ_in_more_than_the_stack_are_told() -> None:
     options = {"strongswan": {"tunnels": 100, "replay_window": 64, "version": "5.9"}}
     made = run("one", repeats("xfrm", 4e4) + repeats("strongswan", 3e4) + repeats("plain", 9e4), "stack")
-    found = of([kinds(made, {"xfrm": "xfrm", "strongswan": "strongswan", "plain": "plain"}, options)])
-    told = (
+    comparison = of([kinds(made, {"xfrm": "xfrm", "strongswan": "strongswan", "plain": "plain"}, options)])
+    note = (
         "The arms differ in more than the stack: xfrm: defaults; strongswan: replay_window=64, tunnels=100."
     )
-    assert told in found.warnings
-    assert found.arms[1].detail == "replay_window=64, tunnels=100"
+    assert note in comparison.warnings
+    assert comparison.arms[1].detail == "replay_window=64, tunnels=100"
     alike = of([kinds(made, {"xfrm": "xfrm", "strongswan": "strongswan", "plain": "plain"}, {})])
     assert not any("differ in more" in text for text in alike.warnings)
 
 
 def test_two_labels_of_one_stack_are_compared_by_their_options() -> None:
     made = run("one", repeats("one", 4e4) + repeats("many", 3e4), "stack")
-    found = of([kinds(made, {"one": "xfrm", "many": "xfrm"}, {"many": {"tunnels": 100}})])
-    assert not any("differ in more" in text for text in found.warnings)
-    assert [arm.detail for arm in found.arms] == ["", "tunnels=100"]
+    comparison = of([kinds(made, {"one": "xfrm", "many": "xfrm"}, {"many": {"tunnels": 100}})])
+    assert not any("differ in more" in text for text in comparison.warnings)
+    assert [arm.detail for arm in comparison.arms] == ["", "tunnels=100"]
 
 
 def test_arms_in_two_runs_that_differ_in_options_are_refused() -> None:
@@ -160,10 +162,10 @@ def test_a_clock_that_is_never_the_same_twice_is_no_difference_and_no_cycles() -
         run(name, repeats("a", 4e4), host={"cpu_mhz": mhz, "load average at start": mhz, "cpu": "one"})
         for name, mhz in (("one", 2599.99), ("two", 3100.2))
     ]
-    found = of(runs)
-    assert (found.differences, found.cpu_mhz) == ([], None)
-    told = run("two", repeats("a", 4e4), host={"cpu": "another", "free pages": 7})
-    assert "host: cpu: one: one; two: another" in refused([runs[0], told], "run")
+    comparison = of(runs)
+    assert (comparison.differences, comparison.cpu_mhz) == ([], None)
+    other = run("two", repeats("a", 4e4), host={"cpu": "another", "free pages": 7})
+    assert "host: cpu: one: one; two: another" in refused([runs[0], other], "run")
 
 
 def test_runs_by_different_ways_to_the_wire_are_told_how_to_pin_one() -> None:
@@ -195,18 +197,18 @@ def test_profiles_are_held_against_each_other_by_name_and_tests_too() -> None:
             conditions=settings("512M", [{"throughput": {"trial": "5s"}}, {"other": {}}]),
         ),
     ]
-    told = refused(runs, "run")
-    assert "profile big: memory: one: 256M; two: 512M" in told
-    assert "tests.throughput.trial: one: 2s; two: 5s" in told
+    note = refused(runs, "run")
+    assert "profile big: memory: one: 256M; two: 512M" in note
+    assert "tests.throughput.trial: one: 2s; two: 5s" in note
     twice = settings("256M", [one, {"throughput": {"trial": "9s"}}])
     assert of([runs[0], run("two", repeats("a", 4e4), conditions=twice)]).differences == []
 
 
 def test_a_run_without_settings_beside_one_with_is_told() -> None:
     runs = [run("new", repeats("a", 4e4), conditions={"mtu": 1500}), run("old", repeats("a", 4e4))]
-    told = "old records no settings: trial lengths, resolution and flows could not be checked."
-    assert told in of(runs).warnings
-    assert told not in of([runs[1], run("older", repeats("a", 4e4))]).warnings
+    note = "old records no settings: trial lengths, resolution and flows could not be checked."
+    assert note in of(runs).warnings
+    assert note not in of([runs[1], run("older", repeats("a", 4e4))]).warnings
 
 
 @pytest.mark.parametrize(("second", "is_told"), [(105e3, False), (150e3, True)])
@@ -219,8 +221,8 @@ def test_ceilings_of_the_generator_far_apart_are_told(second: float, is_told: bo
         )
         for name, fps in (("one", 100e3), ("two", second))
     ]
-    told = "at 64 B, one-way, IPv4: one: 100,000 frames/s; two: 150,000 frames/s."
-    assert any(text.endswith(told) for text in of(runs).warnings) == is_told
+    note = "at 64 B, one-way, IPv4: one: 100,000 frames/s; two: 150,000 frames/s."
+    assert any(text.endswith(note) for text in of(runs).warnings) == is_told
 
 
 def test_what_follows_from_the_dut_is_listed() -> None:
@@ -228,11 +230,11 @@ def test_what_follows_from_the_dut_is_listed() -> None:
         run(name, repeats("a", 4e4, dut=name), platform=name, queues={"tap": size})
         for name, size in (("netns", "100"), ("uml", "200"))
     ]
-    found = of(runs, by="dut")
-    assert found.facts["Follows from the DUT"] == (
+    comparison = of(runs, by="dut")
+    assert comparison.facts["Follows from the DUT"] == (
         "platform: netns: netns; uml: uml. queues: tap: netns: 100; uml: 200"
     )
-    assert any("User-Mode Linux" in text for text in found.warnings)
+    assert any("User-Mode Linux" in text for text in comparison.warnings)
 
 
 def virtual(of_run: Run) -> Run:
@@ -271,9 +273,9 @@ def test_runs_in_virtual_time_are_compared_with_each_other_by_their_instructions
         )
         for name, fps, cost in (("before", 4e4, 9000.0), ("after", 5e4, 8000.0))
     ]
-    found = of(runs)
-    assert found.is_virtual
-    points = [found.panels[0].curves[arm.name][64] for arm in found.arms]
+    comparison = of(runs)
+    assert comparison.is_virtual
+    points = [comparison.panels[0].curves[arm.name][64] for arm in comparison.arms]
     assert [point.instructions_home.value for point in points if point.instructions_home] == [9000.0, 8000.0]
     assert not any(point.instructions_office for point in points)
     assert not of([run("real", repeats("a", 3e4) + repeats("b", 4e4))], by="stack").is_virtual
@@ -284,8 +286,8 @@ def test_differences_that_were_allowed_come_before_any_verdict() -> None:
         run("one", repeats("a", 3e4), espbench="1"),
         run("two", repeats("a", 4e4), espbench="2", topology="x"),
     ]
-    found = of(runs, allow_different=True)
-    assert found.words[0] == (
+    comparison = of(runs, allow_different=True)
+    assert comparison.words[0] == (
         "The runs also differ in espbench and topology, which was allowed; this may be the cause of a difference."
     )
 
@@ -296,16 +298,16 @@ def test_shared_cpus_guests_and_the_machine_are_told() -> None:
         "one", repeats("a", 3e4) + repeats("b", 4e4), "stack", platform="uml",
         placement={"shared": [shared]}, host={"cpu": "a CPU", "kernel": "Linux 6.1"},
     )  # fmt: skip
-    found = of([made])
-    assert f"{shared}." in found.warnings
-    assert any("say nothing about hardware" in text for text in found.warnings)
-    assert found.facts == {
+    comparison = of([made])
+    assert f"{shared}." in comparison.warnings
+    assert any("say nothing about hardware" in text for text in comparison.warnings)
+    assert comparison.facts == {
         "Platform": "uml",
         "Host CPU": "a CPU",
         "Host kernel": "Linux 6.1",
         "espbench": "0",
     }
-    assert all(text[0].isupper() for text in found.warnings)
+    assert all(text[0].isupper() for text in comparison.warnings)
 
 
 def test_a_suite_that_never_negotiates_does_not_make_a_version_of_its_own() -> None:
@@ -316,10 +318,13 @@ def test_a_suite_that_never_negotiates_does_not_make_a_version_of_its_own() -> N
     ]
     version = {o.case: f"strongSwan {o.stack}" for o in outcomes if o.suite != "3des-sha1"}
     made = kinds(run("one", outcomes, "version"), {"old": "strongswan", "new": "strongswan"}, {})
-    found = of([said(made, "6.1", version)], reference="old")
-    assert [arm.name for arm in found.arms] == ["old", "new"]
-    assert len(found.panels) == 2
-    assert [arm.detail for arm in found.arms] == ["strongSwan old, Linux 6.1", "strongSwan new, Linux 6.1"]
+    comparison = of([said(made, "6.1", version)], reference="old")
+    assert [arm.name for arm in comparison.arms] == ["old", "new"]
+    assert len(comparison.panels) == 2
+    assert [arm.detail for arm in comparison.arms] == [
+        "strongSwan old, Linux 6.1",
+        "strongSwan new, Linux 6.1",
+    ]
 
 
 def test_a_version_nobody_read_back_is_not_another_version() -> None:
@@ -336,29 +341,31 @@ def test_a_run_whose_comparison_is_impossible_says_why(tmp_path: Any) -> None:
     made = synthetic_run.build(tmp_path, synthetic_run.Shape(sizes=(64,), suites=("aes128-sha1",), repeats=1))
     with made:
         made.save_manifest(made.manifest.model_copy(update={"compare": {"by": "suite"}}))
-    found = of_run(RunDirectory.open(made.path))
-    assert found
-    assert (found.panels, found.arms) == ([], [])
-    assert found.words[0].startswith("No comparison: nothing to compare by suite; expected: at least two")
+    comparison = of_run(RunDirectory.open(made.path))
+    assert comparison
+    assert (comparison.panels, comparison.arms) == ([], [])
+    assert comparison.words[0].startswith(
+        "No comparison: nothing to compare by suite; expected: at least two"
+    )
 
 
 def test_one_stack_and_its_baselines_have_overheads() -> None:
     made = run("one", repeats("plain", 9e4) + repeats("null", 6e4) + repeats("xfrm", 3e4), "stack")
-    found = of([made], reference="plain")
-    assert found.panels[0].baselines == []
-    assert [(o.arm, o.baseline) for o in found.overheads] == [("xfrm", "plain"), ("xfrm", "null")]
+    comparison = of([made], reference="plain")
+    assert comparison.panels[0].baselines == []
+    assert [(o.arm, o.baseline) for o in comparison.overheads] == [("xfrm", "plain"), ("xfrm", "null")]
 
 
 def test_a_panel_without_the_reference_is_left_out_and_told() -> None:
     outcomes = repeats("a", 3e4) + repeats("b", 3e4)
     outcomes += repeats("b", 3e4, suite="aes128-sha1") + repeats("c", 3e4, suite="aes128-sha1")
     outcomes += repeats("c", 3e4)
-    found = of([run("one", outcomes, "stack")], reference="a")
-    assert len(found.panels) == 1
-    assert any(text.startswith("Not compared: b and c without a: ") for text in found.warnings)
+    comparison = of([run("one", outcomes, "stack")], reference="a")
+    assert len(comparison.panels) == 1
+    assert any(text.startswith("Not compared: b and c without a: ") for text in comparison.warnings)
 
 
 def test_baselines_come_last_where_they_have_panels_of_their_own() -> None:
     outcomes = [o for dut in ("one", "two") for s in ("plain", "a") for o in repeats(s, 3e4, dut=dut)]
-    found = of([run("run", outcomes, "dut")])
-    assert [panel.conditions["stack"] for panel in found.panels] == ["a", "plain"]
+    comparison = of([run("run", outcomes, "dut")])
+    assert [panel.conditions["stack"] for panel in comparison.panels] == ["a", "plain"]

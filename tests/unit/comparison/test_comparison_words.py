@@ -89,8 +89,8 @@ def test_the_arms_cpu_is_told() -> None:
 def test_by_frame_size_faster_is_in_frames() -> None:
     """64 B is faster than 1424 B in frames/s, and slower in Mbps."""
     outcomes = [o for size, fps in ((64, 3e4), (1424, 2e4)) for o in repeats("xfrm", size, fps)]
-    found = of([sim.run_of(outcomes, {"by": "frame_size"})])
-    assert found.words[0].startswith("64 B is faster than 1424 B in frames/s with aes128gcm16: ")
+    comparison = of([sim.run_of(outcomes, {"by": "frame_size"})])
+    assert comparison.words[0].startswith("64 B is faster than 1424 B in frames/s with aes128gcm16: ")
 
 
 def test_every_sentence_begins_with_its_conditions_as_a_sentence_does() -> None:
@@ -101,8 +101,8 @@ def test_every_sentence_begins_with_its_conditions_as_a_sentence_does() -> None:
         for stack, fps in (("a", 30e3), ("b", 40e3))
         for size in (64, 512)
     ]
-    found = by_stack(*arms)
-    assert [text.split(":")[0] for text in found.words[:4]] == [
+    comparison = by_stack(*arms)
+    assert [text.split(":")[0] for text in comparison.words[:4]] == [
         "At a loss goal of 0 % (aes128gcm16)",
         "At a loss goal of 0.001 % (aes128gcm16) every verdict is the same.",
         "At a loss goal of 0 % (3des-sha1)",
@@ -111,7 +111,7 @@ def test_every_sentence_begins_with_its_conditions_as_a_sentence_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "told"),
+    ("lengths", "note"),
     [
         ((1.5, 1.5), "All final trials (1.5 s) are shorter than the 60 s of RFC 2544."),
         ((1.5, 10), "All final trials (1.5 to 10 s) are shorter than the 60 s of RFC 2544."),
@@ -120,12 +120,12 @@ def test_every_sentence_begins_with_its_conditions_as_a_sentence_does() -> None:
     ],
 )
 def test_short_final_trials_are_told_once_with_their_length(
-    lengths: tuple[float, float], told: str | None
+    lengths: tuple[float, float], note: str | None
 ) -> None:
     a, b = (repeats(name, 64, 3e4, final_trial_s=length) for name, length in zip("ab", lengths, strict=True))
-    found = by_stack(a, b)
-    assert [text for text in found.words if "final trials" in text] == ([told] if told else [])
-    assert found.is_short == bool(told)
+    comparison = by_stack(a, b)
+    assert [text for text in comparison.words if "final trials" in text] == ([note] if note else [])
+    assert comparison.is_short == bool(note)
 
 
 def test_cpu_is_told_with_what_it_depends_on_once_and_only_where_there_is_any() -> None:
@@ -152,7 +152,7 @@ def cost(x: int, slowdown: float | None, extra: float | None, n: int = 5, **more
 
 
 @pytest.mark.parametrize(
-    ("costs", "told"),
+    ("costs", "words"),
     [
         ([cost(64, 3.2, 14.3)], "plain is 3.20× [2.88, 3.52] as fast as a at 64 B; a takes 14.3 µs [12.9, 15.7] "
             "more CPU per frame than plain at 64 B."),
@@ -166,8 +166,8 @@ def cost(x: int, slowdown: float | None, extra: float | None, n: int = 5, **more
         ([cost(64, 1.01, None)], "plain is 1.01× [0.91, 1.11] as fast as a at 64 B."),
     ],
 )  # fmt: skip
-def test_costs_are_told_with_their_intervals(costs: list[Overhead], told: str) -> None:
-    assert cost_words([panel()], costs) == [told]
+def test_costs_are_told_with_their_intervals(costs: list[Overhead], words: str) -> None:
+    assert cost_words([panel()], costs) == [words]
 
 
 def test_costs_that_agree_between_goals_are_told_once() -> None:
@@ -177,16 +177,16 @@ def test_costs_that_agree_between_goals_are_told_once() -> None:
         for n, slowdown in enumerate((3.2, 3.25, 2.0))
         for arm in "ab"
     ]
-    told = ["At loss goals of 0 % and 0.001 % (x)"] * 2 + ["At a loss goal of 1 % (x)"] * 2
-    assert [re.sub(r": .*", "", text) for text in cost_words(panels, costs)] == told
+    notes = ["At loss goals of 0 % and 0.001 % (x)"] * 2 + ["At a loss goal of 1 % (x)"] * 2
+    assert [re.sub(r": .*", "", text) for text in cost_words(panels, costs)] == notes
 
 
-def overhead_of(found: Comparison) -> Overhead:
-    return next(o for o in found.overheads if o.arm == "a")
+def overhead_of(comparison: Comparison) -> Overhead:
+    return next(o for o in comparison.overheads if o.arm == "a")
 
 
 def test_overheads_of_two_repeats_have_no_interval_and_of_noisy_ones_a_wide_one() -> None:
-    def found(n: int, us: tuple[float, ...] = (8.0, 8.0, 8.0, 8.0, 8.0)) -> Overhead:
+    def overhead(n: int, us: tuple[float, ...] = (8.0, 8.0, 8.0, 8.0, 8.0)) -> Overhead:
         arms = [
             [
                 o.model_copy(update={"cpu_home_us_per_frame": used, "cpu_office_us_per_frame": used})
@@ -196,13 +196,13 @@ def test_overheads_of_two_repeats_have_no_interval_and_of_noisy_ones_a_wide_one(
         ]
         return overhead_of(by_stack(*arms))
 
-    few = found(2)
+    few = overhead(2)
     assert few.slowdown
     assert few.extra_us
     assert (few.slowdown.n, few.extra_us) == (1, Estimate(6.0, 6.0, 6.0, 1))
-    noisy = found(5, (4.0, 12.0, 8.0, 6.0, 10.0)).extra_us
+    noisy = overhead(5, (4.0, 12.0, 8.0, 6.0, 10.0)).extra_us
     assert noisy
     assert noisy.low < 0 < noisy.value < noisy.high
-    quiet = found(5, (7.9, 8.1, 8.0, 8.0, 8.0)).extra_us
+    quiet = overhead(5, (7.9, 8.1, 8.0, 8.0, 8.0)).extra_us
     assert quiet
     assert 5.5 < quiet.low < 6.0 < quiet.high < 6.5

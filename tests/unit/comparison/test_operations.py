@@ -52,8 +52,8 @@ def test_only_what_has_no_pair_beside_it_lacks_one(tmp_path: Path) -> None:
     """Points meet by stack, suite, IP version, size and goal."""
     single = run_of(tmp_path, "single", "single-gateway").outcomes()
     pair = run_of(tmp_path, "pair", "gateway-to-gateway").outcomes()
-    found = operations(single, [o for o in pair if o.frame_size == 64])
-    assert [(one.key[:2], one.key[3], one.pair is not None) for one in found] == [
+    lacking = operations(single, [o for o in pair if o.frame_size == 64])
+    assert [(one.key[:2], one.key[3], one.pair is not None) for one in lacking] == [
         (("plain", "none"), 64, True), (("plain", "none"), 512, False),
         (("xfrm", "3des-sha1"), 64, True), (("xfrm", "3des-sha1"), 512, False),
     ]  # fmt: skip

@@ -121,10 +121,10 @@ def test_a_host_that_spoils_everything_ends_the_comparison() -> None:
     running = start()
     asked = made(running, valid=lambda n: False)
     assert len(asked) <= 2 * 3 * (2 * 2 + RUNGS)
-    found = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
-    assert found.status == "INVALID"
-    assert "host starvation" in found.reasons[0].text
-    assert judge([found], "stack")[0].word == "no verdict"
+    finding = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+    assert finding.status == "INVALID"
+    assert "host starvation" in finding.reasons[0].text
+    assert judge([finding], "stack")[0].word == "no verdict"
 
 
 def test_a_trial_at_another_load_does_not_count() -> None:
@@ -167,12 +167,12 @@ def test_a_leak_ends_the_comparison_for_ever() -> None:
     leak = {"violated": True, "problems": ["3 frames crossed in clear"]}
     running.add(sim.made(ask, 50.0, lost=False, valid=False).model_copy(update={"proof": leak}))
     assert running.next() is None
-    found = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
-    assert (found.status, found.encryption, [*map(str, found.reasons)]) == (
+    finding = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+    assert (finding.status, finding.encryption, [*map(str, finding.reasons)]) == (
         "VIOLATED", "not proven", ["3 frames crossed in clear"],
     )  # fmt: skip
-    assert judge([found], "stack") == []
-    assert "without encryption" in not_made([found])[0]
+    assert judge([finding], "stack") == []
+    assert "without encryption" in not_made([finding])[0]
 
 
 @settings(max_examples=examples(15), deadline=None)
@@ -211,8 +211,8 @@ def test_a_steady_drift_of_the_host_cancels(truth: float, drift: float) -> None:
     for number in (1, 2, 3):
         of_round = [row for row in running.rows if row["round"] == number]
         for load in (0.5, 0.9):
-            found = cpu_of_load(of_round, load)
-            assert found == pytest.approx(truth, abs=2e-4)  # records have three decimals
+            ratio = cpu_of_load(of_round, load)
+            assert ratio == pytest.approx(truth, abs=2e-4)  # records have three decimals
 
 
 @settings(max_examples=examples(15), deadline=None)
@@ -224,16 +224,16 @@ def test_the_rungs_tell_the_ratio_of_throughputs_on_average(seed: int, truth: fl
         limit = 20_500 * math.exp(truth if ask.arm == "b" else 0)
         running.add(sim.made(ask, 50.0, lost=ask.request.load_fps > limit))
     for number in (1, 2, 3):
-        found = throughput_of_round([r for r in running.rows if r["round"] == number], STEP, RUNGS)
-        assert found is not None
-        assert abs(found - truth) <= STEP + 1e-6
+        ratio = throughput_of_round([r for r in running.rows if r["round"] == number], STEP, RUNGS)
+        assert ratio is not None
+        assert abs(ratio - truth) <= STEP + 1e-6
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12), st.floats(-1, 1))
 def test_hodges_lehmann_moves_with_its_values_and_stays_among_them(values: list[float], shift: float) -> None:
-    found = hodges_lehmann(values)
-    assert min(values) <= found <= max(values)
-    assert hodges_lehmann([v + shift for v in values]) == pytest.approx(found + shift, abs=1e-9)
+    estimate = hodges_lehmann(values)
+    assert min(values) <= estimate <= max(values)
+    assert hodges_lehmann([v + shift for v in values]) == pytest.approx(estimate + shift, abs=1e-9)
 
 
 def test_one_disturbed_pair_decides_nothing() -> None:
@@ -257,9 +257,9 @@ def test_equal_arms_are_not_told_apart_and_five_per_cent_are() -> None:
 def test_the_finding_survives_its_file() -> None:
     """The comparison reads results.json, not the trials."""
     running = sim.measured(sim.SHARED, 1.0, random.Random(1), SMALL)
-    found = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
-    again = Finding.model_validate(json.loads(found.model_dump_json()))
-    assert judge([again], "stack") == judge([found], "stack")
+    finding = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+    again = Finding.model_validate(json.loads(finding.model_dump_json()))
+    assert judge([again], "stack") == judge([finding], "stack")
 
 
 def test_bounds_are_of_the_first_repeat_that_has_both() -> None:

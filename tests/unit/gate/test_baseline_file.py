@@ -80,8 +80,8 @@ def test_what_is_written_reads_back(
     path = tmp_path_factory.mktemp("base") / "baseline.json"
     text = baseline_file.text_of(base)
     path.write_text(text, encoding="utf-8")
-    found = baseline_file.read(path)
-    assert found.cases == base.cases
+    read_back = baseline_file.read(path)
+    assert read_back.cases == base.cases
     backwards = replace(base, cases=dict(reversed(list(cases.items()))))
     assert baseline_file.text_of(backwards) == text
 

@@ -23,7 +23,7 @@ COMMITS = 17
 
 
 @dataclass
-class Lab:
+class Project:
     """A tree whose n-th commit costs costs[n]; None: it cannot be built."""
 
     folder: Path
@@ -80,73 +80,73 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN)
-    found = Lab(tmp_path, world_of(plan))
-    monkeypatch.setattr(measuring, "_waited_for", found.run)
-    return found
+    made = Project(tmp_path, world_of(plan))
+    monkeypatch.setattr(measuring, "_waited_for", made.run)
+    return made
 
 
 def step_at(place: int, more: float = 212.0) -> list[float | None]:
     return [12000.0 + (more if number >= place else 0.0) for number in range(COMMITS)]
 
 
-def test_the_commit_is_found_with_its_cost(lab: Lab) -> None:
+def test_the_commit_is_found_with_its_cost(project: Project) -> None:
     """Four steps suffice for sixteen commits, beside good (twice) and bad; the user's tree is as before."""
-    lab.grow(step_at(11))
-    done = lab.bisect()
+    project.grow(step_at(11))
+    done = project.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000 instructions per frame" in done.stdout
     assert "step 4 of about 4" in done.stderr
-    assert len(lab.measured) == 3 + 4
-    (folder,) = (lab.folder / "runs").iterdir()
+    assert len(project.measured) == 3 + 4
+    (folder,) = (project.folder / "runs").iterdir()
     assert "commit 11 costs +212.000" in (folder / "bisect.md").read_text()
     assert not (folder / "tree").exists()
-    assert (lab.tree / "number").read_text() == str(COMMITS - 1)
+    assert (project.tree / "number").read_text() == str(COMMITS - 1)
 
 
-def test_after_the_first_steps_only_the_worst_case_is_measured(lab: Lab) -> None:
+def test_after_the_first_steps_only_the_worst_case_is_measured(project: Project) -> None:
     """A commit that is known to be worse in one case need not be measured in all of them."""
-    lab.grow(step_at(5))
-    assert lab.bisect().returncode == 0
-    (folder,) = (lab.folder / "runs").iterdir()
+    project.grow(step_at(5))
+    assert project.bisect().returncode == 0
+    (folder,) = (project.folder / "runs").iterdir()
     runs = sorted(len(RunDirectory.open(path).manifest.base_loads) for path in (folder / "runs").iterdir())
     assert runs == [0, 1, 1, 1, 1, 4, 4]  # good searches; four steps; good and bad at all loads
 
 
-def test_an_interrupted_bisection_goes_on_with_the_same_command(lab: Lab) -> None:
-    lab.grow(step_at(11))
-    lab.patience = 5
-    assert lab.bisect().returncode == 130
-    lab.patience = 1000
-    before = len(lab.measured)
-    done = lab.bisect()
+def test_an_interrupted_bisection_goes_on_with_the_same_command(project: Project) -> None:
+    project.grow(step_at(11))
+    project.patience = 5
+    assert project.bisect().returncode == 130
+    project.patience = 1000
+    before = len(project.measured)
+    done = project.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000" in done.stdout
-    assert before + len(lab.measured[before:]) == 7
+    assert before + len(project.measured[before:]) == 7
 
 
-def test_another_question_is_not_mixed_with_it(lab: Lab) -> None:
-    lab.grow(step_at(11))
-    assert lab.bisect().returncode == 0
-    done = lab.bisect("--limit", "instructions=1")
+def test_another_question_is_not_mixed_with_it(project: Project) -> None:
+    project.grow(step_at(11))
+    assert project.bisect().returncode == 0
+    done = project.bisect("--limit", "instructions=1")
     assert done.returncode == 2
     assert "a bisection of something else" in done.stderr
 
 
-def test_costs_that_go_up_twice_are_no_single_commit(lab: Lab) -> None:
-    lab.grow([12000.0 + 100 * (n >= 3) + 100 * (n >= 12) for n in range(COMMITS)])
-    done = lab.bisect()
+def test_costs_that_go_up_twice_are_no_single_commit(project: Project) -> None:
+    project.grow([12000.0 + 100 * (n >= 3) + 100 * (n >= 12) for n in range(COMMITS)])
+    done = project.bisect()
     assert done.returncode == 3
     assert "no single commit" in done.stdout
 
 
-def test_commits_that_do_not_build_are_gone_around(lab: Lab) -> None:
+def test_commits_that_do_not_build_are_gone_around(project: Project) -> None:
     costs = step_at(11)
     costs[8] = costs[10] = None
-    lab.grow(costs)
-    done = lab.bisect()
+    project.grow(costs)
+    done = project.bisect()
     assert "left out: --build: the command ended with 1" in done.stderr
     assert done.returncode == 3
     assert "commit 10 to " in done.stdout
@@ -154,31 +154,33 @@ def test_commits_that_do_not_build_are_gone_around(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("costs", [step_at(99), step_at(11, more=1.0)])
-def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(lab: Lab, costs: list[float | None]) -> None:
-    lab.grow(costs)
-    done = lab.bisect()
+def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(
+    project: Project, costs: list[float | None]
+) -> None:
+    project.grow(costs)
+    done = project.bisect()
     assert done.returncode == 3
     assert "no single commit" in done.stderr
 
 
-def test_in_real_time_it_is_refused(lab: Lab) -> None:
-    lab.grow(step_at(11))
-    (lab.folder / "plan.yaml").write_text(PLAN.replace("mpc8548e", "uml"))
-    done = lab.bisect()
+def test_in_real_time_it_is_refused(project: Project) -> None:
+    project.grow(step_at(11))
+    (project.folder / "plan.yaml").write_text(PLAN.replace("mpc8548e", "uml"))
+    done = project.bisect()
     assert done.returncode == 2
     assert "expected a plan in virtual time" in done.stderr
 
 
 @pytest.mark.parametrize(("revision", "code"), [("main~3", 5), ("main~1", 0)])
-def test_a_check_against_a_revision(lab: Lab, revision: str, code: int) -> None:
+def test_a_check_against_a_revision(project: Project, revision: str, code: int) -> None:
     """The tree as it stands beside the revision: what is not committed is measured."""
-    lab.grow(step_at(15))
-    (lab.tree / "cost").write_text("12212.0")
+    project.grow(step_at(15))
+    (project.tree / "cost").write_text("12212.0")
     done = in_process(
-        "check", lab.folder / "plan.yaml", "--against", revision, "--tree", lab.tree, "--build",
-        f"{lab.build} && cp cost {lab.folder}/kernel", "--out", lab.folder / "runs",
+        "check", project.folder / "plan.yaml", "--against", revision, "--tree", project.tree, "--build",
+        f"{project.build} && cp cost {project.folder}/kernel", "--out", project.folder / "runs",
     )  # fmt: skip
-    assert len(lab.measured) == 3, done.stderr
+    assert len(project.measured) == 3, done.stderr
     # The plan names neither a prefix nor a kernel: of a base that is the same nobody knows whether it was built.
     assert done.returncode == (code or 3)
     assert "the command wrote nothing where the plan looks: it names neither" in done.stdout

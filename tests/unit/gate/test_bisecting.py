@@ -19,7 +19,7 @@ from espbench.gate.verdict import Row
 COMMITS = 1024
 
 
-def found(costs: Sequence[float | None]) -> tuple[Answer, int]:
+def bisected(costs: Sequence[float | None]) -> tuple[Answer, int]:
     """The answer, and how many commits were measured for it beside good and bad."""
     bad = len(costs) - 1
     bisection = Bisection(bad, {0: costs[0], bad: costs[bad]})
@@ -39,7 +39,7 @@ def test_a_planted_regression_is_found_in_ten_steps(seed: int) -> None:
         5000.0 + (more if i >= place else 0.0) + chance.uniform(-0.08, 0.08) * more
         for i in range(COMMITS + 1)
     ]
-    answer, steps = found(costs)
+    answer, steps = bisected(costs)
     assert steps <= 10
     assert (answer.first, answer.last) == (place, place)
     assert answer.single
@@ -51,7 +51,7 @@ def test_two_commits_that_share_the_cost_are_no_single_one(seed: int) -> None:
     chance = random.Random(seed)
     first, second = sorted(chance.sample(range(1, COMMITS + 1), 2))
     costs = [5000.0 + 100.0 * (i >= first) + 100.0 * (i >= second) for i in range(COMMITS + 1)]
-    answer, _ = found(costs)
+    answer, _ = bisected(costs)
     assert not answer.single
     assert answer.cost == pytest.approx(answer.whole / 2)
 
@@ -59,7 +59,7 @@ def test_two_commits_that_share_the_cost_are_no_single_one(seed: int) -> None:
 def test_a_cost_that_goes_up_and_down_is_no_single_commit() -> None:
     """Up by 200, down by 150, up by 50: three commits, of which none is the whole."""
     costs = [0.0] * 300 + [200.0] * 300 + [50.0] * 300 + [100.0] * 125
-    answer, _ = found(costs)
+    answer, _ = bisected(costs)
     assert not answer.single
     assert "does not go up once" in answer.why
 
@@ -70,13 +70,13 @@ def test_commits_that_cannot_be_built_are_gone_around() -> None:
         None if 0 < i < COMMITS and chance.random() < 0.3 and i not in (699, 700) else 1.0 * (i >= 700)
         for i in range(COMMITS + 1)
     ]
-    answer, _ = found(costs)
+    answer, _ = bisected(costs)
     assert (answer.first, answer.last, answer.single) == (700, 700, True)
 
 
 def test_where_the_commit_itself_cannot_be_built_the_span_is_told() -> None:
     costs = [None if i in (699, 700, 701) else 1.0 * (i >= 700) for i in range(COMMITS + 1)]
-    answer, _ = found(costs)
+    answer, _ = bisected(costs)
     assert (answer.first, answer.last, answer.single) == (699, 702, False)
     assert "3 commits between could not be built" in answer.why
 

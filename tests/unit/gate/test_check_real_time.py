@@ -23,7 +23,7 @@ ARMS = ARMS.replace("repeat: 5", "repeat: 5\ncompare: {by: stack, reference: bas
 
 
 @dataclass
-class Bench:
+class Situation:
     """A plan in real time, the base's run, and the world that will be measured."""
 
     folder: Path
@@ -42,17 +42,17 @@ class Bench:
         return 0, f"{self.after.run(self.folder / 'runs', self.spoil).path / 'results.csv'}\n"
 
 
-def begun(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def begun(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Situation:
     plan = folder / "plan.yaml"
     plan.write_text(text)
     world = replace(world_of(plan), ns_per_instruction=None, throughput=scattered(40_000.0))
-    bench = Bench(folder, world.run(folder / "base").path, world)
-    monkeypatch.setattr(measuring, "_waited_for", bench.run)
-    return bench
+    situation = Situation(folder, world.run(folder / "base").path, world)
+    monkeypatch.setattr(measuring, "_waited_for", situation.run)
+    return situation
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def situation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Situation:
     return begun(tmp_path, REAL, monkeypatch)
 
 
@@ -66,11 +66,11 @@ def scattered(fps: float, change: float = 1.0, stack: str = "") -> Callable[[Cas
     [(1.0, 0, "all the same"), (0.9, 5, "regressed"), (1.1, 0, "improved"), (0.99, 0, "moved")],
 )
 def test_two_runs_are_held_against_each_other_by_their_repeats(
-    bench: Bench, change: float, code: int, word: str
+    situation: Situation, change: float, code: int, word: str
 ) -> None:
     """Limit: 2 %; 1 % is shown and allowed."""
-    bench.after = replace(bench.after, throughput=scattered(40_000.0, change))
-    done = bench.check()
+    situation.after = replace(situation.after, throughput=scattered(40_000.0, change))
+    done = situation.check()
     assert done.returncode == code, done.stdout + done.stderr
     assert word in done.stdout
     assert "two runs are not paired" in done.stdout
@@ -80,45 +80,45 @@ def test_two_runs_are_held_against_each_other_by_their_repeats(
 def test_two_arms_of_one_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: float, code: int
 ) -> None:
-    bench = begun(tmp_path, ARMS, monkeypatch)
-    bench.after = replace(bench.after, throughput=scattered(40_000.0, change, "change"))
-    done = bench.check(base="base")
+    situation = begun(tmp_path, ARMS, monkeypatch)
+    situation.after = replace(situation.after, throughput=scattered(40_000.0, change, "change"))
+    done = situation.check(base="base")
     assert done.returncode == code, done.stdout + done.stderr
 
 
-def test_too_few_repeats_are_no_verdict(bench: Bench) -> None:
-    listed = [entry for entry in bench.after.listed if entry.repeat < 3]
-    bench.after = replace(bench.after, listed=listed)
-    assert bench.check().returncode == 3
+def test_too_few_repeats_are_no_verdict(situation: Situation) -> None:
+    listed = [entry for entry in situation.after.listed if entry.repeat < 3]
+    situation.after = replace(situation.after, listed=listed)
+    assert situation.check().returncode == 3
 
 
-def test_a_case_that_leaked_is_no_green(bench: Bench) -> None:
+def test_a_case_that_leaked_is_no_green(situation: Situation) -> None:
     def leaked(outcome: Outcome) -> Outcome:
         return outcome.model_copy(update={"status": "VIOLATED"}) if outcome.repeat == 5 else outcome
 
-    bench.spoil = leaked
-    done = bench.check()
+    situation.spoil = leaked
+    done = situation.check()
     assert done.returncode == 3
     assert "VIOLATED" in done.stdout
 
 
-def test_another_machine_is_foreign(bench: Bench) -> None:
-    bench.after = replace(bench.after, host={"cpu": "another, 2 cores"})
-    done = bench.check()
+def test_another_machine_is_foreign(situation: Situation) -> None:
+    situation.after = replace(situation.after, host={"cpu": "another, 2 cores"})
+    done = situation.check()
     assert done.returncode == 2
     assert "host.cpu: the base's invented, 2 cores; now another, 2 cores" in done.stderr
-    assert bench.check("--allow-different", "host.cpu").returncode == 0
+    assert situation.check("--allow-different", "host.cpu").returncode == 0
 
 
-def test_a_file_has_no_repeats_to_judge_by(bench: Bench) -> None:
-    (bench.folder / "baseline.json").write_text("{}")
-    done = bench.check(base=str(bench.folder / "baseline.json"))
+def test_a_file_has_no_repeats_to_judge_by(situation: Situation) -> None:
+    (situation.folder / "baseline.json").write_text("{}")
+    done = situation.check(base=str(situation.folder / "baseline.json"))
     assert done.returncode == 2
     assert "expected: a run directory, whose repeats show" in done.stderr
 
 
-def test_baseline_refuses_a_run_in_real_time(bench: Bench) -> None:
-    done = in_process("baseline", bench.base, "--out", bench.folder / "baseline.json")
+def test_baseline_refuses_a_run_in_real_time(situation: Situation) -> None:
+    done = in_process("baseline", situation.base, "--out", situation.folder / "baseline.json")
     assert done.returncode == 2
     assert "a run in virtual time" in done.stderr
-    assert not (bench.folder / "baseline.json").exists()
+    assert not (situation.folder / "baseline.json").exists()

@@ -51,9 +51,9 @@ def _asked(command: list[str]) -> dict[str, Any]:
     """Return what a command line asks for; click refuses an option that is not there."""
     group = typer.main.get_command(app)
     name, *arguments = command
-    found = group.get_command(None, name)  # type: ignore[attr-defined]
-    assert found is not None, name
-    return dict(found.make_context(name, arguments).params)
+    subcommand = group.get_command(None, name)  # type: ignore[attr-defined]
+    assert subcommand is not None, name
+    return dict(subcommand.make_context(name, arguments).params)
 
 
 def test_there_are_commands_of_each_kind() -> None:

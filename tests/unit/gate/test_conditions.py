@@ -47,7 +47,7 @@ def test_gateways_that_said_nothing_yet_are_not_known() -> None:
 
 def test_all_that_a_kernel_of_ones_own_tells_is_under_test() -> None:
     """Its configuration too, of which a new version has other digests; not of a kernel that is espbench's own."""
-    told = {
+    emulation = {
         "kernel": {"home": "6.9.0"},
         "configuration of the kernel": {"home": "sha256 01"},
         "qemu": "sha256 02",
@@ -56,7 +56,7 @@ def test_all_that_a_kernel_of_ones_own_tells_is_under_test() -> None:
     for path, subject in (("/opt/gate/bzImage", of_kernel), ("espbench's own", set())):
         kernel = {"board": {"platform": "made-up", "kernel": {"home": path, "office": path}}}
         manifest = World(conditions={"profiles": kernel}).manifest()
-        contexts = {stack: {"emulation": told} for stack in manifest.contexts}
+        contexts = {stack: {"emulation": emulation} for stack in manifest.contexts}
         recorded = conditions.of_run(manifest.model_copy(update={"contexts": contexts}))
         assert {key for key in recorded.subject if "emulation" in key} == subject
         assert "board: emulation.qemu" in recorded.instrument

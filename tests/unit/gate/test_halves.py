@@ -22,7 +22,7 @@ FULL = 11_778.5
 
 
 @dataclass
-class Lab:
+class Situation:
     """A run, and the world in which it will be measured again."""
 
     folder: Path
@@ -47,19 +47,19 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+def situation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Situation:
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN)
     world = replace(world_of(plan), cost_when_full=FULL, plan_path=str(plan), plan_text=PLAN)
-    found = Lab(tmp_path, world.run(tmp_path / "runs"), world)
-    monkeypatch.setattr(measuring, "_waited_for", found.measure)
-    return found
+    made = Situation(tmp_path, world.run(tmp_path / "runs"), world)
+    monkeypatch.setattr(measuring, "_waited_for", made.measure)
+    return made
 
 
-def test_each_case_has_half_of_its_throughput(lab: Lab) -> None:
-    done = in_process("baseline", lab.run.path, "--out", lab.file)
+def test_each_case_has_half_of_its_throughput(situation: Situation) -> None:
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
     assert done.returncode == 0, done.stderr
-    base = baseline_file.read(lab.file)
+    base = baseline_file.read(situation.file)
     assert base.has_halves
     for case in base.cases.values():
         whole, half = sorted(case.samples, key=lambda sample: -sample.share)
@@ -68,43 +68,49 @@ def test_each_case_has_half_of_its_throughput(lab: Lab) -> None:
         assert half.instructions["home"] == (5000.0 if case.point.stack == "plain" else 12000.0)
 
 
-def test_what_a_full_gateway_hides_is_found_at_half(lab: Lab) -> None:
+def test_what_a_full_gateway_hides_is_found_at_half(situation: Situation) -> None:
     """The figure at the throughput is the same whatever a frame costs."""
-    plan = lab.folder / "plan.yaml"
-    lab.world = replace(lab.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12000.0)
-    assert in_process("baseline", lab.run.path, "--out", lab.file).returncode == 0
-    lab.world = replace(lab.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12001.0)
-    check = ("check", plan, "--out", lab.folder / "checks", "--limit", "instructions=0", "--against")
-    done = in_process(*check, lab.file)
+    plan = situation.folder / "plan.yaml"
+    situation.world = replace(
+        situation.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12000.0
+    )
+    assert in_process("baseline", situation.run.path, "--out", situation.file).returncode == 0
+    situation.world = replace(
+        situation.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else 12001.0
+    )
+    check = ("check", plan, "--out", situation.folder / "checks", "--limit", "instructions=0", "--against")
+    done = in_process(*check, situation.file)
     assert done.returncode == 5
     assert "+1.000" in done.stdout
-    done = in_process(*check, lab.run.path)
+    done = in_process(*check, situation.run.path)
     assert done.returncode == 0
     assert "the base has no load but the throughputs" in done.stdout
 
 
-def test_other_gateways_make_no_base(lab: Lab) -> None:
+def test_other_gateways_make_no_base(situation: Situation) -> None:
     """Between the run and the base the build under test was replaced."""
-    lab.world = replace(lab.world, cost_when_full=FULL + 1)
-    done = in_process("baseline", lab.run.path, "--out", lab.file)
+    situation.world = replace(situation.world, cost_when_full=FULL + 1)
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
     assert done.returncode == 2
     assert "expected: the same instructions per frame as in the run's own trials" in done.stderr
-    assert not lab.file.exists()
+    assert not situation.file.exists()
 
 
-def test_a_case_that_cannot_be_measured_makes_no_base(lab: Lab) -> None:
-    lab.spoil = lambda finding: None if finding.frame_size == 64 else finding
-    done = in_process("baseline", lab.run.path, "--out", lab.file)
+def test_a_case_that_cannot_be_measured_makes_no_base(situation: Situation) -> None:
+    situation.spoil = lambda finding: None if finding.frame_size == 64 else finding
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
     assert done.returncode == 2
-    assert not lab.file.exists()
+    assert not situation.file.exists()
 
 
 @pytest.mark.parametrize(
     "change", [lambda plan: plan.unlink(), lambda plan: plan.write_text(PLAN + "# more\n")]
 )
-def test_a_plan_that_is_not_the_runs_makes_no_base(lab: Lab, change: Callable[[Path], object]) -> None:
-    change(lab.folder / "plan.yaml")
-    done = in_process("baseline", lab.run.path, "--out", lab.file)
+def test_a_plan_that_is_not_the_runs_makes_no_base(
+    situation: Situation, change: Callable[[Path], object]
+) -> None:
+    change(situation.folder / "plan.yaml")
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
     assert done.returncode == 2
     assert "expected its plan as" in done.stderr
-    assert not lab.asked
+    assert not situation.asked

@@ -35,18 +35,18 @@ def rows(before: World, after: World, tmp_path: Path, limits: Limits = NO_LIMIT)
 
 def test_a_world_held_against_itself_is_the_same(tmp_path: Path) -> None:
     """Four cases of two gateways and a throughput each."""
-    found = rows(World(), World(), tmp_path)
-    assert [row.word for row in found] == ["same"] * 12
+    judged = rows(World(), World(), tmp_path)
+    assert [row.word for row in judged] == ["same"] * 12
 
 
 def test_one_instruction_more_is_found_and_is_one(tmp_path: Path) -> None:
     dearer = World(cost=lambda entry: 5000.0 if entry.stack == "plain" else 12001.0)
-    found = [row for row in rows(World(), dearer, tmp_path) if row.word != "same"]
-    assert {(row.word, row.change, row.side) for row in found} == {
+    judged = [row for row in rows(World(), dearer, tmp_path) if row.word != "same"]
+    assert {(row.word, row.change, row.side) for row in judged} == {
         ("regressed", 1.0, "home"),
         ("regressed", 1.0, "office"),
     }
-    assert len(found) == 4
+    assert len(judged) == 4
 
 
 def test_within_the_limit_it_moved(tmp_path: Path) -> None:
@@ -54,16 +54,16 @@ def test_within_the_limit_it_moved(tmp_path: Path) -> None:
     for more, word in ((12.0, "moved"), (12.001, "regressed"), (-12.0, "moved"), (-13.0, "improved")):
         after = World(stacks=("xfrm",), sizes=(64,), cost=lambda entry, more=more: 12000.0 + more)  # type: ignore[misc]
         before = World(stacks=("xfrm",), sizes=(64,))
-        found = rows(before, after, tmp_path / str(more), DEFAULTS)
-        assert [row.word for row in found] == [word, word, "same"]
+        judged = rows(before, after, tmp_path / str(more), DEFAULTS)
+        assert [row.word for row in judged] == [word, word, "same"]
 
 
 def test_less_throughput_is_found_by_one_trial_more(tmp_path: Path) -> None:
     """2 % below the base's throughput it meets the goal, or it does not."""
     for capacity, word in ((1.0, "same"), (0.99, "moved"), (0.98, "moved"), (0.97, "regressed")):
         after = World(capacity_fps=capacity * LOAD_FPS)
-        found = rows(World(), after, tmp_path / str(capacity))
-        assert {row.word for row in found if row.quantity == "throughput"} == {word}
+        judged = rows(World(), after, tmp_path / str(capacity))
+        assert {row.word for row in judged if row.quantity == "throughput"} == {word}
 
 
 def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) -> None:
@@ -72,12 +72,12 @@ def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) ->
     missed = {
         p: replace(c, samples=[replace(s, met=False) for s in c.samples]) for p, c in base.cases.items()
     }
-    found = judge(
+    judged = judge(
         replace(base, cases=missed),
         {(p, 1, 0.0, LOAD_FPS): Measured({}, False, None) for p in missed},
         NO_LIMIT,
     )
-    assert {row.word for row in found} == {"not judged"}
+    assert {row.word for row in judged} == {"not judged"}
 
 
 def judged(band: list[float], figures: list[float], limit: Limit) -> Row:

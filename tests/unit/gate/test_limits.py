@@ -19,10 +19,10 @@ from espbench.gate.limits import DEFAULTS, Limit, limits
     ],
 )
 def test_a_limit_is_read(text: str, limit: Limit, of_10000: float) -> None:
-    found = limits([text])["instructions"]
-    assert found == limit
-    assert found.allowance(10_000.0) == pytest.approx(of_10000)
-    assert limits([f"instructions={found}"])["instructions"].allowance(1e4) == pytest.approx(of_10000)
+    instructions = limits([text])["instructions"]
+    assert instructions == limit
+    assert instructions.allowance(10_000.0) == pytest.approx(of_10000)
+    assert limits([f"instructions={instructions}"])["instructions"].allowance(1e4) == pytest.approx(of_10000)
 
 
 def test_what_is_not_named_has_its_default() -> None:

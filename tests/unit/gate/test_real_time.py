@@ -31,7 +31,7 @@ def ratio(value: float) -> Estimate:
 
 
 @pytest.mark.parametrize(
-    ("word", "value", "found", "code"),
+    ("word", "value", "verdict", "code"),
     [
         ("A faster", 0.9, "regressed", 5),
         ("A faster", 0.99, "moved", 0),
@@ -40,10 +40,10 @@ def ratio(value: float) -> Estimate:
         ("no verdict", 0.9, "no verdict", 3),
     ],
 )
-def test_a_verdict_of_the_searches(word: str, value: float, found: str, code: int) -> None:
+def test_a_verdict_of_the_searches(word: str, value: float, verdict: str, code: int) -> None:
     """The limit is 2 %."""
     made = check(PointVerdict(64, ratio(value), word, "five repeats"))  # type: ignore[arg-type]
-    assert [row.word for row in made.rows] == [found]
+    assert [row.word for row in made.rows] == [verdict]
     assert made.exit_code == code
 
 

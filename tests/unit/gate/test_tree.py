@@ -44,8 +44,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_the_span_goes_along_first_parents(tree: Path) -> None:
-    found = Tree(tree)
-    span = found.between(found.commit("main~10"), found.commit("main"))
+    repository = Tree(tree)
+    span = repository.between(repository.commit("main~10"), repository.commit("main"))
     assert [commit.subject for commit in span] == [
         "commit 0", "commit 1", "commit 2", "commit 3", "commit 4", "commit 5", "merge", "commit 6", "commit 7",
         "commit 8", "commit 9",
@@ -54,23 +54,23 @@ def test_the_span_goes_along_first_parents(tree: Path) -> None:
 
 @pytest.mark.parametrize(("good", "bad"), [("main", "main~3"), ("side", "main"), ("main", "main")])
 def test_good_must_come_before_bad(tree: Path, good: str, bad: str) -> None:
-    found = Tree(tree)
+    repository = Tree(tree)
     with pytest.raises(UsageError, match="an ancestor of --bad along first parents"):
-        found.between(found.commit(good), found.commit(bad))
+        repository.between(repository.commit(good), repository.commit(bad))
 
 
 def test_a_checkout_leaves_the_users_tree_alone(tree: Path, tmp_path: Path) -> None:
     (tree / "cost").write_text("not committed\n")
-    found, folder = Tree(tree), tmp_path / "work" / "tree"
+    repository, folder = Tree(tree), tmp_path / "work" / "tree"
     for revision in ("main~3", "main"):
-        commit = found.commit(revision)
-        found.checkout(folder, commit)
+        commit = repository.commit(revision)
+        repository.checkout(folder, commit)
         out = tmp_path / "built"
         command = f'cp cost {out}; echo "$ESPBENCH_COMMIT" >> {out}; test "$PWD" = "$ESPBENCH_TREE"'
         build(command, folder, commit.name, tmp_path / "log")
         assert out.read_text() == f"{commit.subject[-1]}\n{commit.name}\n"
     (folder / "left by a build").touch()
-    found.forget(folder)
+    repository.forget(folder)
     assert not folder.exists()
     assert (tree / "cost").read_text() == "not committed\n"
     assert git(tree, "worktree", "list").count("\n") == 0

@@ -31,28 +31,31 @@ def model_of(annotation: Any) -> type[BaseModel] | None:
     """The model in `Model`, `Model | None` or `list[Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for inner in get_args(annotation) if (found := model_of(inner))), None)
+    return next((model for inner in get_args(annotation) if (model := model_of(inner))), None)
 
 
-def apart(model: type[BaseModel], told: dict[str, Any], where: str = "") -> Iterator[str]:
+def apart(model: type[BaseModel], reported: dict[str, Any], where: str = "") -> Iterator[str]:
     """Fields on one side only, here and below."""
     fields = {str(field.validation_alias or name): field for name, field in model.model_fields.items()}
-    yield from (f"{where}{name} is told and not read" for name in told.keys() - fields.keys())
-    yield from (f"{where}{name} is read and never told" for name in fields.keys() - told.keys())
-    for name in told.keys() & fields.keys():
+    yield from (f"{where}{name} is told and not read" for name in reported.keys() - fields.keys())
+    yield from (f"{where}{name} is read and never told" for name in fields.keys() - reported.keys())
+    for name in reported.keys() & fields.keys():
         inner = model_of(fields[name].annotation)
-        value = told[name][0] if isinstance(told[name], list) else told[name]
+        value = reported[name][0] if isinstance(reported[name], list) else reported[name]
         if inner and isinstance(value, dict):
             yield from apart(inner, value, f"{where}{name}.")
 
 
 def test_every_field_of_a_trial_is_read() -> None:
     """No field is waited for that never comes."""
-    told = {name: value for name, value in json.loads(RESULT.read_text()).items() if name not in IGNORED}
-    found = {line for line in apart(Offered, told) if line.split()[0] not in NOT_OF_NATIVE}
+    fields = {name: value for name, value in json.loads(RESULT.read_text()).items() if name not in IGNORED}
+    differences = {line for line in apart(Offered, fields) if line.split()[0] not in NOT_OF_NATIVE}
     # One model for two kinds of stalls.
-    found -= {"host_stalls.until_ns is read and never told", "streams.tx_stalls.cpu is read and never told"}
-    assert found == set()
+    differences -= {
+        "host_stalls.until_ns is read and never told",
+        "streams.tx_stalls.cpu is read and never told",
+    }
+    assert differences == set()
 
 
 def test_what_the_generator_remarks_is_kept() -> None:

@@ -251,10 +251,10 @@ def test_the_histogram_is_the_one_others_read(values: list[int]) -> None:
     for value in values:
         mine.record(value)
         theirs.record_value(value)
-    told = HdrHistogram.decode(mine.encoded())
-    assert told.get_total_count() == len(values) == mine.total
+    histogram = HdrHistogram.decode(mine.encoded())
+    assert histogram.get_total_count() == len(values) == mine.total
     for value in values:
-        assert told.get_count_at_value(value) == theirs.get_count_at_value(value)
+        assert histogram.get_count_at_value(value) == theirs.get_count_at_value(value)
     assert mine.quantile_ns(1.0) == max(values)
 
 
@@ -352,6 +352,11 @@ def test_questions_and_answers_about_addresses_fit(tags: bytes, address: str, ga
     assert (asked.question, asked.target, asked.sender, asked.mac) == (
         True, gateway, address, "02:00:00:00:00:0a",
     )  # fmt: skip
-    told = neighbours.read(neighbours.answer("02:00:00:00:00:0b", asked))
-    assert told is not None
-    assert (told.question, told.target, told.mac, told.tags) == (False, gateway, "02:00:00:00:00:0b", tags)
+    answer = neighbours.read(neighbours.answer("02:00:00:00:00:0b", asked))
+    assert answer is not None
+    assert (answer.question, answer.target, answer.mac, answer.tags) == (
+        False,
+        gateway,
+        "02:00:00:00:00:0b",
+        tags,
+    )

@@ -22,7 +22,8 @@ from espbench.measure.validity.faults import tester_faults
 from espbench.platforms.base import Port, PortName
 from espbench.reporting.parts.statements import flag
 from espbench.this_machine.registry import Registry
-from support.trex_server import FakeTrex
+from support.generators.streams import stream
+from support.generators.trex_server import FakeTrex
 
 
 @pytest.fixture(autouse=True)
@@ -39,15 +40,6 @@ def port(name: PortName, **changes: Any) -> Port:
         "line_rate_bps": 1e9, "mtu": 1500,
     }  # fmt: skip
     return Port(**usual | changes)
-
-
-def stream(**changes: Any) -> Stream:
-    usual: dict[str, Any] = {
-        "id": 0, "from_": "west", "to": "east", "rate_fps": 5000.0, "frames": [FrameShare(size=64)],
-        "src_mac": "02:00:00:00:00:01", "dst_mac": "02:00:00:00:00:11", "ip_version": 4,
-        "src": "198.18.0.2", "dst": "198.19.0.2", "ttl": 10, "src_port": 49184, "dst_port": 7,
-    }  # fmt: skip
-    return Stream.model_validate(usual | changes)
 
 
 BACK = {"id": 1, "from_": "east", "to": "west", "src": "198.19.0.2", "dst": "198.18.0.2"}
@@ -269,7 +261,7 @@ def test_what_trex_cannot_send_is_refused(
 def test_what_af_packet_does_is_said_of_it_alone(registry: Registry, tmp_path: Path) -> None:
     """A NIC paces frames and drops what it cannot send; below one a millisecond there is no burst."""
     unseen = "first loss unseen"
-    for driver, rate, told in (
+    for driver, rate, remarks in (
         ("net_af_packet", 5000.0, ["sent in bursts", unseen]),
         ("net_af_packet", 900.0, [unseen]),
         ("net_ice", 5000.0, []),
@@ -277,7 +269,7 @@ def test_what_af_packet_does_is_said_of_it_alone(registry: Registry, tmp_path: P
         with FakeTrex(driver=driver) as server:
             generator = opened(registry, server, tmp_path)
             said = [flag(remark) for remark in offer(generator, stream(rate_fps=rate)).warnings]
-            assert said == ["backlog not judged", *told]
+            assert said == ["backlog not judged", *remarks]
             generator.close()
 
 

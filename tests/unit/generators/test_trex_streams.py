@@ -17,15 +17,8 @@ from espbench.errors import UsageError
 from espbench.generators.base import FrameShare, Stream
 from espbench.generators.trex_frames import frame_of
 from espbench.generators.trex_streams import frames_of, trex_streams
-
-
-def stream(**changes: Any) -> Stream:
-    usual: dict[str, Any] = {
-        "id": 0, "from_": "west", "to": "east", "rate_fps": 5000.0, "frames": [FrameShare(size=64)],
-        "src_mac": "02:00:00:00:00:01", "dst_mac": "02:00:00:00:00:11", "ip_version": 4,
-        "src": "198.18.0.2", "dst": "198.19.0.2", "ttl": 10, "src_port": 49184, "dst_port": 7,
-    }  # fmt: skip
-    return Stream.model_validate(usual | changes)
+from support.generators.checksums import ones_sum
+from support.generators.streams import stream
 
 
 def frame_bytes(one: Stream, share: FrameShare) -> bytes:
@@ -33,15 +26,6 @@ def frame_bytes(one: Stream, share: FrameShare) -> bytes:
 
 
 V6 = {"ip_version": 6, "src": "2001:2::2", "dst": "2001:2:0:8000::2"}
-
-
-def folded(data: bytes) -> int:
-    """The Internet sum; 0xffff where the checksum inside is right (RFC 1071)."""
-    padded = data + b"\0" * (len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
 
 
 @pytest.mark.parametrize("changes", [{}, V6])
@@ -55,11 +39,11 @@ def test_checksums_are_right_at_every_size(changes: dict[str, Any], size: int) -
     udp = data[14 + header :]
     addresses = data[26:34] if one.ip_version == 4 else data[22:54]
     if one.ip_version == 4:
-        assert folded(data[14:34]) == 0xFFFF
+        assert ones_sum(data[14:34]) == 0xFFFF
         assert struct.unpack_from("!H", data, 16)[0] == size - 18
     else:
         assert struct.unpack_from("!H", data, 18)[0] == len(udp)
-    assert folded(addresses + struct.pack("!HH", 17, len(udp)) + udp) == 0xFFFF
+    assert ones_sum(addresses + struct.pack("!HH", 17, len(udp)) + udp) == 0xFFFF
     assert struct.unpack("!HHH", udp[:6]) == (49184, 7, len(udp))
 
 
@@ -85,10 +69,10 @@ def test_headers_of_a_profile_are_kept_and_filled(name: str, size: int) -> None:
     assert (made.ip, made.transport, len(data)) == (ip, transport, size - 4)
     assert data[12 : ip + 2] == header[12 : ip + 2]
     assert data[ip + 20 : transport + 4] == header[ip + 20 : transport + 4]
-    assert folded(data[ip:transport]) == 0xFFFF
+    assert ones_sum(data[ip:transport]) == 0xFFFF
     assert struct.unpack_from("!H", data, ip + 2)[0] == len(data) - ip
     rest = data[transport:]
-    assert folded(data[ip + 12 : ip + 20] + struct.pack("!HH", made.protocol, len(rest)) + rest) == 0xFFFF
+    assert ones_sum(data[ip + 12 : ip + 20] + struct.pack("!HH", made.protocol, len(rest)) + rest) == 0xFFFF
     if made.protocol == 17:
         assert struct.unpack_from("!H", rest, 4)[0] == len(rest)
     else:
@@ -145,19 +129,19 @@ def flows_of(one: Stream, frames: int) -> list[tuple[bytes, bytes, int]]:
     assert last == {"type": "fix_checksum_ipv4", "pkt_offset": 14}
     variables = {i["name"]: i for i in program if i["type"] == "flow_var"}
     values = {name: v["init_value"] for name, v in variables.items()}
-    found = []
+    flows = []
     for _ in range(frames):
         for i in program:
             if i["type"] == "write_flow_var":
                 size = variables[i["name"]]["size"]
                 at = i["pkt_offset"]
                 data[at : at + size] = values[i["name"]].to_bytes(size, "big")
-        found.append((bytes(data[26:30]), bytes(data[30:34]), struct.unpack_from("!H", data, 34)[0]))
+        flows.append((bytes(data[26:30]), bytes(data[30:34]), struct.unpack_from("!H", data, 34)[0]))
         for name, v in variables.items():
             values[name] += v["step"]
             if values[name] > v["max_value"]:
                 values[name] = v["min_value"]
-    return found
+    return flows
 
 
 @given(networks=st.integers(1, 256), ports=st.integers(1, 40))

@@ -29,9 +29,9 @@ def slices(duration_s: float, latency_us: list[float]) -> list[Slice]:
 def test_a_filling_queue_is_not_sustained(excess: float, duration: float, base: float) -> None:
     """Offered 2 % and more above what is forwarded, at a resolution of 1 %: never sustained."""
     growth_us = excess / (1 - excess) * duration * 1e6
-    found = judge(slices(duration, [base + growth_us * n / PARTS for n in range(PARTS)]), duration, 0.01)
-    assert not found.sustained
-    assert abs(found.excess - excess) < 0.1 * excess
+    verdict = judge(slices(duration, [base + growth_us * n / PARTS for n in range(PARTS)]), duration, 0.01)
+    assert not verdict.sustained
+    assert abs(verdict.excess - excess) < 0.1 * excess
 
 
 @given(base=st.floats(5, 5000), jitter=st.lists(st.floats(0, 300), min_size=PARTS, max_size=PARTS))
@@ -51,9 +51,9 @@ def test_a_stall_in_a_quarter_of_the_trial_is_not_a_backlog(hit: int, length: in
 
 def test_growth_below_half_the_resolution_is_tolerated() -> None:
     """The search cannot resolve so little growth, so it is not held against the DUT."""
-    found = judge(slices(10.0, [n / PARTS * 10 * 0.004 * 1e6 for n in range(PARTS)]), 10.0, 0.01)
-    assert found.sustained
-    assert found.growth_ms > 30
+    verdict = judge(slices(10.0, [n / PARTS * 10 * 0.004 * 1e6 for n in range(PARTS)]), 10.0, 0.01)
+    assert verdict.sustained
+    assert verdict.growth_ms > 30
 
 
 def test_a_trial_without_frames_has_no_backlog() -> None:
@@ -80,8 +80,8 @@ def trial_of(
 
 
 def still(offered: Offered, *, upset: bool = False) -> StandingStill:
-    found = judge(offered.streams[0].slices, 2.0, 0.01)
-    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [found], 0.01, upset=upset)
+    verdict = judge(offered.streams[0].slices, 2.0, 0.01)
+    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [verdict], 0.01, upset=upset)
 
 
 def explained(offered: Offered) -> bool:
@@ -150,5 +150,5 @@ def test_stalls_of_a_watcher_without_priority_do_not_void_an_outage(watched: boo
     stream = offered.streams[0]
     stream.first_lost_ns, stream.last_lost_ns = int(1e9), int(1.5e9)
     offered.stalls_watched = watched
-    found = still(offered, upset=True)
-    assert (Code.HOST_STALL_IN_OUTAGE in [reason.code for reason in found.reasons]) == watched
+    verdict = still(offered, upset=True)
+    assert (Code.HOST_STALL_IN_OUTAGE in [reason.code for reason in verdict.reasons]) == watched

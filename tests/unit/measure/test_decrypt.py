@@ -44,7 +44,7 @@ def udp(source_port: int, port: int, data: bytes) -> bytes:
     return struct.pack("!HHHH", source_port, port, 8 + len(data), 0) + data
 
 
-def found(folder: Path, stream: Stream, *packets: bytes) -> dict[str, object]:
+def decrypted(folder: Path, stream: Stream, *packets: bytes) -> dict[str, object]:
     """Return what the program says of these packets, without the counts that are 0."""
     file = folder / "made.pcap"
     file.write_bytes(PCAP + b"".join(packets))
@@ -58,14 +58,14 @@ def test_frames_of_every_tunnel_are_recognised_and_mixed_ones_are_not(tmp_path: 
     others = [("198.18.16.2", "198.19.0.2"), ("198.18.160.2", "198.19.160.2"), ("198.18.16.3", "198.19.16.3")]
     packets = [packet(*pair, 17, test_frame) for pair in ends + others]
     tunnels = STREAM.model_copy(update={"tunnels": 10, "tunnel_bits": 20})
-    assert found(tmp_path, tunnels, *packets) == {"packets": 5, "cleartext": 2}
-    assert found(tmp_path, STREAM, *packets) == {"packets": 5, "cleartext": 1}
+    assert decrypted(tmp_path, tunnels, *packets) == {"packets": 5, "cleartext": 2}
+    assert decrypted(tmp_path, STREAM, *packets) == {"packets": 5, "cleartext": 1}
 
 
 def test_ike_is_told_from_esp_in_udp(tmp_path: Path) -> None:
     """Port 500, the non-ESP marker and a keepalive on 4500 are IKE; another SPI there is ESP (RFC 3948 2)."""
     wan = ("192.0.2.1", "192.0.2.2", 17)
-    answer = found(
+    answer = decrypted(
         tmp_path,
         STREAM,
         packet(*wan, udp(500, 500, bytes(28))),
@@ -92,7 +92,7 @@ def test_a_sample_of_many_tunnels_must_have_come_through_many_sas(
     monkeypatch.setattr(decryption, "decrypt", lambda *_: answer)
     sent = SimpleNamespace(streams=[SimpleNamespace(tx_frames=50)])
     port = SimpleNamespace(name="west", mac="", address={4: "198.18.0.2"})
-    bench = SimpleNamespace(
+    setup = SimpleNamespace(
         stack=SimpleNamespace(secrets=list),
         bed=SimpleNamespace(ports={"west": port, "east": SimpleNamespace(**vars(port) | {"name": "east"})}),
         next_hops={"west": "", "east": ""},
@@ -103,7 +103,7 @@ def test_a_sample_of_many_tunnels_must_have_come_through_many_sas(
 
     def take() -> dict[str, Any]:
         return decryption.sample(
-            cast(Any, bench), traffic, tmp_path / "x.pcap", lambda _: contextlib.nullcontext()
+            cast(Any, setup), traffic, tmp_path / "x.pcap", lambda _: contextlib.nullcontext()
         )
 
     if accepted:

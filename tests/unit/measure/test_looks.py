@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import GatewayFailed
-from espbench.generators.base import Generator, Offered, PortCounts, StreamCounts
+from espbench.generators.base import Generator, Offered, PortCounts
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
@@ -21,6 +21,7 @@ from espbench.platforms import placement
 from espbench.platforms.base import Gateway, LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
 from espbench.terms import Trial
+from support.generators.streams import counts
 
 S = 10**9
 PREPARING_S, SENDING_S, RESIDUE_S = 2.0, 2.0, 2.0
@@ -38,9 +39,9 @@ class World:
     name = "world"
 
     def __init__(
-        self, lost: int, before: float, sending: float, after: float, *, by: str, told: bool
+        self, lost: int, before: float, sending: float, after: float, *, by: str, tells: bool
     ) -> None:
-        self.lost, self.shares, self.by, self.told = lost, (before, sending, after), by, told
+        self.lost, self.shares, self.by, self.tells = lost, (before, sending, after), by, tells
         self.now_s = self.taken_s = 0.0
         self.broken = False
 
@@ -67,7 +68,7 @@ class World:
         before, sending, after = self.shares if on_progress else (0.0, 0.0, 0.0)  # learning frames
 
         def tell(**event: Any) -> None:
-            if self.told and on_progress:
+            if self.tells and on_progress:
                 on_progress(event)
 
         self.pass_by(PREPARING_S, before)
@@ -80,13 +81,7 @@ class World:
         self.broken = False
         self.pass_by(RESIDUE_S, after)
         tell(elapsed_s=SENDING_S + RESIDUE_S, sending=False)
-        stream = StreamCounts.model_validate(
-            {
-                "id": 0, "from": "west", "to": "east", "intended_frames": 1000, "tx_frames": 1000, "unsent": 0,
-                "rx_frames": 1000 - self.lost, "lost": self.lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-                "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-            }
-        )  # fmt: skip
+        stream = counts(1000, 1000 - self.lost, latency_us=None)
         return Offered(
             start_ns=0, last_tx_ns=int(SENDING_S * S), duration_s=SENDING_S, intended_duration_s=SENDING_S,
             streams=[stream], ports=[PortCounts(name="east", rx_overrun=0, foreign=0)],
@@ -135,30 +130,30 @@ def test_starvation_and_steal_are_those_of_the_time_of_sending(
     after: float,
     void: bool,
 ) -> None:
-    found = made(monkeypatch, World(lost, before, sending, after, by=by, told=True))
-    assert (found.validity == "INVALID") is void
-    assert found.disturbed is void
+    recorded = made(monkeypatch, World(lost, before, sending, after, by=by, tells=True))
+    assert (recorded.validity == "INVALID") is void
+    assert recorded.disturbed is void
 
 
 def test_a_generator_that_does_not_say_when_it_sends_is_judged_by_the_whole_trial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """8 % of the 2 s of sending are 2.7 % of all 6 s."""
-    found = made(monkeypatch, World(0, 0.0, 0.08, 0.0, by="hypervisor", told=False))
-    assert (found.validity, found.host["elapsed_s"], found.host["residue"]) == ("VALID", 6.0, None)
+    recorded = made(monkeypatch, World(0, 0.0, 0.08, 0.0, by="hypervisor", tells=False))
+    assert (recorded.validity, recorded.host["elapsed_s"], recorded.host["residue"]) == ("VALID", 6.0, None)
 
 
 def test_the_record_says_which_time_was_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = made(monkeypatch, World(0, 0.0, 0.03, 0.0, by="hypervisor", told=True))
-    assert found.host["elapsed_s"] == SENDING_S
-    assert found.host["residue"]["elapsed_s"] == RESIDUE_S
+    recorded = made(monkeypatch, World(0, 0.0, 0.03, 0.0, by="hypervisor", tells=True))
+    assert recorded.host["elapsed_s"] == SENDING_S
+    assert recorded.host["residue"]["elapsed_s"] == RESIDUE_S
 
 
 def test_a_gateway_that_cannot_be_read_in_mid_trial_breaks_no_conversation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The generator's answer is still to come. After it the trial is broken: CPU time may be lost."""
-    world = World(0, 0.0, 0.0, 0.0, by="nobody", told=True)
+    world = World(0, 0.0, 0.0, 0.0, by="nobody", tells=True)
     with pytest.raises(TrialBroken, match="what it used is not known"):
         made(monkeypatch, world)
     assert world.now_s == 2 * (PREPARING_S + SENDING_S + RESIDUE_S)  # learning frames and the trial

@@ -24,6 +24,7 @@ from espbench.procedures.ipsec.ipsec_common import outage_s
 from espbench.stacks.base import SaCounters
 from espbench.terms import DirectionReading, Trial
 from espbench_scapy.judging import SequenceCount
+from support.generators.streams import counts
 
 # Each frame sent came, or came with a copy, or came damaged (with or without a readable number, alone or
 # beside an intact copy), or never came.
@@ -60,20 +61,23 @@ def native(fates: list[str]) -> StreamCounts:
     """Count frames of these fates as espbench-traffic reports them, in real and in virtual time."""
     tx, came = len(fates), [fate for fate in fates if fate != "gone"]
     rx = sum("intact" in fate or fate == "twice" for fate in fates)
-    return counted(tx, rx, tx - len(came), sum("damaged" in f or f == "illegible" for f in fates))
+    damaged = sum("damaged" in f or f == "illegible" for f in fates)
+    return counts(tx, rx, lost=tx - len(came), corrupted=damaged, latency_us=None)
 
 
 def scapy(fates: list[str]) -> StreamCounts:
     """Count frames of these fates as the Scapy generator does."""
-    found = SequenceCount()
+    count = SequenceCount()
     for number, fate in enumerate(fates):
         if "damaged" in fate or fate == "illegible":
-            found.damaged(None if fate == "illegible" else number)
+            count.damaged(None if fate == "illegible" else number)
         if "intact" in fate or fate == "twice":
-            found.intact(number)
+            count.intact(number)
         if fate == "twice":
-            found.intact(number)
-    return counted(len(fates), found.received, found.lost(len(fates)), found.corrupted)
+            count.intact(number)
+    return counts(
+        len(fates), count.received, lost=count.lost(len(fates)), corrupted=count.corrupted, latency_us=None
+    )
 
 
 def trex(fates: list[str]) -> StreamCounts:
@@ -85,16 +89,6 @@ def trex(fates: list[str]) -> StreamCounts:
         "east": Account.of(Counters(0, came, 0, 0), None),
     }
     return stream_counts(stream, len(fates), accounts)  # type: ignore[arg-type]
-
-
-def counted(tx: int, rx: int, gone: int, corrupted: int) -> StreamCounts:
-    return StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": tx, "tx_frames": tx, "unsent": 0,
-            "rx_frames": rx, "lost": gone, "duplicated": 0, "reordered": 0, "corrupted": corrupted,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-        }
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("virtual_time", [False, True], ids=["real time", "e500"])

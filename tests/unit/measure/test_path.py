@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.errors import GatewayFailed
-from espbench.generators.base import Offered, StreamCounts
+from espbench.generators.base import Offered
 from espbench.measure.proof.counters import (
     AT_REST_LOOKS,
     GatewayCounters,
@@ -24,17 +24,7 @@ from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_p
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
-from espbench.terms import Latency
-
-
-def counts(tx: int, rx: int, *, duplicated: int = 0, corrupted: int = 0) -> StreamCounts:
-    return StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": tx, "tx_frames": tx, "unsent": 0,
-            "rx_frames": rx, "lost": tx - rx - corrupted, "duplicated": duplicated, "reordered": 0,
-            "corrupted": corrupted, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
-        }
-    )  # fmt: skip
+from support.generators.streams import counts
 
 
 def crossing(tx: int, rx: int, **changes: Any) -> Crossing:
@@ -54,14 +44,14 @@ def test_exact_counts_prove_the_encryption() -> None:
 
 def test_a_frame_that_arrived_without_being_decrypted_spoils_the_proof() -> None:
     """1000 arrived, 999 were decrypted: one came in clear."""
-    found = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
-    assert "west-east: 1000 frames arrived, office decrypted 999" in [*map(str, found)]
+    problems = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
+    assert "west-east: 1000 frames arrived, office decrypted 999" in [*map(str, problems)]
 
 
 def test_a_frame_that_left_home_beside_the_sa_spoils_the_proof() -> None:
     """Home sent one more frame than it encrypted."""
-    found = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
-    assert Code.LEFT_BESIDE_SAS in [problem.code for problem in found]
+    problems = proof_of_encryption(crossing(1000, 999, left_first=1000, encrypted=999), fragments=False)
+    assert Code.LEFT_BESIDE_SAS in [problem.code for problem in problems]
     own = proof_of_encryption(
         crossing(1000, 999, left_first=1002, first_own=1, encrypted=999), fragments=False
     )
@@ -128,7 +118,7 @@ def test_the_places_add_up_to_the_loss(  # noqa: PLR0913  (one for each place)
     encrypted = entered - home - error
     decrypted = encrypted - refused - ring - wire
     errors = {"XfrmOutNoStates": error, "XfrmOutStateProtoError": refused}
-    found = loss_places(
+    places = loss_places(
         crossing(
             sent, tx, entered_first=entered, encrypted=encrypted, decrypted=decrypted,
             left_second=decrypted - office, first_errors={name: n for name, n in errors.items() if n},
@@ -142,13 +132,13 @@ def test_the_places_add_up_to_the_loss(  # noqa: PLR0913  (one for each place)
         "home xfrm XfrmOutStateProtoError": refused,
         "office ring": ring, "middle link": wire, "office": office, "receiver overrun": overrun,
     }  # fmt: skip
-    assert found == {place: n for place, n in expected.items() if n}
+    assert places == {place: n for place, n in expected.items() if n}
 
 
 def test_what_no_counter_saw_is_said_to_be_unaccounted() -> None:
     """Ten frames are missing and every counter claims to have passed them all on."""
-    found = loss_places(crossing(1000, 990, left_second=990), encrypts=True, receiver_overrun=0)
-    assert found == {"office": 10}
+    places = loss_places(crossing(1000, 990, left_second=990), encrypts=True, receiver_overrun=0)
+    assert places == {"office": 10}
     shared = loss_places(
         crossing(1000, 990, second_errors={"XfrmInNoStates": 25}), encrypts=True, receiver_overrun=0
     )
@@ -176,16 +166,16 @@ def test_an_error_of_a_gateway_is_of_one_direction() -> None:
         "office": SaCounters(encrypted=sent, decrypted=there - office_in, errors=office_errors),
     }
     delta = {side: GatewayCounters(sas[side], lan[side], wan[side]) for side in ("home", "office")}
-    other = counts(sent, back - home_in).model_copy(update={"from_": "east", "to": "west"})
+    other = counts(sent, back - home_in, source="east")
     offered = Offered(
         start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, ports=[],
         streams=[counts(sent, there - office_in), other],
     )  # fmt: skip
-    found = [
+    places = [
         loss_places(way, encrypts=True, receiver_overrun=0)
         for way in crossings(offered, delta)  # type: ignore[arg-type]
     ]
-    assert found == [
+    assert places == [
         {"home xfrm XfrmOutStateProtoError": home_out, "office xfrm XfrmInStateSeqError": office_in},
         {"office xfrm XfrmOutStateProtoError": office_out, "home xfrm XfrmInStateSeqError": home_in},
     ]
@@ -198,7 +188,7 @@ def test_directions_read_the_counters_of_their_own_way() -> None:
         "home": GatewayCounters(SaCounters(encrypted=10, decrypted=7), zero, zero),
         "office": GatewayCounters(SaCounters(encrypted=8, decrypted=9), zero, zero),
     }
-    back = counts(8, 7).model_copy(update={"from_": "east", "to": "west"})
+    back = counts(8, 7, source="east")
     offered = Offered(
         start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, streams=[counts(10, 9), back], ports=[]
     )

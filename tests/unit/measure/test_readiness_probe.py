@@ -56,9 +56,9 @@ def pair(*counts: tuple[int, int], clear: int = 0) -> Setup:
     offer = setup.generator.offer
 
     def offered(*asked: Any, **settings: Any) -> Any:
-        found: Any = offer(*asked, **settings)
-        found.ports = [SimpleNamespace(esp=esp)]
-        return found
+        result: Any = offer(*asked, **settings)
+        result.ports = [SimpleNamespace(esp=esp)]
+        return result
 
     stack = SimpleNamespace(encrypts=True, block=lambda: None, establish=lambda: None)
     return cast(
@@ -76,10 +76,10 @@ QUIET = LinkCounters(0, 0, 0, 0, 0, 0)
 def reads(monkeypatch: pytest.MonkeyPatch, *encrypted: int, spis: Sequence[int] = ()) -> None:
     """Let Home's SAs have encrypted this, read after read; spis: the SA of each, else always the same."""
     numbers = iter(spis or [1] * len(encrypted))
-    found = iter(encrypted)
+    readings = iter(encrypted)
 
     def read(*_: Any) -> Any:
-        sas = SaCounters(encrypted=next(found), spis=frozenset({next(numbers)}))
+        sas = SaCounters(encrypted=next(readings), spis=frozenset({next(numbers)}))
         return {"home": GatewayCounters(sas, QUIET, QUIET)}
 
     monkeypatch.setattr(counters, "read", read)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Generator, Offered, PortCounts, StreamCounts
+from espbench.generators.base import EspCounts, Generator, Offered, PortCounts
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof.counters import Counters, GatewayCounters
@@ -18,6 +18,7 @@ from espbench.platforms.base import LinkCounters, Testbed
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Trial
+from support.generators.streams import counts
 
 SENT, CLEAR = 1000, 10
 
@@ -51,14 +52,7 @@ def trial_of(
     **changes: Any,
 ) -> Trial:
     """The record of a trial of 1 s in which the counters moved like this."""
-    stream = StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": SENT, "tx_frames": SENT, "unsent": 0,
-            "rx_frames": rx_frames, "lost": max(0, SENT - rx_frames),
-            "duplicated": 0, "reordered": 0, "corrupted": 0, "rx_after_stop": 0,
-            "drain_s": 0.0, "latency_us": None,
-        }
-    )  # fmt: skip
+    stream = counts(SENT, rx_frames, latency_us=None)
     offered = Offered(
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
         ports=[

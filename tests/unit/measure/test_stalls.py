@@ -12,21 +12,15 @@ from espbench.measure.validity.stalls import (
     share_of_outage,
     windows,
 )
-from espbench.terms import Latency
+from support.generators.streams import counts
 
 MS = 1_000_000
 
 
 def stream(*episodes: tuple[int, int, int]) -> StreamCounts:
     lost = sum(n for _, _, n in episodes)
-    return StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": 1000, "tx_frames": 1000, "unsent": 0,
-            "rx_frames": 1000 - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
-            "loss_episodes": [LossEpisode(from_ns=a, to_ns=b, frames=n) for a, b, n in episodes],
-        }
-    )  # fmt: skip
+    listed = [LossEpisode(from_ns=a, to_ns=b, frames=n) for a, b, n in episodes]
+    return counts(1000, 1000 - lost, loss_episodes=listed)
 
 
 def test_loss_during_a_host_stall_is_booked_to_the_stall() -> None:

@@ -11,7 +11,7 @@ from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.measure.validity.backlog import judge
 from espbench.measure.validity.standing_still import StandingStill, standing_still
-from espbench.terms import Latency
+from support.generators.streams import counts
 
 MS = 1_000_000
 
@@ -19,14 +19,9 @@ MS = 1_000_000
 def stream(seconds: float, frames: int, lost: int = 0, **more: Any) -> StreamCounts:
     """A stream that lost its frames at the middle of the trial."""
     at_ns = int(seconds * 5e8)
-    return StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": frames, "tx_frames": frames, "unsent": 0,
-            "rx_frames": frames - lost, "lost": lost, "duplicated": 0, "reordered": 0, "corrupted": 0,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(), "duration_s": seconds,
-            "loss_episodes": [LossEpisode(from_ns=at_ns, to_ns=at_ns, frames=lost)] if lost else [], **more,
-        }
-    )  # fmt: skip
+    listed = [LossEpisode(from_ns=at_ns, to_ns=at_ns, frames=lost)] if lost else []
+    usual: dict[str, Any] = {"duration_s": seconds, "loss_episodes": listed}
+    return counts(frames, frames - lost, **usual | more)
 
 
 def still(
@@ -127,11 +122,11 @@ def test_a_burst_is_void_by_the_same_rule_whether_it_passed_or_lost(
     lost: int, stalls: list[Stall], host: dict[str, Any], void: bool
 ) -> None:
     """A burst of 1 s while the host stood still, or others had the gateways' CPUs."""
-    found = still(1.0, stream(1.0, 100_000, lost), burst=100_000, host=host, host_stalls=stalls)
-    assert bool(found.reasons) is void
+    judged = still(1.0, stream(1.0, 100_000, lost), burst=100_000, host=host, host_stalls=stalls)
+    assert bool(judged.reasons) is void
 
 
 def test_pauses_of_its_sender_void_no_burst() -> None:
     """Frames held back arrive no faster than others: the procedure judges what the DUT drained meanwhile."""
-    found = still(1.0, stream(1.0, 100_000, **pauses(40, 1.0, listed=20)), burst=100_000)
-    assert (found.share, found.reasons) == (0.0, [])
+    judged = still(1.0, stream(1.0, 100_000, **pauses(40, 1.0, listed=20)), burst=100_000)
+    assert (judged.share, judged.reasons) == (0.0, [])

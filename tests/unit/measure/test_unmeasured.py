@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Offered, PortCounts, StreamCounts
+from espbench.generators.base import EspCounts, Offered, PortCounts
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
@@ -21,6 +21,7 @@ from espbench.measure.unmeasured import learn, warm_up
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
+from support.generators.streams import counts
 
 TRAFFIC = Traffic(((64, 1),), 4, "one-way")
 
@@ -40,13 +41,7 @@ def setup(
     faults: Sequence[str] = (),
 ) -> Setup:
     """Make gateways that encrypt, and a generator with these counts. clear: frames it saw in clear itself."""
-    stream = StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": sent, "tx_frames": sent, "unsent": 0,
-            "rx_frames": arrived, "lost": max(0, sent - arrived), "duplicated": 0, "reordered": 0, "corrupted": 0,
-            "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-        }
-    )  # fmt: skip
+    stream = counts(sent, arrived, latency_us=None)
     esp = EspCounts(cleartext=clear) if clear else None
     offered = Offered(
         start_ns=0, last_tx_ns=10**8, duration_s=0.1, intended_duration_s=0.1, streams=[stream], faults=[*faults],
@@ -74,9 +69,9 @@ NONE, ALL = counted(0, 0, 0, 0), counted(10, 10, 10, 10)
 CLEAR = counted(8, 10, 8, 8)
 
 
-def reads(monkeypatch: pytest.MonkeyPatch, *found: Counters) -> None:
+def reads(monkeypatch: pytest.MonkeyPatch, *readings: Counters) -> None:
     """The counters, read after read; then they stay as they are."""
-    left = [*found]
+    left = [*readings]
     monkeypatch.setattr(counters, "read", lambda *_: left.pop(0) if len(left) > 1 else left[0])
 
 
@@ -112,7 +107,7 @@ def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "found",
+    "readings",
     [
         [NONE, NONE, CLEAR, CLEAR, ALL],  # a counter was late
         [NONE, NONE, counted(8, 10, 8, 8, spi=2)],  # what the old SAs carried is not known
@@ -121,8 +116,8 @@ def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=["late", "SAs replaced", "backwards", "never at rest"],
 )
-def test_counters_in_doubt_accuse_nobody(monkeypatch: pytest.MonkeyPatch, found: list[Counters]) -> None:
-    reads(monkeypatch, *found)
+def test_counters_in_doubt_accuse_nobody(monkeypatch: pytest.MonkeyPatch, readings: list[Counters]) -> None:
+    reads(monkeypatch, *readings)
     learning(setup(arrived=8))
 
 

@@ -7,22 +7,16 @@ from typing import Any
 
 import pytest
 
-from espbench.generators.base import NoiseCounts, Offered, PortCounts, StreamCounts
+from espbench.generators.base import NoiseCounts, Offered, PortCounts
 from espbench.measure.inputs.actions import Action, Performed, untimely
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.validity.faults import disturbance, taken_from_senders, tester_faults, virtual_faults
 from espbench.measure.validity.host import CpuTimes, HostSnapshot, compare, cpu_times
-from espbench.terms import Latency
+from support.generators.streams import counts
 
 
 def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any) -> Offered:
-    stream = StreamCounts.model_validate(
-        {
-            "id": 0, "from": "west", "to": "east", "intended_frames": intended, "tx_frames": tx,
-            "unsent": intended - tx, "rx_frames": rx, "lost": max(0, tx - rx), "duplicated": 0, "reordered": 0,
-            "corrupted": 0, "rx_after_stop": 0, "drain_s": 0.0, "latency_us": Latency(),
-        }
-    )  # fmt: skip
+    stream = counts(tx, rx, intended_frames=intended, unsent=intended - tx)
     base = Offered(
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
         ports=[PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=0, foreign=0)],
@@ -134,27 +128,27 @@ def test_foreign_use_is_what_neither_gateway_used() -> None:
         5_000_000,
         {0: CpuTimes(5 * 10**8, 4 * 10**8, 0), 1: CpuTimes(7 * 10**7, 9 * 10**8, 3 * 10**7)},
     )
-    found = compare(
+    use = compare(
         before, after, gateway_cpus={1}, gateway_ns=7 * 10**8, gateways_waited_ns=5 * 10**7, sender_cpus={0},
         sender_ns=3 * 10**8,
     )  # fmt: skip
-    assert found["foreign_pct"] == 20.0
-    assert found["sender_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
-    assert (found["gateways_waited_pct"], found["starved_pct"]) == (5.0, 5.0)
-    assert found["steal_pct"] == {"0": 0.0, "1": 3.0}
-    assert found["clock_step_ms"] == 5.0
+    assert use["foreign_pct"] == 20.0
+    assert use["sender_foreign_pct"] == 10.0  # 400 ms of tasks on CPU 0, 300 ms of them the tester's
+    assert (use["gateways_waited_pct"], use["starved_pct"]) == (5.0, 5.0)
+    assert use["steal_pct"] == {"0": 0.0, "1": 3.0}
+    assert use["clock_step_ms"] == 5.0
 
 
 def test_what_the_books_cannot_tell_is_nobodys() -> None:
     """/proc/stat counts in ticks of 10 ms: of a trial of 200 ms one of them is 5 %, and may be the gateways' own."""
     before = HostSnapshot(0, 0, {1: CpuTimes(0, 0, 0)})
     after = HostSnapshot(2 * 10**8, 0, {1: CpuTimes(10**8, 0, 0)})
-    found = compare(
+    use = compare(
         before, after, gateway_cpus={1}, gateway_ns=88_000_000, gateways_waited_ns=10**8, sender_cpus=set(),
         sender_ns=0,
     )  # fmt: skip
-    assert (found["foreign_pct"], found["tick_pct"]) == (6.0, 5.0)
-    assert found["starved_pct"] == 1.0
+    assert (use["foreign_pct"], use["tick_pct"]) == (6.0, 5.0)
+    assert use["starved_pct"] == 1.0
 
 
 @pytest.mark.parametrize(("together", "expected"), [(False, 17.0), (True, 7.0)])
@@ -174,8 +168,8 @@ def test_waiting_for_the_testers_own_receiver_is_nobodys_fault(together: bool, e
 
 def test_stat_is_read_field_by_field() -> None:
     """proc(5): user nice system idle iowait irq softirq steal, in clock ticks of 10 ms."""
-    found = cpu_times("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 2 3 1000 500 4 5 6 0 0\nintr 5\n")
-    assert found == {0: CpuTimes(idle_ns=15_000_000_000, task_ns=60_000_000, steal_ns=60_000_000)}
+    times = cpu_times("cpu  1 1 1 1 1 1 1 1 0 0\ncpu0 1 2 3 1000 500 4 5 6 0 0\nintr 5\n")
+    assert times == {0: CpuTimes(idle_ns=15_000_000_000, task_ns=60_000_000, steal_ns=60_000_000)}
 
 
 @pytest.mark.parametrize(("late_us", "faults"), [(0.001, 0), (1.5, 1)])
@@ -213,7 +207,7 @@ def test_steal_counts_on_the_cpus_of_this_trial_alone() -> None:
     """CPU 7 is nobody's here."""
     before = HostSnapshot(0, 0, {c: CpuTimes(0, 0, 0) for c in (0, 1, 7)})
     after = HostSnapshot(10**9, 0, {c: CpuTimes(0, 0, c * 10**8) for c in (0, 1, 7)})
-    found = compare(
+    use = compare(
         before, after, gateway_cpus={1}, gateway_ns=0, gateways_waited_ns=None, sender_cpus={0}, sender_ns=0
     )
-    assert found["steal_pct"] == {"0": 0.0, "1": 10.0}
+    assert use["steal_pct"] == {"0": 0.0, "1": 10.0}

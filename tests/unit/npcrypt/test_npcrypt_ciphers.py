@@ -20,8 +20,8 @@ def test_what_must_come_out_is_what_is_published(kernel: Kernel) -> None:
     """The answers that runs are compared with are right because of it."""
     assert kernel.vectors
     for vector in kernel.vectors:
-        found = kernel.expected(vector.key, vector.data, 0)
-        assert found[: len(vector.answer)] == vector.answer, vector.source
+        output = kernel.expected(vector.key, vector.data, 0)
+        assert output[: len(vector.answer)] == vector.answer, vector.source
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=[*KERNELS])

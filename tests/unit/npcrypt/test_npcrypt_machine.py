@@ -26,9 +26,9 @@ built = pytest.mark.needs("ixp", "gcc-riscv64-unknown-elf", "clang")
 
 
 def processor(name: str = "ixp2800") -> Processor:
-    found = load_profile(name).processor
-    assert found is not None
-    return found
+    described = load_profile(name).processor
+    assert described is not None
+    return described
 
 
 def configuration(kernel: KernelName, level: int = 0, **changes: object) -> Configuration:
@@ -56,9 +56,9 @@ def test_the_plan_names_the_kernels_there_are() -> None:
 def test_known_answers_come_out_of_the_machine(kernel: KernelName, dut: str, programs: Programs) -> None:
     """They do so at every level, with and without multiplication, rotation and local memory, to the byte."""
     for level in (0, 1, 2, 3):
-        found = measure.measure(configuration(kernel, level, dut=dut), processor(dut), programs)
-        assert found.checked == KERNELS[kernel].output_bytes(256)
-        assert found.executing + found.aborted + found.idle + found.stalled == pytest.approx(1)
+        result = measure.measure(configuration(kernel, level, dut=dut), processor(dut), programs)
+        assert result.checked == KERNELS[kernel].output_bytes(256)
+        assert result.executing + result.aborted + result.idle + result.stalled == pytest.approx(1)
 
 
 @built
@@ -106,14 +106,14 @@ def test_eight_engines_without_congestion_do_eight_times_the_work(programs: Prog
 def test_a_processor_whose_dram_has_no_room_congests(programs: Programs) -> None:
     """SEAL on 64 threads: the ports are busy all the time, and throughput is what they serve."""
     c = configuration("seal", 2, engines=8, threads=8, data=2048)
-    found = measure.measure(c, processor(), programs)
+    result = measure.measure(c, processor(), programs)
     dram = processor().assumed.dram
     # Each 16 bytes are read and written: two references of (8 + 4) clocks of 400 MHz on one of three channels.
     clocks = 2 * (dram.command + dram.transfer) / dram.channels
     served = 16 * 8 * processor().stated.dram.clock / clocks / 1e6
-    assert found.memories["dram"].busy > 0.85
-    assert found.mbps == pytest.approx(served * found.memories["dram"].busy, rel=0.07)
-    assert found.mbps < served
+    assert result.memories["dram"].busy > 0.85
+    assert result.mbps == pytest.approx(served * result.memories["dram"].busy, rel=0.07)
+    assert result.mbps < served
 
 
 def test_latencies_and_prices_are_in_cycles_of_an_engine() -> None:

@@ -11,16 +11,14 @@ from espbench.errors import UsageError
 from espbench.plan import ResolvedPlan, cases, load_plan, notes, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.procedures.boards.cipher_kernels import configurations, listed
-from support.plans import plan_text
+from support.plans import kernels_text, plan_text
 
-PLAN = """\
-name: mine
-topology: no-network
-dut: [ixp1200, ixp2800]
-tests:
+PLAN = kernels_text(
+    dut="[ixp1200, ixp2800]",
+    tests="""
   - cipher_kernels: {kernels: [des, rc4], levels: [0, 2]}
-  - cipher_kernels: {duts: [ixp2800], kernels: [des], levels: [2], engines: [1, 8], threads: [8]}
-"""
+  - cipher_kernels: {duts: [ixp2800], kernels: [des], levels: [2], engines: [1, 8], threads: [8]}""",
+)
 ROOT = Path(__file__).parents[3]
 
 
@@ -37,25 +35,25 @@ def refused(text: str) -> str:
 def test_every_combination_is_measured_once() -> None:
     """One that two tests list is so too; there are no cases of gateways, and no note of a baseline."""
     asked = plan()
-    found = [c for c, _ in configurations(asked)]
-    assert len(found) == len(set(found)) == 2 * 2 * 2 + 2
-    assert [c.shown for c in found][-1] == "ixp2800, des, level 2, gcc -O2, 8 × 8"
+    configured = [c for c, _ in configurations(asked)]
+    assert len(configured) == len(set(configured)) == 2 * 2 * 2 + 2
+    assert [c.shown for c in configured][-1] == "ixp2800, des, level 2, gcc -O2, 8 × 8"
     assert listed(asked) == ["cipher_kernels: 8 configurations", "cipher_kernels: 2 configurations"]
     assert (cases(asked), notes(asked)) == ([], [])
     twice = PLAN + "  - cipher_kernels: {kernels: [des], levels: [0]}\n"
-    assert [c for c, _ in configurations(plan(twice))] == found
+    assert [c for c, _ in configurations(plan(twice))] == configured
 
 
 def test_the_plan_that_comes_with_espbench_has_all_of_the_papers_experiments() -> None:
-    found = [c for c, _ in configurations(load_plan(ROOT / "plans" / "npcryptbench.yaml"))]
-    assert len(found) == 340
+    configured = [c for c, _ in configurations(load_plan(ROOT / "plans" / "npcryptbench.yaml"))]
+    assert len(configured) == 340
     assert (
-        len({(c.dut, c.kernel, c.compilation.level) for c in found if (c.engines, c.threads) == (1, 1)})
+        len({(c.dut, c.kernel, c.compilation.level) for c in configured if (c.engines, c.threads) == (1, 1)})
         == 120
     )
-    assert len({(c.compilation.compiler, c.compilation.option) for c in found}) == 6
-    assert len({(c.engines, c.threads) for c in found}) == 16
-    assert {(c.faster_dram, c.faster_sram) for c in found} == {(0.0, 0.0), (0.165, 0.335)}
+    assert len({(c.compilation.compiler, c.compilation.option) for c in configured}) == 6
+    assert len({(c.engines, c.threads) for c in configured}) == 16
+    assert {(c.faster_dram, c.faster_sram) for c in configured} == {(0.0, 0.0), (0.165, 0.335)}
 
 
 @pytest.mark.parametrize(

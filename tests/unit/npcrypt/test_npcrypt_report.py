@@ -19,6 +19,7 @@ from espbench.reporting.kernels.sections import sections
 from espbench.reporting.report import write_report
 from espbench.results import FORMAT, RunDirectory, kernels
 from espbench.terms import Manifest
+from support.plans import kernels_text
 from support.synthetic.kernels import everything, made
 
 
@@ -33,14 +34,14 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def test_every_figure_of_the_paper_has_its_section() -> None:
-    found = sections(everything())
-    assert [s.anchor for s in found] == [
+    shown = sections(everything())
+    assert [s.anchor for s in shown] == [
         "kernels-throughput", "kernels-levels", "kernels-storage", "kernels-static", "kernels-dynamic", "kernels-time",
         "kernels-cycles", "kernels-compilers", "kernels-scaling", "kernels-bursts", "kernels-ports",
     ]  # fmt: skip
-    anchors = [c.anchor for s in found for c in s.charts]
+    anchors = [c.anchor for s in shown for c in s.charts]
     assert len(anchors) == len(set(anchors)) == 29
-    for section in found:
+    for section in shown:
         assert section.table.rows
         assert all(len(row) == len(section.table.head) for row in section.table.rows)
         for chart in section.charts:
@@ -97,24 +98,21 @@ def test_a_damaged_line_is_named(run: RunDirectory) -> None:
 
 def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resumed run measures the rest, in the plan's order."""
-    text = (
-        "name: np\ntopology: no-network\ndut: ixp2800\n"
-        "tests:\n  - cipher_kernels: {kernels: [aes, des, rc5], levels: [0]}\n"
-    )
+    text = kernels_text(tests="[cipher_kernels: {kernels: [aes, des, rc5], levels: [0]}]")
     asked: list[str] = []
 
-    def told(configuration: Any, *_: object) -> Any:
+    def run_one(configuration: Any, *_: object) -> Any:
         asked.append(configuration.kernel)
         return made(kernel=configuration.kernel)
 
-    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.run", told)
+    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.run", run_one)
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: "gcc 1 <2>")
     notes: list[str] = []
     with run:
         kernels.save(run.path, [made(kernel="des")])
-        found = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append, at_once=2)
+        results = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append, at_once=2)
     assert sorted(asked) == ["aes", "rc5"]
-    assert [r.kernel for r in found] == [r.kernel for r in kernels.read(run.path)] == ["aes", "des", "rc5"]
+    assert [r.kernel for r in results] == [r.kernel for r in kernels.read(run.path)] == ["aes", "des", "rc5"]
     assert run.manifest.tools["compiler gcc"] == "gcc 1 <2>"
 
 
@@ -122,10 +120,7 @@ def test_a_run_does_not_go_on_with_another_compiler(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its figures would be of two compilers' code; the fixture's run was begun with `gcc 1 <2>`."""
-    text = (
-        "name: np\ntopology: no-network\ndut: ixp2800\n"
-        "tests:\n  - cipher_kernels: {kernels: [aes], levels: [0]}\n"
-    )
+    text = kernels_text(tests="[cipher_kernels: {kernels: [aes], levels: [0]}]")
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: f"{name} 2")
     with run, pytest.raises(UsageError, match=r"compiler gcc as it was begun with, gcc 1 <2>\n  got: gcc 2"):
         measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, at_once=1)

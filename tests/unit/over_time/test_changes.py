@@ -35,8 +35,8 @@ def level(fps: float, runs: int, seed: int = 1, spread: float = 0.01) -> list[fl
 
 @given(st.lists(st.sampled_from([1.0, 2.0, None])))
 def test_an_exact_series_changes_exactly_where_its_value_does(values: list[float | None]) -> None:
-    found = {jump.at for jump in exact(points(*values))}
-    assert found == {n for n in range(1, len(values)) if values[n] != values[n - 1]}
+    places = {jump.at for jump in exact(points(*values))}
+    assert places == {n for n in range(1, len(values)) if values[n] != values[n - 1]}
 
 
 def test_the_least_difference_is_a_change_of_an_exact_series() -> None:
@@ -62,11 +62,11 @@ def test_scatter_alone_is_no_change(seed: int, spread: float) -> None:
 @pytest.mark.parametrize("at", [10, 40, WINDOW - 1, WINDOW, 70, 110])
 def test_a_step_is_found_near_its_run_wherever_it_stands(at: int) -> None:
     """A step on the edge of a window is found too."""
-    found = noisy(points(*level(1e5, at), *level(1.1e5, 130 - at, seed=2)))
-    assert len(found) == 1
-    assert abs(found[0].at - at) <= 1
-    assert found[0].was == pytest.approx(1e5, rel=0.01)
-    assert found[0].now == pytest.approx(1.1e5, rel=0.01)
+    jumps = noisy(points(*level(1e5, at), *level(1.1e5, 130 - at, seed=2)))
+    assert len(jumps) == 1
+    assert abs(jumps[0].at - at) <= 1
+    assert jumps[0].was == pytest.approx(1e5, rel=0.01)
+    assert jumps[0].now == pytest.approx(1.1e5, rel=0.01)
 
 
 @scatter
@@ -106,8 +106,8 @@ def test_fewer_than_three_runs_are_outliers() -> None:
     for outliers in range(1, LEAST):
         assert noisy(points(*before, *[2e5] * outliers, *after)) == []
         assert noisy(points(*before, *[2e5] * outliers)) == []
-    found = noisy(points(*before, *level(2e5, LEAST)))
-    assert [jump.at for jump in found] == [12]
+    jumps = noisy(points(*before, *level(2e5, LEAST)))
+    assert [jump.at for jump in jumps] == [12]
     # An outlier on the edge between two levels hides neither.
     assert [jump.at for jump in noisy(points(*before, 5e5, *level(2e5, 12, seed=4)))] == [13]
 
@@ -115,8 +115,8 @@ def test_fewer_than_three_runs_are_outliers() -> None:
 @scatter
 def test_runs_without_a_figure_are_passed_over() -> None:
     """The run before the change is the last that had a figure."""
-    found = noisy(points(*level(1e5, 12), None, None, *level(1.2e5, 12, seed=2)))
-    assert [(jump.before, jump.at) for jump in found] == [(11, 14)]
+    jumps = noisy(points(*level(1e5, 12), None, None, *level(1.2e5, 12, seed=2)))
+    assert [(jump.before, jump.at) for jump in jumps] == [(11, 14)]
 
 
 @scatter

@@ -17,7 +17,7 @@ NIGHTS, SLOWER = 5, 3
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> espbench.History:
+def history(tmp_path_factory: pytest.TempPathFactory) -> espbench.History:
     """Five nights, slower from the fourth on, INVALID in the second; and a run that cannot be read."""
     parent = tmp_path_factory.mktemp("nights")
     for number in range(NIGHTS):
@@ -32,40 +32,40 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> espbench.History:
     return espbench.history(parent / "runs", index=parent / "index.sqlite")
 
 
-def test_the_frames_have_types_and_units(found: espbench.History) -> None:
+def test_the_frames_have_types_and_units(history: espbench.History) -> None:
     """Empty is missing, moments are moments, and each number says in what."""
-    for frame in (found.runs, found.points, found.changes):
+    for frame in (history.runs, history.points, history.changes):
         assert isinstance(frame["started"].dtype, pd.DatetimeTZDtype)
         numbers = [name for name in frame if pd.api.types.is_numeric_dtype(frame[name].dtype)]
         plain = [name for name in numbers if not pd.api.types.is_bool_dtype(frame[name].dtype)]
         assert set(plain) <= set(frame.attrs["units"])
 
 
-def test_a_run_that_cannot_be_read_says_why(found: espbench.History) -> None:
-    odd = found.runs[found.runs["problem"] != ""]
+def test_a_run_that_cannot_be_read_says_why(history: espbench.History) -> None:
+    odd = history.runs[history.runs["problem"] != ""]
     assert list(odd["run"]) == ["odd"]
     assert odd["started"].isna().all()
-    assert len(found.runs) == NIGHTS + 1
+    assert len(history.runs) == NIGHTS + 1
 
 
-def test_points_and_changes_say_the_same(found: espbench.History) -> None:
+def test_points_and_changes_say_the_same(history: espbench.History) -> None:
     """The value halves with the version that is named; the void night has none."""
-    changes = found.changes.query("figure == 'throughput' and ratio < 1")
+    changes = history.changes.query("figure == 'throughput' and ratio < 1")
     assert len(changes) == len(SHAPE.sizes)
     for _, change in changes.iterrows():
-        points = found.points[found.points["series"] == change["series"]].set_index("run")["value"]
+        points = history.points[history.points["series"] == change["series"]].set_index("run")["value"]
         assert points[change["run"]] == change["now"] == pytest.approx(change["was"] / 2, abs=0.001)
         assert points[change["before"]] == change["was"]
         assert points.isna().sum() == 1
         assert change["what_else"] == "espbench: 0.1.0 → 0.2.0"
         assert change["word"] == "worse"
         assert change["exactly"]
-    assert set(found.series["runs"]) <= {NIGHTS, NIGHTS - 1}
-    assert set(found.series["series"]) == set(found.points["series"])
+    assert set(history.series["runs"]) <= {NIGHTS, NIGHTS - 1}
+    assert set(history.series["series"]) == set(history.points["series"])
 
 
-def test_names_choose_series(found: espbench.History, tmp_path: Path) -> None:
-    folder = Path(found.runs["path"].iloc[0]).parent
+def test_names_choose_series(history: espbench.History, tmp_path: Path) -> None:
+    folder = Path(history.runs["path"].iloc[0]).parent
     some = espbench.history(folder, case="64 b", figure="THROUGH", index=tmp_path / "index.sqlite")
     assert list(some.series["figure"]) == ["throughput"]
     assert set(some.points["case"]) == set(some.series["case"])

@@ -38,20 +38,20 @@ def virtual(factor: float = 1.0, **more: str) -> Night:
 
 
 def changes(runs: Path, **named: str) -> list[Change]:
-    with History.open([runs]) as found:
-        return found.changes(**named)
+    with History.open([runs]) as history:
+        return history.changes(**named)
 
 
 def seen(runs: Path, file: Path | None = None) -> object:
     """All that the index says."""
-    with History.open([runs], file) as found:
-        series = found.series()
+    with History.open([runs], file) as history:
+        series = history.series()
         return (
-            found.runs(),
-            [(s.plan, s.case, s.figure, s.runs, s.newest, found.points(s)) for s in series],
+            history.runs(),
+            [(s.plan, s.case, s.figure, s.runs, s.newest, history.points(s)) for s in series],
             [
                 (c.run, c.before, c.was, c.now, c.series.case, c.series.figure, c.differs)
-                for c in found.changes()
+                for c in history.changes()
             ],
         )
 
@@ -65,16 +65,16 @@ def test_a_change_is_named_by_its_first_run_with_what_else_changed(runs: Path) -
             number,
             virtual(0.9 if changed else 1.0, kernel="6.1.2" if changed else "6.1.1", host_kernel=str(number)),
         )
-    found = changes(runs, case="64 B", figure="throughput")
-    assert [(c.run, c.before, c.word, c.exactly) for c in found] == [
+    jumps = changes(runs, case="64 B", figure="throughput")
+    assert [(c.run, c.before, c.word, c.exactly) for c in jumps] == [
         ("20260104T120000Z-nightly", "20260103T120000Z-nightly", "worse", True)
     ]
-    assert found[0].ratio == pytest.approx(0.9, abs=1e-6)
+    assert jumps[0].ratio == pytest.approx(0.9, abs=1e-6)
     differs = [("6.1.1", "6.1.2")] * 2
-    assert [(was, now) for _, was, now in found[0].differs] == differs
-    assert all("kernel" in what for what, _, _ in found[0].differs)
-    assert telling.where(found[0]) == "at 20260104T120000Z-nightly"
-    assert "-10 %, worse" in telling.move(found[0])
+    assert [(was, now) for _, was, now in jumps[0].differs] == differs
+    assert all("kernel" in what for what, _, _ in jumps[0].differs)
+    assert telling.where(jumps[0]) == "at 20260104T120000Z-nightly"
+    assert "-10 %, worse" in telling.move(jumps[0])
     costs = changes(runs, case="64 B", figure="instructions per frame, home")
     assert [c.word for c in costs] == ["worse"]
 
@@ -87,18 +87,18 @@ def test_a_noisy_series_is_changed_near_a_run(runs: Path) -> None:
         changed = number >= 6
         factor = scatter[number % 6] * (1.2 if changed else 1.0)
         write(runs, number, Night(factor=factor, host_kernel="Linux 6.13" if changed else "Linux 6.12"))
-    (found,) = changes(runs, case="512 B", figure="throughput")
-    assert telling.where(found) == "near 20260107T120000Z-nightly"
-    assert found.word == "better"
-    assert found.differs == [("host: kernel", "Linux 6.12", "Linux 6.13")]
+    (jump,) = changes(runs, case="512 B", figure="throughput")
+    assert telling.where(jump) == "near 20260107T120000Z-nightly"
+    assert jump.word == "better"
+    assert jump.differs == [("host: kernel", "Linux 6.12", "Linux 6.13")]
 
 
 def test_nothing_else_changed_is_said(runs: Path) -> None:
     write(runs, 0, VIRTUAL)
     write(runs, 1, virtual(1.1))
-    found = changes(runs, figure="throughput")
-    assert len(found) == len(SHAPE.sizes)
-    assert telling.what_else(found[0]) == (
+    jumps = changes(runs, figure="throughput")
+    assert len(jumps) == len(SHAPE.sizes)
+    assert telling.what_else(jumps[0]) == (
         "nothing else in its manifest differs from that of 20260101T120000Z-nightly"
     )
 
@@ -109,32 +109,32 @@ def test_other_conditions_are_another_series(runs: Path, other: dict[str, str]) 
     write(runs, 0, VIRTUAL)
     write(runs, 1, virtual(1.1, **other))
     assert changes(runs) == []
-    with History.open([runs]) as found:
-        assert len(found.series()) == 2 * 3 * len(SHAPE.sizes)
+    with History.open([runs]) as history:
+        assert len(history.series()) == 2 * 3 * len(SHAPE.sizes)
 
 
 def test_in_real_time_another_cpu_is_another_series(runs: Path) -> None:
     write(runs, 0, Night())
     write(runs, 1, Night(cpu="another"))
-    with History.open([runs]) as found:
-        assert [series.runs for series in found.series(figure="throughput")] == [1] * 4
+    with History.open([runs]) as history:
+        assert [series.runs for series in history.series(figure="throughput")] == [1] * 4
 
 
 def test_espbench_itself_does_not_begin_a_series_anew(runs: Path) -> None:
     write(runs, 0, VIRTUAL)
     write(runs, 1, virtual(1.1, espbench="0.2.0"))
-    found = changes(runs, figure="throughput")
-    assert found
-    assert all(change.differs == [("espbench", "0.1.0", "0.2.0")] for change in found)
+    jumps = changes(runs, figure="throughput")
+    assert jumps
+    assert all(change.differs == [("espbench", "0.1.0", "0.2.0")] for change in jumps)
 
 
 def test_what_is_no_figure_is_no_point_but_a_status(runs: Path) -> None:
     """An exact series that is VIOLATED from one run on has changed there."""
     write(runs, 0, VIRTUAL)
     write(runs, 1, Night(is_virtual=True, status="VIOLATED"))
-    found = changes(runs, case="64 B", figure="throughput")
-    assert [(c.now, c.now_status, c.word) for c in found] == [(None, "VIOLATED", "other")]
-    assert telling.move(found[0]).endswith("→ VIOLATED frames/s")
+    jumps = changes(runs, case="64 B", figure="throughput")
+    assert [(c.now, c.now_status, c.word) for c in jumps] == [(None, "VIOLATED", "other")]
+    assert telling.move(jumps[0]).endswith("→ VIOLATED frames/s")
 
 
 def _add(runs: Path) -> None:
@@ -193,8 +193,8 @@ def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(runs: Path) -> Non
     write(runs, 0, VIRTUAL)
     broken = write(runs, 1, VIRTUAL).path
     (broken / "manifest.json").write_text("{}")
-    with History.open([runs]) as found:
-        good, bad = found.runs()
+    with History.open([runs]) as history:
+        good, bad = history.runs()
         assert (good.problem, bad.name) == ("", broken.name)
         assert "manifest.json" in bad.problem
     done = CliRunner().invoke(app, ["history", str(runs)])
@@ -206,10 +206,10 @@ def test_runs_at_any_depth_are_found_and_links_are_not_followed(runs: Path) -> N
     write(runs / "a" / "b", 0, VIRTUAL)
     write(runs / "c", 1, VIRTUAL)
     (runs / "loop").symlink_to(runs)
-    with History.open([runs]) as found:
-        assert len(found.runs()) == 2
-    with History.open([next((runs / "c").iterdir())]) as found:
-        assert len(found.runs()) == 1
+    with History.open([runs]) as history:
+        assert len(history.runs()) == 2
+    with History.open([next((runs / "c").iterdir())]) as history:
+        assert len(history.runs()) == 1
 
 
 @pytest.mark.parametrize("make", [lambda p: None, lambda p: p.mkdir(), lambda p: p.write_text("x")])

@@ -9,7 +9,7 @@ import pytest
 
 from espbench.platforms.addressing import LinkEnd, ip_lines
 from espbench.platforms.base import SIDES, Side
-from support.addresses import GATEWAY_TO_GATEWAY
+from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 LINKS = [
     (GATEWAY_TO_GATEWAY.tester_west, GATEWAY_TO_GATEWAY.home_lan),

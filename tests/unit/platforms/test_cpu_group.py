@@ -25,14 +25,14 @@ def test_what_the_group_tells_goes_before_what_is_inferred() -> None:
     """The gateways waited for each other for 400 ms, others used 260 ms of idle time: nobody was starved."""
     before = HostSnapshot(0, 0, {1: CpuTimes(0, 0, 0)})
     after = HostSnapshot(10**9, 0, {1: CpuTimes(0, 0, 0)})
-    told = {
+    by_kept = {
         kept: compare(
             before, after, gateway_cpus={1}, gateway_ns=740_000_000, gateways_waited_ns=400_000_000,
             kept_ns=kept, sender_cpus=set(), sender_ns=0,
         )["starved_pct"]
         for kept in (None, 3_000_000)
     }  # fmt: skip
-    assert told == {None: 25.0, 3_000_000: 0.3}
+    assert by_kept == {None: 25.0, 3_000_000: 0.3}
 
 
 def test_a_group_goes_with_its_registry(tmp_path: Path) -> None:

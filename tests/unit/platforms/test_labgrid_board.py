@@ -132,9 +132,9 @@ def test_a_switch_that_fails_is_quoted_without_its_secrets(registry: Registry, e
     board = board_of(registry, environment)
     with pytest.raises(
         EspbenchError, match="cannot switch it off: sh ended with exit status 3: no such outlet"
-    ) as told:
+    ) as raised:
         board.off()
-    assert _SECRET not in str(told.value)
+    assert _SECRET not in str(raised.value)
     board.on()  # it still listens
     assert (environment.with_name("switch")).read_text() == "on"
 
@@ -150,8 +150,8 @@ def test_a_target_may_have_one_of_the_two(registry: Registry, environment: Path,
     )
     board = board_of(registry, environment)
     assert (board.has_power, board.has_console) == (kind == "power", kind == "console")
-    found = examine(LabgridTarget(environment))
-    assert (found.power, found.console) == (kind == "power", kind == "console")
+    abilities = examine(LabgridTarget(environment))
+    assert (abilities.power, abilities.console) == (kind == "power", kind == "console")
 
 
 @pytest.mark.needs("labgrid")
@@ -226,9 +226,9 @@ def test_no_value_of_the_configuration_is_in_a_message(secret: str, key: str) ->
         OSError(2, "No such file", secret),
         subprocess.CalledProcessError(2, ["switch", "--key", secret], f"bad key {secret}\n".encode()),
     ):
-        told = hidden.text_of(error)
-        assert secret not in told
-        assert told
+        message = hidden.text_of(error)
+        assert secret not in message
+        assert message
     assert "netio" in hidden.text_of(ValueError("model netio is not known"))
 
 
@@ -258,10 +258,10 @@ def test_a_file_that_will_not_do_is_the_users_mistake(
     environment: Path, right: str, wrong: str, target: str, key: str, words: str
 ) -> None:
     environment.write_text(environment.read_text().replace(right, wrong, 1))
-    with pytest.raises(Unsuitable, match=words) as told:
+    with pytest.raises(Unsuitable, match=words) as raised:
         examine(LabgridTarget(environment, target))
-    assert told.value.key == key
-    assert "\n" not in str(told.value)
+    assert raised.value.key == key
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.needs("labgrid")
@@ -279,8 +279,8 @@ def test_code_that_a_file_imports_is_not_run_by_looking(environment: Path, tmp_p
     (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     text = environment.read_text().replace("ExternalPowerDriver", "OwnPowerDriver")
     environment.write_text(f"imports: [own.py]\n{text}")
-    found = examine(LabgridTarget(environment))
-    assert (found.power, found.console) == (None, True)
+    abilities = examine(LabgridTarget(environment))
+    assert (abilities.power, abilities.console) == (None, True)
     assert not (tmp_path / "ran").exists()
 
 

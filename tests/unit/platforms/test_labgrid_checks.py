@@ -17,6 +17,7 @@ from espbench.errors import MachineLacks, UsageError
 from espbench.plan import load_profile
 from espbench.platforms.remote import labgrid_board
 from espbench.runs.platform_kinds import boxes_of
+from support.plans import pair_plan, write_plan
 
 _POWER = {"ExternalPowerDriver": {"cmd_on": "true", "cmd_off": "true"}}
 _CONSOLE = {"ExternalConsoleDriver": {"cmd": "cat"}}
@@ -25,8 +26,8 @@ _CONSOLE = {"ExternalConsoleDriver": {"cmd": "cat"}}
 def written(folder: Path, targets: dict[str, Any] | None, what: str = "power", **labgrid: str) -> Path:
     """A plan that resets Home's box, its profile, and labgrid's file with these targets' drivers."""
     if targets is not None:
-        lab = {"targets": {name: {"drivers": drivers} for name, drivers in targets.items()}}
-        (folder / "lab.yaml").write_text(yaml.safe_dump(lab))
+        environment = {"targets": {name: {"drivers": drivers} for name, drivers in targets.items()}}
+        (folder / "lab.yaml").write_text(yaml.safe_dump(environment))
     box = {"lan": "eth1", "wan": "eth2"}
     profile = {
         "name": "mine", "description": "d", "platform": "remote", "line_rate": "1Gbps",
@@ -37,20 +38,19 @@ def written(folder: Path, targets: dict[str, Any] | None, what: str = "power", *
         },
     }  # fmt: skip
     (folder / "mine.yaml").write_text(yaml.safe_dump(profile, sort_keys=False))
-    plan = {
-        "name": "power", "topology": "gateway-to-gateway", "dut": "./mine.yaml", "stacks": ["strongswan"],
-        "suites": ["aes128gcm16"], "frame_sizes": [256], "tests": [{"reset": {"what": what, "load": "1000fps"}}],
-    }  # fmt: skip
-    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
-    return folder / "plan.yaml"
+    plan = pair_plan(
+        "./mine.yaml", name="plan", stacks=["strongswan"], suites=["aes128gcm16"], frame_sizes=[256],
+        tests=[{"reset": {"what": what, "load": "1000fps"}}],
+    )  # fmt: skip
+    return write_plan(folder, plan)
 
 
 def refused(plan: Path) -> str:
     """Return what `validate` says is wrong, which must be one line that names the key in the profile."""
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         CliRunner().invoke(app, ["validate", str(plan)], standalone_mode=False, catch_exceptions=False)
-    at = re.match(rf"{re.escape(str(plan.with_name('mine.yaml')))}:(\d+):(\d+): (.*)\Z", str(told.value))
-    assert at is not None, told.value
+    at = re.match(rf"{re.escape(str(plan.with_name('mine.yaml')))}:(\d+):(\d+): (.*)\Z", str(raised.value))
+    assert at is not None, raised.value
     assert int(at[1]) > 1
     return at[3]
 

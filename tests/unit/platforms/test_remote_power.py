@@ -118,9 +118,9 @@ def cycle(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             registry, tmp_path, Box(Login("192.0.2.10"), "eth1", "eth2"), cast(Any, board), cast(Any, gateway),
             cast(Any, None), [], notes.append,
         )  # fmt: skip
-        pieces = SimpleNamespace(clock=clock, board=board, gateway=gateway, notes=notes, told=None)
+        pieces = SimpleNamespace(clock=clock, board=board, gateway=gateway, notes=notes, reported=None)
         try:
-            pieces.told = powered.cycle(lambda: notes.append("links"))
+            pieces.reported = powered.cycle(lambda: notes.append("links"))
         except EspbenchError as error:
             pieces.error = error
         return pieces
@@ -137,19 +137,19 @@ UNREACHABLE = EspbenchError("home (root@192.0.2.10): cannot be reached: Connecti
 
 def test_a_box_that_boots_is_waited_for_and_made_the_router_it_was(cycle: Callable[..., Any]) -> None:
     """The time that it was down is told, and progress; addresses and links come before it is ready."""
-    found = cycle([UNREACHABLE] * 45 + [boot(2)])
-    assert found.board.switched == ["off", "on"]
-    assert found.gateway.abandoned
-    assert found.gateway.after == ("booted", 7)
-    assert found.told == {"off_s": 0.0, "boot_s": 45.0, "brought_anew": True}
-    assert found.notes == [
+    cycled = cycle([UNREACHABLE] * 45 + [boot(2)])
+    assert cycled.board.switched == ["off", "on"]
+    assert cycled.gateway.abandoned
+    assert cycled.gateway.after == ("booted", 7)
+    assert cycled.reported == {"off_s": 0.0, "boot_s": 45.0, "brought_anew": True}
+    assert cycled.notes == [
         "home: switched off and on; it may take 60 s until it is back",
         f"home: not back after 31 s: {UNREACHABLE}",
         "home: back 45 s after it was switched on",
         "configured",
         "links",
     ]
-    assert [f"home: {text}" for text in found.gateway.noted] == found.notes[:3]
+    assert [f"home: {text}" for text in cycled.gateway.noted] == cycled.notes[:3]
 
 
 def test_a_box_that_stays_away_ends_it_with_one_message(cycle: Callable[..., Any]) -> None:
@@ -164,11 +164,11 @@ def test_a_box_that_stays_away_ends_it_with_one_message(cycle: Callable[..., Any
 
 def test_a_switch_of_another_box_is_found_out(cycle: Callable[..., Any]) -> None:
     """The box answers with the boot id it had; that it does for a moment only is a switch that is slow."""
-    found = cycle([boot(1)])
-    assert isinstance(found.error, NotBack)
-    assert "was never off" in str(found.error)
-    assert found.clock.now < 30
-    assert cycle([boot(1), UNREACHABLE, boot(2)]).told is not None
+    cycled = cycle([boot(1)])
+    assert isinstance(cycled.error, NotBack)
+    assert "was never off" in str(cycled.error)
+    assert cycled.clock.now < 30
+    assert cycle([boot(1), UNREACHABLE, boot(2)]).reported is not None
 
 
 def test_other_mac_addresses_are_named(cycle: Callable[..., Any]) -> None:
@@ -177,9 +177,9 @@ def test_other_mac_addresses_are_named(cycle: Callable[..., Any]) -> None:
 
 
 def test_a_switch_that_does_not_switch_off_leaves_the_box_alone(cycle: Callable[..., Any]) -> None:
-    found = cycle([boot(2)], FakeBoard("off"))
-    assert not isinstance(found.error, NotBack)
-    assert not found.gateway.abandoned
+    cycled = cycle([boot(2)], FakeBoard("off"))
+    assert not isinstance(cycled.error, NotBack)
+    assert not cycled.gateway.abandoned
 
 
 def test_a_box_that_cannot_be_switched_on_is_in_the_journal(
@@ -200,9 +200,9 @@ def test_ctrl_c_does_not_wait_for_the_boot(
 ) -> None:
     """But the box is switched on again first."""
     monkeypatch.setattr("espbench.this_machine.ending.heard", lambda: True)
-    found = cycle([UNREACHABLE])
-    assert isinstance(found.error, Interrupted)
-    assert found.board.switched == ["off", "on"]
+    cycled = cycle([UNREACHABLE])
+    assert isinstance(cycled.error, Interrupted)
+    assert cycled.board.switched == ["off", "on"]
 
 
 def test_that_a_box_is_gone_is_not_taken_for_a_trial_that_broke() -> None:

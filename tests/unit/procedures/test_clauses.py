@@ -26,8 +26,8 @@ def trial(seconds: float = 60.0, waits: dict[str, float | None] = FULL, **more: 
 
 
 def deviations(*trials: Trial, asked: Throughput | None = None) -> list[str]:
-    found = rfc2544_deviations(asked or Throughput(), SIZES, trials, trials[-1] if trials else None)
-    return [deviation.text for deviation in found]
+    listed = rfc2544_deviations(asked or Throughput(), SIZES, trials, trials[-1] if trials else None)
+    return [deviation.text for deviation in listed]
 
 
 def test_trials_of_full_length_with_all_waits_keep_every_clause() -> None:

@@ -42,7 +42,7 @@ from espbench.stacks.daemons.daemon import End, IkeOptions, IkeReading, Negotiat
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, Span
 from espbench.terms import DirectionReading, Finding, GatewayReading, Quantity, Trial
-from support.ends import END
+from support.gateways.ends import END
 
 # Every set-up on these daemons takes these times, s.
 PHASE_1, TUNNEL, PHASE_2, REKEY = 0.016, 0.020, 0.005, 0.004
@@ -112,16 +112,16 @@ class ExactDaemon:
         return len(self.log)
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        o, found = self.end.options, [*self.log[after:]]
+        o, listed = self.end.options, [*self.log[after:]]
         for phase, lifetime in ((1, o.ike_lifetime_s), (2, o.lifetime_s)):
             for number, up in self.up.items() if lifetime else ():
                 at = up + lifetime
                 while at < self.clock.now:
                     name = f"{number} at {at}"
                     steps = ((at, "begun"), (at + REKEY, "rekeyed"))
-                    found += [SaEvent(when, phase, what, name, "0") for when, what in steps]  # type: ignore[arg-type]
+                    listed += [SaEvent(when, phase, what, name, "0") for when, what in steps]  # type: ignore[arg-type]
                     at += lifetime
-        return sorted(found, key=lambda event: event.at_s)
+        return sorted(listed, key=lambda event: event.at_s)
 
     def reason(self) -> str:
         return ""
@@ -173,8 +173,8 @@ class Pair:
         self.clock.sleep(request.duration_s)
         done = []
         for action in actions:
-            told = action.act()
-            done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5, **told})
+            report = action.act()
+            done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5, **report})
         return cast(Trial, self._trial(request).model_copy(update={"measured": {"actions": done}}))
 
 
@@ -200,7 +200,7 @@ def carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many tunnels were shown to carry traffic, each time; real gateways test the showing."""
     asked: list[int] = []
 
-    def show(bench: Setup, case: Case, tunnels: int) -> dict[str, Any]:
+    def show(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
         asked.append(tunnels)
         return {"kind": "shown", "proven": True, "problems": []}
 
@@ -223,9 +223,9 @@ def answered(procedure: Procedure, pair: Pair) -> Finding:
     while (request := procedure.next()) is not None:
         procedure.add(procedure.measure(request, pair.maker))
         assert len(procedure.trials) < 50
-    (found,) = procedure.results(CaseFacts("uml", "proven", []))
-    assert isinstance(found, Finding)
-    return found
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    return finding
 
 
 def values(finding: Finding) -> dict[str, float | None]:
@@ -235,20 +235,24 @@ def values(finding: Finding) -> dict[str, float | None]:
 def test_set_up_rates_are_the_daemons_own_times(carried: list[int]) -> None:
     """100 tunnels of 20 ms one after the other; the certificates' signature and DH bound them."""
     pair = Pair(auth="certificates")
-    found = answered(made(SetUpRate(tunnels=100)), pair)
-    told = values(found)
-    assert (told["tunnel set-up rate"], told["phase 1 set-up rate"], told["phase 2 set-up rate"]) == (
+    finding = answered(made(SetUpRate(tunnels=100)), pair)
+    quantities = values(finding)
+    assert (
+        quantities["tunnel set-up rate"],
+        quantities["phase 1 set-up rate"],
+        quantities["phase 2 set-up rate"],
+    ) == (
         50.0,
         62.5,
         200.0,
     )
-    assert told["tunnel set-up time"] == 20.0
+    assert quantities["tunnel set-up time"] == 20.0
     # 1/20,000 + 1/2,000 + 2/50,000 s on each gateway, which wait for each other.
-    assert told["public-key time of a set-up, home"] == pytest.approx(0.59)
-    assert told["public-key bound"] == pytest.approx(1e3 / 1.18, abs=1e-3)
-    assert told["protocol and other overhead"] == pytest.approx(100 * (1 - 1.18 / 20), abs=0.01)
+    assert quantities["public-key time of a set-up, home"] == pytest.approx(0.59)
+    assert quantities["public-key bound"] == pytest.approx(1e3 / 1.18, abs=1e-3)
+    assert quantities["protocol and other overhead"] == pytest.approx(100 * (1 - 1.18 / 20), abs=0.01)
     assert carried == [100, 101]
-    assert found.status == "OK"
+    assert finding.status == "OK"
     # Afterwards the pair is as it was.
     assert pair.stack.options == IkeOptions(auth="certificates")
     assert len(pair.daemons["home"].up) == 1
@@ -258,20 +262,22 @@ def test_a_daemon_that_shares_its_ike_sa_has_no_tunnel_rate() -> None:
     """Counted are IKE SAs, not what was asked for."""
     pair = Pair()
     pair.daemons["home"].shares = True
-    found = answered(made(SetUpRate(tunnels=5, retries=0, public_key=False)), pair)
-    assert found.status == "INVALID"
-    assert "1 tunnels with an IKE SA each were set up, but 5 were asked for" in found.reasons[0].text
+    finding = answered(made(SetUpRate(tunnels=5, retries=0, public_key=False)), pair)
+    assert finding.status == "INVALID"
+    assert "1 tunnels with an IKE SA each were set up, but 5 were asked for" in finding.reasons[0].text
 
 
 def test_rekey_rates_are_of_the_time_in_which_rekeys_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """10 SAs that end one after the other, 4 ms each, no two at once: 250 a second, for two lifetimes."""
     pair = Pair()
     monkeypatch.setattr("espbench.platforms.gateway_time.time.sleep", pair.clock.sleep)
-    found = answered(made(RekeyRate.model_validate({"tunnels": 10, "lifetime": "10s", "lifetimes": 2})), pair)
-    told = values(found)
-    assert (told["phase 1 rekey rate"], told["phase 2 rekey rate"]) == (250.0, 250.0)
-    assert [q.n for q in found.quantities[:2]] == [20, 20]
-    assert found.warnings == []
+    finding = answered(
+        made(RekeyRate.model_validate({"tunnels": 10, "lifetime": "10s", "lifetimes": 2})), pair
+    )
+    quantities = values(finding)
+    assert (quantities["phase 1 rekey rate"], quantities["phase 2 rekey rate"]) == (250.0, 250.0)
+    assert [q.n for q in finding.quantities[:2]] == [20, 20]
+    assert finding.warnings == []
 
 
 def test_time_in_which_something_was_under_way() -> None:
@@ -283,10 +289,10 @@ def test_capacity_is_the_last_step_that_carried(room: int, most: int, words: str
     """It holds 43: the step to 60 is refused."""
     pair = Pair()
     pair.daemons["home"].room = room
-    found = answered(made(Capacity(limit=60, step=20)), pair)
-    assert found.quantities[0].value == most
-    assert words in found.words
-    assert [row["tunnels"] for row in found.curve] == carried == [n for n in (20, 40, 60) if n <= most]
+    finding = answered(made(Capacity(limit=60, step=20)), pair)
+    assert finding.quantities[0].value == most
+    assert words in finding.words
+    assert [row["tunnels"] for row in finding.curve] == carried == [n for n in (20, 40, 60) if n <= most]
 
 
 def test_a_leak_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,8 +309,8 @@ def test_a_leak_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_rekey_makes_a_capacity_invalid() -> None:
     """ipsec-meth 8: SAs under test are not replaced."""
     pair = Pair(lifetime_s=0.01)
-    found = answered(made(Capacity(limit=4, step=2, retries=0)), pair)
-    assert (found.status, found.reasons[0].text[1:]) == ("INVALID", " rekeys during the test")
+    finding = answered(made(Capacity(limit=4, step=2, retries=0)), pair)
+    assert (finding.status, finding.reasons[0].text[1:]) == ("INVALID", " rekeys during the test")
 
 
 def test_the_time_to_first_packet_is_from_first_sent_to_first_received() -> None:
@@ -318,17 +324,19 @@ def test_the_time_to_first_packet_is_from_first_sent_to_first_received() -> None
         return make(request, actions)
 
     pair.maker = TrialMaker(pair.maker.setup, trial)
-    found = answered(made(FirstPacket.model_validate({"load": "1000fps", "repeats": 3})), pair)
-    told = values(found)
-    assert (told["time to first packet"], told["of it, setting up the tunnel"]) == (31.5, 20.0)
-    assert told["frames lost meanwhile"] == 30.0
+    finding = answered(made(FirstPacket.model_validate({"load": "1000fps", "repeats": 3})), pair)
+    quantities = values(finding)
+    assert (quantities["time to first packet"], quantities["of it, setting up the tunnel"]) == (31.5, 20.0)
+    assert quantities["frames lost meanwhile"] == 30.0
 
 
 def test_no_first_packet_is_unresolvable() -> None:
     pair = Pair(lambda request: trial_of(request, lost=1, first_rx_s=None))
-    found = answered(made(FirstPacket.model_validate({"load": "1000fps", "repeats": 1, "retries": 0})), pair)
-    assert found.status == "INVALID"  # no tunnel was set up either
-    assert "0 tunnels were set up" in found.reasons[0].text
+    finding = answered(
+        made(FirstPacket.model_validate({"load": "1000fps", "repeats": 1, "retries": 0})), pair
+    )
+    assert finding.status == "INVALID"  # no tunnel was set up either
+    assert "0 tunnels were set up" in finding.reasons[0].text
 
 
 @pytest.mark.parametrize("virtual", [False, True])
@@ -348,12 +356,12 @@ def test_in_virtual_time_a_pair_is_not_brought_back(virtual: bool) -> None:
 def test_rekey_loss_counts_the_rekeys_of_a_gateway_that_rekeys_every_five_seconds() -> None:
     """17 s of traffic: three rekeys, two frames lost at each."""
     pair = Pair(lambda request: trial_of(request, lost=6))
-    found = answered(
+    finding = answered(
         made(RekeyLoss.model_validate({"load": "1000fps", "trial": "17s", "lifetime": "5s"})), pair
     )
-    told = values(found)
-    assert (told["phase 2 rekeys"], told["frames lost"]) == (3, 6)
-    assert "(2 for each)" in found.words
+    quantities = values(finding)
+    assert (quantities["phase 2 rekeys"], quantities["frames lost"]) == (3, 6)
+    assert "(2 for each)" in finding.words
     assert pair.requests[0].duration_s == 17
 
 
@@ -367,10 +375,10 @@ def test_the_draft_asks_for_a_third_of_the_trial() -> None:
 def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settings: Any) -> None:
     """7.5 s at 1,000 frames/s, of which a millisecond is between any two frames."""
     pair = Pair(lambda r: trial_of(r, 7499, longest_gap_s=(3.0, 10.5), first_lost_s=3.0, last_lost_s=10.5))
-    found = answered(made(settings), pair)
-    assert found.quantities[0].value == 7.499
-    assert found.quantities[0].n == 2
-    assert values(found)["frames lost"] == 7499.0
+    finding = answered(made(settings), pair)
+    assert finding.quantities[0].value == 7.499
+    assert finding.quantities[0].n == 2
+    assert values(finding)["frames lost"] == 7499.0
 
 
 @pytest.mark.parametrize(
@@ -397,9 +405,9 @@ def test_a_failover_kills_office_without_a_word() -> None:
 
 def test_what_never_recovers_is_unresolvable_and_what_was_not_missed_invalid() -> None:
     lost = Pair(lambda r: trial_of(r, 26_000, longest_gap_s=(3.0, 4.0), last_lost_s=29.99))
-    found = answered(made(Reset(repeats=1)), lost)
-    assert found.status == "UNRESOLVABLE"
-    assert "lengthen trial" in found.reasons[0].text
+    finding = answered(made(Reset(repeats=1)), lost)
+    assert finding.status == "UNRESOLVABLE"
+    assert "lengthen trial" in finding.reasons[0].text
     unharmed = answered(made(Reset(repeats=1, retries=0)), Pair(trial_of))
     assert (unharmed.status, [*map(str, unharmed.reasons)]) == (
         "INVALID",
@@ -408,9 +416,9 @@ def test_what_never_recovers_is_unresolvable_and_what_was_not_missed_invalid() -
 
 
 def test_power_is_refused_where_nobody_can_switch_it() -> None:
-    found = answered(made(Reset(what="power", repeats=1, retries=0)), Pair(trial_of))
-    assert found.status == "INVALID"
-    assert "cannot switch gateways of platform netns off and on; use dut: uml" in found.reasons[0].text
+    finding = answered(made(Reset(what="power", repeats=1, retries=0)), Pair(trial_of))
+    assert finding.status == "INVALID"
+    assert "cannot switch gateways of platform netns off and on; use dut: uml" in finding.reasons[0].text
 
 
 @pytest.mark.parametrize("anew", [False, True])
@@ -420,20 +428,20 @@ def test_what_espbench_brings_to_a_box_again_is_a_deviation(
     """A guest has its files at once; to a box the daemon is brought, which the time includes."""
     pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
     bed = cast(Any, pair.maker.setup.bed)
-    told = {"off_s": 0.1, "boot_s": 2.0} | ({"brought_anew": True} if anew else {})
-    bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side: told)
+    report = {"off_s": 0.1, "boot_s": 2.0} | ({"brought_anew": True} if anew else {})
+    bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side: report)
     monkeypatch.setattr(pair.stack, "revive", lambda side: None)
-    found = answered(made(Reset(what="power", repeats=1)), pair)
-    assert found.status == "OK"
-    assert any("brings its agent and the daemon" in text.text for text in found.rfc2544_deviations) == anew
+    finding = answered(made(Reset(what="power", repeats=1)), pair)
+    assert finding.status == "OK"
+    assert any("brings its agent and the daemon" in text.text for text in finding.rfc2544_deviations) == anew
 
 
 def test_a_box_without_a_switch_says_what_it_lacks() -> None:
     pair = Pair(trial_of)
     bed = cast(Any, pair.maker.setup.bed)
     bed.no_power_switch, bed.power_cycle = (lambda side: f"{side} has no power switch"), str
-    found = answered(made(Reset(what="power", gateway="office", repeats=1, retries=0)), pair)
-    assert (found.status, [r.text for r in found.reasons]) == ("INVALID", ["office has no power switch"])
+    finding = answered(made(Reset(what="power", gateway="office", repeats=1, retries=0)), pair)
+    assert (finding.status, [r.text for r in finding.reasons]) == ("INVALID", ["office has no power switch"])
 
 
 def test_an_attack_is_judged_against_the_trial_without_it() -> None:
@@ -447,12 +455,12 @@ def test_an_attack_is_judged_against_the_trial_without_it() -> None:
         procedure.add(
             trial_of(request, frames).model_copy(update={"measured": {"attack_fps": rate, "noise": noise}})
         )
-    (found,) = procedure.results(CaseFacts("uml", "proven", []))
-    assert isinstance(found, Finding)
-    told = values(found)
-    assert told["forwarding rate kept under the fastest attack"] == 75.0
-    assert told["fastest attack without loss beyond the goal"] == 1000.0
-    assert [row["attack_fps"] for row in found.curve] == [*lost]
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    quantities = values(finding)
+    assert quantities["forwarding rate kept under the fastest attack"] == 75.0
+    assert quantities["fastest attack without loss beyond the goal"] == 1000.0
+    assert [row["attack_fps"] for row in finding.curve] == [*lost]
 
 
 def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None:
@@ -462,27 +470,27 @@ def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None
         request = procedure.next()
         assert request is not None
         trial = trial_of(request, 0)
-        ways = {
+        readings = {
             way: reading.model_copy(update={"backlog_frames": backlog})
             for way, reading in trial.per_direction.items()
         }
         noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
         update = {
             "measured": {"attack_fps": rate, "noise": noise},
-            "per_direction": ways,
+            "per_direction": readings,
             "sustained": not backlog,
         }
         procedure.add(trial.model_copy(update=update))
-    (found,) = procedure.results(CaseFacts("uml", "proven", []))
-    assert isinstance(found, Finding)
-    assert values(found)["forwarding rate kept under the fastest attack"] == 60.0
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
 
 
 def test_public_key_operations_of_both_gateways() -> None:
-    found = answered(made(PublicKey()), Pair())
-    told = values(found)
-    assert (told["RSA-2048 sign, home"], told["X25519 derive, office"]) == (2000.0, 31705.0)
-    assert "2,000 times/s" in found.words
+    finding = answered(made(PublicKey()), Pair())
+    quantities = values(finding)
+    assert (quantities["RSA-2048 sign, home"], quantities["X25519 derive, office"]) == (2000.0, 31705.0)
+    assert "2,000 times/s" in finding.words
 
 
 @pytest.mark.parametrize("group", ["modp2048", "modp3072", "ecp256", "ecp384", "x25519"])
@@ -494,18 +502,18 @@ def test_every_proposal_has_its_operations(group: str, auth: str) -> None:
 
 
 def test_openssl_s_words() -> None:
-    told = {operation.name: operation.per_s for operation in public_key_speed.parse(SPEED)}
-    assert told["DH 2048 derive"] == 3707.594937
-    assert told["ECDSA P-256 verify"] == 13440.206186
-    assert len(told) == 9
+    rates = {operation.name: operation.per_s for operation in public_key_speed.parse(SPEED)}
+    assert rates["DH 2048 derive"] == 3707.594937
+    assert rates["ECDSA P-256 verify"] == 13440.206186
+    assert len(rates) == 9
 
 
 def test_quantities_have_a_unit() -> None:
     """The report prints it beside each figure."""
     pair = Pair()
-    found = answered(made(SetUpRate(tunnels=3)), pair)
-    assert all(isinstance(q, Quantity) and q.unit for q in found.quantities)
-    assert [*map(str, found.rfc2544_deviations)] == ["ipsec-meth 12: 3 tunnels instead of 100"]
+    finding = answered(made(SetUpRate(tunnels=3)), pair)
+    assert all(isinstance(q, Quantity) and q.unit for q in finding.quantities)
+    assert [*map(str, finding.rfc2544_deviations)] == ["ipsec-meth 12: 3 tunnels instead of 100"]
 
 
 def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> None:
@@ -527,10 +535,10 @@ def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> N
         raise EspbenchError("no answer")
 
     gateways = {"home": SimpleNamespace(alive=lambda: True)}
-    bench = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways, **_REAL_TIME)))
+    setup = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways, **_REAL_TIME)))
     attack = made(Attack.model_validate({"load": "1000fps"}))
     with pytest.raises(TrialBroken, match="no answer"):
-        attack.measure(Request(1000.0, 1.0, "measure"), TrialMaker(bench, die))
+        attack.measure(Request(1000.0, 1.0, "measure"), TrialMaker(setup, die))
 
 
 def test_without_openssl_the_rates_are_there_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,12 +546,12 @@ def test_without_openssl_the_rates_are_there_all_the_same(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         SilentGateway, "run", lambda self, argv, timeout_s: CommandResult(127, "", "no openssl")
     )
-    found = answered(made(SetUpRate(tunnels=3)), Pair())
-    assert (found.status, [*map(str, found.warnings)]) == (
+    finding = answered(made(SetUpRate(tunnels=3)), Pair())
+    assert (finding.status, [*map(str, finding.warnings)]) == (
         "OK",
         ["no public-key bound: home: openssl speed: no openssl"],
     )
-    assert values(found)["tunnel set-up rate"] == 50.0
+    assert values(finding)["tunnel set-up rate"] == 50.0
     alone = answered(made(PublicKey(retries=0)), Pair())
     assert (alone.status, [*map(str, alone.reasons)]) == ("INVALID", ["home: openssl speed: no openssl"])
 

@@ -41,12 +41,12 @@ def test_a_pause_of_the_sender_does_not_lower_the_figure(
         return senders.paused_near_the_end(request, truth, lateness_us=lateness)
 
     quiet, _ = senders.outcome(measured, LIMITS, lambda request, _: senders.steady(request, truth))
-    found, trials = senders.outcome(measured, LIMITS, with_pause)
+    outcome, trials = senders.outcome(measured, LIMITS, with_pause)
     assert (trials[0].validity, trials[0].offered_fps < 0.94 * MAXIMUM) == ("VALID", True)
-    assert (quiet.status, found.status) == ("OK", "OK")
-    assert quiet.throughput_fps == found.throughput_fps
-    assert found.upper_fps is not None
-    assert found.upper_fps >= truth
+    assert (quiet.status, outcome.status) == ("OK", "OK")
+    assert quiet.throughput_fps == outcome.throughput_fps
+    assert outcome.upper_fps is not None
+    assert outcome.upper_fps >= truth
 
 
 def test_a_slower_sender_in_one_direction_does_not_lower_the_figure(tmp_path: Path) -> None:
@@ -55,11 +55,11 @@ def test_a_slower_sender_in_one_direction_does_not_lower_the_figure(tmp_path: Pa
     More than 80,000 cannot be offered evenly: this is the tester's limit, and the DUT may be faster.
     """
     measured = short_finals(dataclasses.replace(case(tmp_path), direction="both-ways"))
-    found, trials = senders.outcome(
+    outcome, trials = senders.outcome(
         measured, LIMITS, lambda request, _: senders.unequal(request, 85_000.0, 40_000.0)
     )
     assert trials[0].offered_fps == pytest.approx(80_000)
     assert trials[0].highest_fps == pytest.approx(90_000)
-    assert found.is_lower_bound
-    assert found.throughput_fps == pytest.approx(80_000, rel=0.011)
-    assert found.upper_fps is None or found.upper_fps >= 85_000
+    assert outcome.is_lower_bound
+    assert outcome.throughput_fps == pytest.approx(80_000, rel=0.011)
+    assert outcome.upper_fps is None or outcome.upper_fps >= 85_000

@@ -31,18 +31,18 @@ def test_latency_is_the_mean_of_the_tagged_frames_at_the_throughput() -> None:
     asked = run(procedure, QueueDut(50_000, latency_us=100.0))
     assert {(r.load_fps, r.duration_s, r.shape.tag_at_s) for r in asked} == {(40_000.0, 120.0, 60.0)}
     assert len(asked) == 20
-    found = answer(procedure)
-    first = found.quantities[0]
+    finding = answer(procedure)
+    first = finding.quantities[0]
     assert (first.value, first.n, first.minimum, first.maximum) == (109.5, 20, 100.0, 119.0)
-    assert found.rfc2544
-    assert found.status == "OK"
+    assert finding.rfc2544
+    assert finding.status == "OK"
 
 
 def test_a_short_latency_test_is_labelled() -> None:
     asked = Latency.model_validate({"trial": "10s", "repeats": 3})
-    found = answer(_done(procedure_for(case_of(asked, "latency"), known(40_000.0), []), QueueDut(50_000)))
-    assert not found.rfc2544
-    assert [*map(str, found.rfc2544_deviations[:3])] == [
+    finding = answer(_done(procedure_for(case_of(asked, "latency"), known(40_000.0), []), QueueDut(50_000)))
+    assert not finding.rfc2544
+    assert [*map(str, finding.rfc2544_deviations[:3])] == [
         "26.2: streams of 10 s instead of 120 s",
         "26.2: tagged frames after 5 s instead of 60 s",
         "26.2: repeated 3 times instead of 20 times",
@@ -58,8 +58,8 @@ def _done(procedure: Procedure, dut: QueueDut) -> Procedure:
 def test_without_a_throughput_nothing_is_measured(asked: Any) -> None:
     procedure = procedure_for(case_of(asked, "x"), known(None), [])
     assert procedure.next() is None
-    found = answer(procedure)
-    assert (found.status, [*map(str, found.reasons)]) == (
+    finding = answer(procedure)
+    assert (finding.status, [*map(str, finding.reasons)]) == (
         "INVALID",
         ["its throughput at 0 % is BELOW_MINIMUM"],
     )
@@ -70,12 +70,12 @@ def test_the_loss_curve_goes_down_until_two_rates_in_a_row_lose_nothing() -> Non
     procedure = procedure_for(case_of(FrameLoss(), "frame_loss"), known(None), [])
     asked = run(procedure, QueueDut(55_000.0))
     assert [round(r.load_fps) for r in asked] == [100_000, 90_000, 80_000, 70_000, 60_000, 50_000, 40_000]
-    found = answer(procedure)
-    assert [row["frame_loss_pct"] for row in found.curve] == [
+    finding = answer(procedure)
+    assert [row["frame_loss_pct"] for row in finding.curve] == [
         pytest.approx(100 * max(0.0, 1 - 55_000 / r.load_fps), abs=1e-4) for r in asked
     ]
-    assert [row["forwarding_fps"] for row in found.curve][:6] == [pytest.approx(55_000)] * 5 + [50_000.0]
-    assert figures(found)["highest lossless load"].value == 50_000.0
+    assert [row["forwarding_fps"] for row in finding.curve][:6] == [pytest.approx(55_000)] * 5 + [50_000.0]
+    assert figures(finding)["highest lossless load"].value == 50_000.0
 
 
 def test_a_load_without_loss_that_a_queue_took_is_said_to_be_stored() -> None:
@@ -85,9 +85,9 @@ def test_a_load_without_loss_that_a_queue_took_is_said_to_be_stored() -> None:
     while (request := procedure.next()) is not None:
         trial = dut.trial(request, procedure.case.id, len(procedure.trials))
         procedure.add(trial.model_copy(update={"sustained": request.load_fps < dut.rate_fps}))
-    found = answer(procedure)
-    assert figures(found)["highest lossless load"].value == LINE
-    assert [*map(str, found.warnings)] == [
+    finding = answer(procedure)
+    assert figures(finding)["highest lossless load"].value == LINE
+    assert [*map(str, finding.warnings)] == [
         "at 100,000 frames/s no frame was lost, but a queue grew: that load was stored, not forwarded"
     ]
 
@@ -96,40 +96,40 @@ def test_a_rate_that_could_not_be_offered_is_a_gap_and_never_a_lossless_one() ->
     procedure = procedure_for(case_of(FrameLoss(retries=1), "frame_loss"), known(None), [])
     asked = run(procedure, QueueDut(95_000.0), spoil=lambda r: r.load_fps > 99_000)
     assert [(round(r.load_fps), r.attempt) for r in asked[:3]] == [(100_000, 0), (100_000, 1), (90_000, 0)]
-    found = answer(procedure)
-    assert [row["frame_loss_pct"] for row in found.curve] == [None, 0.0, 0.0]
-    assert (found.status, found.quantities) == ("INVALID", [])
-    assert "1 of 3 rates could not be measured (100,000 frames/s)" in found.words
+    finding = answer(procedure)
+    assert [row["frame_loss_pct"] for row in finding.curve] == [None, 0.0, 0.0]
+    assert (finding.status, finding.quantities) == ("INVALID", [])
+    assert "1 of 3 rates could not be measured (100,000 frames/s)" in finding.words
 
 
 def test_the_flood_is_set_beside_the_throughput() -> None:
     procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0), [])
-    found = answer(_done(procedure, QueueDut(40_000.0)))
-    assert figures(found)["of the throughput"].value == pytest.approx(0.8, abs=1e-3)
+    finding = answer(_done(procedure, QueueDut(40_000.0)))
+    assert figures(finding)["of the throughput"].value == pytest.approx(0.8, abs=1e-3)
 
 
 def test_a_flood_below_the_throughput_is_set_beside_nothing() -> None:
     """A DUT without loss would seem to collapse; at the throughput itself it is the line rate's answer."""
     for maximum, ratio in ((30_000.0, None), (50_000.0, 1.0)):
         procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0, maximum), [])
-        found = answer(_done(procedure, QueueDut(60_000.0)))
-        assert figures(found)["of the throughput"].value == ratio
-        assert any("which is no flood" in remark.text for remark in found.warnings) is (ratio is None)
+        finding = answer(_done(procedure, QueueDut(60_000.0)))
+        assert figures(finding)["of the throughput"].value == ratio
+        assert any("which is no flood" in remark.text for remark in finding.warnings) is (ratio is None)
 
 
 def test_what_a_queue_gives_out_afterwards_was_not_forwarded_under_flood() -> None:
     """100,000 frames arrive after the sending of 60 s: 40,000 frames/s, not 41,667."""
     procedure = procedure_for(case_of(Flood(), "flood"), known(40_000.0), [])
-    found = answer(_done(procedure, QueueDut(40_000.0, 100_000)))
-    assert found.quantities[0].value == pytest.approx(40_000, abs=1)
+    finding = answer(_done(procedure, QueueDut(40_000.0, 100_000)))
+    assert finding.quantities[0].value == pytest.approx(40_000, abs=1)
 
 
 def test_the_latency_of_a_queue_is_said_to_be_that() -> None:
     procedure = procedure_for(case_of(Latency(), "latency"), known(40_000.0), [])
     run(procedure, QueueDut(50_000))
     stored = [trial.model_copy(update={"sustained": False}) for trial in procedure.trials]
-    told = answer(procedure_for(case_of(Latency(), "latency"), known(40_000.0), stored)).warnings
-    assert [*map(str, told)] == ["in 20 of 20 trials the load was stored, not forwarded"]
+    warnings = answer(procedure_for(case_of(Latency(), "latency"), known(40_000.0), stored)).warnings
+    assert [*map(str, warnings)] == ["in 20 of 20 trials the load was stored, not forwarded"]
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -140,11 +140,11 @@ def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, se
     truth = math.floor(dut.longest_burst(LINE) + 1)  # the last frame may be the one that just fits
     procedure = procedure_for(case_of(BackToBack(searches=searches), "back_to_back"), known(rate * LINE), [])
     asked = run(procedure, dut)
-    found = answer(procedure)
-    first = found.quantities[0]
+    finding = answer(procedure)
+    first = finding.quantities[0]
     assert first.n == searches
     assert first.value == pytest.approx(truth, rel=0.001, abs=2)
-    assert figures(found)["corrected buffer"].value == pytest.approx(buffer, rel=0.002, abs=3)
+    assert figures(finding)["corrected buffer"].value == pytest.approx(buffer, rel=0.002, abs=3)
     # The ones after the first know where to look.
     assert len(asked) <= 22 + (searches - 1) * 14
 
@@ -152,9 +152,9 @@ def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, se
 def test_at_line_rate_no_burst_is_searched() -> None:
     procedure = procedure_for(case_of(BackToBack(), "back_to_back"), known(LINE), [])
     assert procedure.next() is None
-    found = answer(procedure)
-    assert (found.status, found.quantities) == ("OK", [])
-    assert found.words.startswith("Not searched")
+    finding = answer(procedure)
+    assert (finding.status, finding.quantities) == ("OK", [])
+    assert finding.words.startswith("Not searched")
 
 
 def _bursts(procedure: Procedure, dut: QueueDut, tester_fps: float) -> None:
@@ -175,17 +175,17 @@ def test_a_tester_too_slow_for_the_line_makes_its_bursts_at_its_own_rate(share: 
     case = case_of(BackToBack(searches=2, retries=2), "back_to_back")
     procedure = procedure_for(case, known(0.5 * LINE), [])
     _bursts(procedure, dut, own_fps)
-    found = answer(procedure)
-    assert found.load_fps == pytest.approx(own_fps)
-    assert found.quantities[0].value == pytest.approx(dut.longest_burst(own_fps), rel=0.001, abs=2)
-    assert figures(found)["corrected buffer"].value == pytest.approx(1000, rel=0.002, abs=3)
-    assert not found.rfc2544
+    finding = answer(procedure)
+    assert finding.load_fps == pytest.approx(own_fps)
+    assert finding.quantities[0].value == pytest.approx(dut.longest_burst(own_fps), rel=0.001, abs=2)
+    assert figures(finding)["corrected buffer"].value == pytest.approx(1000, rel=0.002, abs=3)
+    assert not finding.rfc2544
     assert "26.4: bursts at the tester's or the plan's maximum, not at the line rate" in [
-        *map(str, found.rfc2544_deviations)
+        *map(str, finding.rfc2544_deviations)
     ]
     resumed = procedure_for(case, known(0.5 * LINE), procedure.trials[:kept])
     _bursts(resumed, dut, own_fps)
-    assert answer(resumed) == found
+    assert answer(resumed) == finding
 
 
 @dataclass(frozen=True)
@@ -206,17 +206,17 @@ def test_a_frame_that_never_left_is_not_waited_for_for_ever(buffer: int) -> None
     dut = Refusing(0.5 * LINE, buffer, unsent=1)
     procedure = procedure_for(case_of(BackToBack(searches=2), "back_to_back"), known(0.5 * LINE), [])
     _bursts(procedure, dut, LINE)
-    found = answer(procedure)
-    assert found.quantities[0].value == pytest.approx(min(2 * buffer, 2 * LINE), rel=0.001, abs=2)
+    finding = answer(procedure)
+    assert finding.quantities[0].value == pytest.approx(min(2 * buffer, 2 * LINE), rel=0.001, abs=2)
 
 
 def test_a_burst_of_which_too_many_never_left_is_void() -> None:
     """Three of a thousand: it says nothing of the burst that was asked for, and it is not asked for without end."""
     procedure = procedure_for(case_of(BackToBack(retries=2), "back_to_back"), known(0.5 * LINE), [])
     _bursts(procedure, Refusing(0.5 * LINE, 10**6, unsent=0.003), LINE)
-    found = answer(procedure)
-    assert (found.status, len(procedure.trials)) == ("INVALID", 3)
-    assert "99.70 %" in found.reasons[0].text
+    finding = answer(procedure)
+    assert (finding.status, len(procedure.trials)) == ("INVALID", 3)
+    assert "99.70 %" in finding.reasons[0].text
 
 
 @pytest.mark.parametrize(
@@ -249,9 +249,9 @@ def test_recovery_is_from_the_fall_of_the_load_to_the_last_lost_frame() -> None:
     asked = run(procedure, QueueDut(50_000.0, recovers_after_s=1.25))
     assert asked[0] == Request(55_000.000000000007, 120.0, "measure", shape=asked[0].shape)
     assert asked[0].shape.steps == ((60.0, 0.5),)
-    found = answer(procedure)
-    assert found.quantities[0].value == pytest.approx(1.25)
-    assert found.rfc2544
+    finding = answer(procedure)
+    assert finding.quantities[0].value == pytest.approx(1.25)
+    assert finding.rfc2544
 
 
 def test_each_direction_has_its_own_recovery_time_and_the_slower_is_the_answer() -> None:
@@ -260,11 +260,11 @@ def test_each_direction_has_its_own_recovery_time_and_the_slower_is_the_answer()
     request = procedure.next()
     assert request is not None
     trials = [QueueDut(50_000.0, recovers_after_s=s).trial(request, "0001-x", 0) for s in (1.25, 0.5)]
-    ways = [trial.per_direction["west-east"] for trial in trials]
-    both = {"per_direction": dict(zip(("west-east", "east-west"), ways, strict=True))}
+    readings = [trial.per_direction["west-east"] for trial in trials]
+    both = {"per_direction": dict(zip(("west-east", "east-west"), readings, strict=True))}
     procedure.add(trials[0].model_copy(update=both))
-    found = figures(answer(procedure))
-    assert [found[f"system recovery time{way}"].value for way in ("", ", west-east", ", east-west")] == [
+    finding = figures(answer(procedure))
+    assert [finding[f"system recovery time{way}"].value for way in ("", ", west-east", ", east-west")] == [
         1.25,
         1.25,
         0.5,
@@ -273,16 +273,16 @@ def test_each_direction_has_its_own_recovery_time_and_the_slower_is_the_answer()
 
 def test_who_does_not_recover_in_time_has_no_figure() -> None:
     procedure = procedure_for(case_of(SystemRecovery(repeats=1), "system_recovery"), known(50_000.0), [])
-    found = answer(_done(procedure, QueueDut(50_000.0, recovers_after_s=59.9)))
-    assert (found.status, found.quantities) == ("UNRESOLVABLE", [])
+    finding = answer(_done(procedure, QueueDut(50_000.0, recovers_after_s=59.9)))
+    assert (finding.status, finding.quantities) == ("UNRESOLVABLE", [])
 
 
 def test_what_cannot_be_overloaded_has_nothing_to_recover_from() -> None:
     procedure = procedure_for(case_of(SystemRecovery(), "system_recovery"), known(LINE), [])
     assert procedure.next() is None
-    found = answer(procedure)
-    assert (found.status, found.quantities) == ("OK", [])
-    assert found.words.startswith("Not overloaded")
+    finding = answer(procedure)
+    assert (finding.status, finding.quantities) == ("OK", [])
+    assert finding.words.startswith("Not overloaded")
 
 
 @pytest.mark.parametrize("asked", [Latency(), FrameLoss(), Flood(), BackToBack(searches=2), SystemRecovery()])

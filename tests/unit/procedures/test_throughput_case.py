@@ -61,8 +61,8 @@ def test_what_others_took_of_the_senders_cpu_is_not_its_limit(
     tmp_path: Path, taken_pct: float, bound: float
 ) -> None:
     """Twice 65 % of the load left: with 35 % taken that is all the generator could, with 20 % it manages 81 % alone."""
-    found = maximum_after(tmp_path, False, False, taken_pct=taken_pct) / MAXIMUM
-    assert found == pytest.approx(bound, rel=0.011)
+    share = maximum_after(tmp_path, False, False, taken_pct=taken_pct) / MAXIMUM
+    assert share == pytest.approx(bound, rel=0.011)
 
 
 @pytest.mark.parametrize(("taken_pct", "status"), [(0.0, "OK"), (35.0, "LOWER_BOUND")])

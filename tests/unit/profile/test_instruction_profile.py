@@ -53,8 +53,8 @@ ESP = Function("esp_output", "esp4")
 )
 def test_an_address_is_in_the_last_function_before_it(address: int, name: str | None) -> None:
     """Data are no functions, of two names of an address the plainer one counts, and no function is endless."""
-    found = NAMES.at(address)
-    assert (str(found) if found else None) == name
+    function = NAMES.at(address)
+    assert (str(function) if function else None) == name
 
 
 def test_addresses_that_are_hidden_are_none() -> None:

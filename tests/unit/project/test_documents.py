@@ -39,15 +39,15 @@ def _prose(text: str) -> str:
 
 def _anchors(text: str) -> set[str]:
     """Return the anchors of a document's headings, as GitHub makes them."""
-    found: set[str] = set()
+    anchors: set[str] = set()
     for heading in re.findall(r"^#+ +(.+)$", _prose(text), re.MULTILINE):
         words = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower())
         anchor = words.strip().replace(" ", "-")
         n = 1
-        while (anchor if n == 1 else f"{anchor}-{n - 1}") in found:
+        while (anchor if n == 1 else f"{anchor}-{n - 1}") in anchors:
             n += 1
-        found.add(anchor if n == 1 else f"{anchor}-{n - 1}")
-    return found
+        anchors.add(anchor if n == 1 else f"{anchor}-{n - 1}")
+    return anchors
 
 
 def _dead(document: Path, target: str) -> bool:

@@ -91,11 +91,11 @@ APART = "espbench_scapy"
 
 def modules() -> dict[str, Path]:
     """Every module of the harness by its full name; a package's __init__ under the package's."""
-    found = {}
+    paths = {}
     for path in HARNESS.rglob("*.py"):
         name = ".".join(path.relative_to(HARNESS).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
-    return found
+        paths[name.removesuffix(".__init__")] = path
+    return paths
 
 
 KNOWN = modules()
@@ -141,7 +141,7 @@ def allowed(folder: str, row: str) -> Iterator[str]:
 
 def trespasses(graph: dict[str, set[str]]) -> list[str]:
     """Imports that the table does not allow, a sentence each."""
-    found = []
+    wrong = []
     for module, wanted in sorted(graph.items()):
         folder = folder_of(module)
         if folder == APART:
@@ -152,8 +152,8 @@ def trespasses(graph: dict[str, set[str]]) -> list[str]:
             free = {WORDS, *allowed(folder, MAY_IMPORT[folder])}
         for other in sorted(wanted):
             if folder_of(other) not in free or (other in DOORS and folder != WORDS):
-                found.append(f"{module} imports {other}, and {folder} may not import {folder_of(other)}")
-    return found
+                wrong.append(f"{module} imports {other}, and {folder} may not import {folder_of(other)}")
+    return wrong
 
 
 def circle(graph: dict[str, set[str]]) -> str:
@@ -211,11 +211,11 @@ def test_no_folder_is_a_heap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("graph", "found"), [({"a": {"b"}, "b": {"a"}}, True), ({"a": {"b"}, "b": set()}, False)]
+    ("graph", "is_circle"), [({"a": {"b"}, "b": {"a"}}, True), ({"a": {"b"}, "b": set()}, False)]
 )
-def test_a_circle_is_found(graph: dict[str, set[str]], found: bool) -> None:
+def test_a_circle_is_found(graph: dict[str, set[str]], is_circle: bool) -> None:
     """The tests above can fail."""
-    assert bool(circle(graph)) == found
+    assert bool(circle(graph)) == is_circle
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,9 @@ def used(text: str) -> set[str]:
     """Lists the paths from the root of the crate that a source names, in `use` or anywhere else."""
     text = without_comments(text)
     imports = re.findall(r"\buse crate::([^;]*);", text)
-    found = {path for tree in imports for path in paths(tree)}
+    names = {path for tree in imports for path in paths(tree)}
     rest = re.sub(r"\buse crate::[^;]*;", "", text)
-    return {path.removesuffix("::self") for path in found} | set(
+    return {path.removesuffix("::self") for path in names} | set(
         re.findall(r"\bcrate::((?:\w+::)*\w+)", rest)
     )
 
@@ -183,12 +183,12 @@ def test_every_file_says_what_it_is() -> None:
 def test_doc_comments_begin_with_their_subject() -> None:
     """A doc comment begins with subject or verb, not with a bare "Of …", "What …" or "As …"."""
     opening = re.compile(rf"^\s*//[/!] (?:{OPENINGS})\b")
-    found: list[str] = []
+    refused: list[str] = []
     for file in FILES:
         before = ""
         for number, line in enumerate(file.read_text().splitlines(), 1):
             begins = not before.strip().startswith(("///", "//!")) or before.strip() in ("///", "//!")
             if begins and opening.match(line):
-                found.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
+                refused.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
             before = line
-    assert found == []
+    assert refused == []

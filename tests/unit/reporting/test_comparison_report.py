@@ -124,8 +124,8 @@ def test_each_point_has_a_row_with_rates_ratio_and_verdict(plain: tuple[str, str
     html, markdown = plain
     comparison = synthetic_comparison.comparison()
     rows = {
-        int(found[1]): found[0]
-        for found in re.finditer(r"^\| (\d+) \|.*(?:faster|shown) \|.*$", markdown, re.M)
+        int(match[1]): match[0]
+        for match in re.finditer(r"^\| (\d+) \|.*(?:faster|shown) \|.*$", markdown, re.M)
     }
     assert sorted(rows) == sorted(SIZES)
     symbols = {"A faster": "▼", "B faster": "▲", "no difference shown": "○"}

@@ -23,7 +23,7 @@ MARK = "core: e500 standing in for e300"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    found = made.build(
+    built = made.build(
         tmp_path_factory.mktemp("runs"),
         made.Shape(duts=("mpc8548e", "mpc8313e"), failing={("async", 64): "BELOW_MINIMUM"}),
     )
@@ -31,8 +31,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
         dut="mpc8548e", suite="aes128-sha1", size=64, operations=50_000, driver="made-up",
         after_ns=400_000_000, at_once_ns=100_000_000, full=3,
     )  # fmt: skip
-    accelerator.save(found.path, [result])
-    return found
+    accelerator.save(built.path, [result])
+    return built
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +75,9 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     html = page.read_text(encoding="utf-8")
 
     def row(name: str) -> str:
-        found = re.search(rf'<tr id="claim-{name}">.*?</tr>', html, re.S)
-        assert found
-        return " ".join(re.sub("<[^>]+>", " ", found[0]).split())
+        match = re.search(rf'<tr id="claim-{name}">.*?</tr>', html, re.S)
+        assert match
+        return " ".join(re.sub("<[^>]+>", " ", match[0]).split())
 
     assert "Of those that arithmetic alone decides, 7 of 7 agree." in html
     calibrated = row("mpc8548e-nanosec-1456")

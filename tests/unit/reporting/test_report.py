@@ -384,8 +384,8 @@ def test_both_directions_are_shown_each_by_itself(tmp_path: Path) -> None:
         assert outcome.final_trial is not None
         sent = sum(int(row[5].replace(",", "")) for row in rows[:2])
         assert sent == trials[outcome.case, outcome.final_trial].tx_frames
-    ways = [row[5] for row in report.proof.rows]
-    assert [way.replace("\N{NO-BREAK SPACE}", " ") for way in ways] == [
+    directions = [row[5] for row in report.proof.rows]
+    assert [way.replace("\N{NO-BREAK SPACE}", " ") for way in directions] == [
         "Home → Office",  # one-way
         "Home → Office",
         "Office → Home",
@@ -409,9 +409,9 @@ def test_overheads_are_ratios_to_plain_at_the_same_size(run: RunDirectory) -> No
     outcomes = [o.model_copy(update={"warnings": []}) for o in run.outcomes()]
     plain, xfrm = view(run.manifest, outcomes, digest([], 0)).sections
     assert plain.overhead.rows == []
-    found = {(row[0], row[1]): row for row in xfrm.overhead.rows}
-    assert ("1280", "3des-sha1") not in found  # INVALID
-    assert found["128", "null-null"][2] == "0.001 %"  # BELOW_MINIMUM at 0 %, so the next goal
+    by_case = {(row[0], row[1]): row for row in xfrm.overhead.rows}
+    assert ("1280", "3des-sha1") not in by_case  # INVALID
+    assert by_case["128", "null-null"][2] == "0.001 %"  # BELOW_MINIMUM at 0 %, so the next goal
     own, base = (
         next(o for o in outcomes if (o.suite, o.frame_size, o.loss_goal) == (suite, 512, 0.0))
         for suite in ("3des-sha1", "none")
@@ -420,7 +420,7 @@ def test_overheads_are_ratios_to_plain_at_the_same_size(run: RunDirectory) -> No
     assert base.throughput_fps
     assert own.cpu_home_us_per_frame
     assert base.cpu_home_us_per_frame
-    row = found["512", "3des-sha1"]
+    row = by_case["512", "3des-sha1"]
     assert row[3] == f"{number(own.throughput_fps / base.throughput_fps, 3)} ×" != "1.00 ×"
     assert row[4] == f"{number(own.cpu_home_us_per_frame / base.cpu_home_us_per_frame, 3)} ×" != "1.00 ×"
     assert len(row) == 6  # no remark where no row needs one
@@ -694,9 +694,9 @@ def test_a_chart_library_that_somebody_may_have_changed_is_made_again(
         documents._library()
         (file,) = (tmp_path / "espbench/report").iterdir()
         spoil(file)
-        for told in (f"{file}: {why}", ""):
+        for note in (f"{file}: {why}", ""):
             documents._library.cache_clear()
             assert documents._library() == "chart()"
-            assert capsys.readouterr().err.startswith(told)
+            assert capsys.readouterr().err.startswith(note)
     finally:
         documents._library.cache_clear()

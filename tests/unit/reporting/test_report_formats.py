@@ -94,7 +94,7 @@ def test_the_wide_table_has_each_figure_once_at_its_place(run: RunDirectory) -> 
     places = [tuple(row[name] for name in ROW_COLUMNS) for row in rows]
     assert len(set(places)) == len(places) == (1 + 3) * 2
     by_place = dict(zip(places, rows, strict=True))
-    found = 0
+    figures = 0
     for outcome in run.outcomes():
         row = by_place[tuple(str(getattr(outcome, name)) for name in ROW_COLUMNS)]
         goal = "0 %" if outcome.loss_goal == 0 else "0.001 %"
@@ -104,9 +104,9 @@ def test_the_wide_table_has_each_figure_once_at_its_place(run: RunDirectory) -> 
         if outcome.throughput_fps is None:
             assert cell == ""
         else:
-            found += 1
+            figures += 1
             assert float(cell) == pytest.approx(outcome.throughput_fps, abs=0.001)
-    assert found > 20
+    assert figures > 20
     of_latency = [finding for finding in run.findings() if finding.quantities]
     first = of_latency[0]
     quantity = first.quantities[0]

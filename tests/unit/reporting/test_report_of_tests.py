@@ -86,12 +86,12 @@ def _findings(path: Path) -> list[Finding]:
 
 
 def finding(run: RunDirectory, test: str, suite: str, size: int, direction: str = "one-way") -> Finding:
-    (found,) = [
+    (one,) = [
         f
         for f in _findings(run.path)
         if (f.test, f.suite, f.frame_size, f.direction) == (test, suite, size, direction)
     ]
-    return found
+    return one
 
 
 def row_of(part: Any, name: str, size: int) -> Any:
@@ -107,10 +107,10 @@ def test_every_finding_has_a_row_and_its_words_in_both_documents(
     run: RunDirectory, report: Report, html: str, markdown: str
 ) -> None:
     rows = [r for s in report.tests for p in s.parts for r in p.table.rows if r.starts_case]
-    found = _findings(run.path)
-    assert len(rows) == len(found)
+    findings = _findings(run.path)
+    assert len(rows) == len(findings)
     for text in (html, markdown.replace("\\_", "_")):
-        assert all(f.words in text for f in found)
+        assert all(f.words in text for f in findings)
     assert {r.status for r in rows} == {"OK", "INVALID", "UNRESOLVABLE"}
 
 
@@ -280,9 +280,9 @@ def test_the_curve_of_an_unknown_kind_is_its_second_column_against_its_first(
     rows = panels[0].page["datasets"]["points"]
     assert [(r["x"], r["y"]) for r in rows] == [(1, 0.024), (10, 0.241), (50, 1.205)]
     assert panels[0].page["layer"][0]["encoding"]["x"]["axis"]["title"] == "Tunnels"
-    found = [f for f in _findings(run.path) if f.test == synthetic_findings.SETUP_RATE]
+    findings = [f for f in _findings(run.path) if f.test == synthetic_findings.SETUP_RATE]
     for curve in ([{"who": "home", "s": 1.0}] * 2, [{"n": 1, "s": 2.0}], [{"n": 1}, {"n": 2}], []):
-        odd = viewed(run, [found[0].model_copy(update={"curve": curve})])
+        odd = viewed(run, [findings[0].model_copy(update={"curve": curve})])
         assert part_of(odd, synthetic_findings.SETUP_RATE).figure is None
 
 
@@ -323,9 +323,9 @@ def test_the_answer_has_the_figure_each_test_is_about(run: RunDirectory, report:
     shown = {(r.anchor, r.name): [c.text or c.status or c.instead for c in r.cells] for r in answer.rows}
     for test in synthetic_findings.SETTINGS:
         for suite in SHAPE.suites:
-            found = [finding(run, test, suite, size) for size in SIZES]
+            findings = [finding(run, test, suite, size) for size in SIZES]
             assert shown[f"test-{test.replace('_', '-')}", f"xfrm · {suite}"] == [
-                figure_text(f.quantities[0]) if f.quantities else f.status for f in found
+                figure_text(f.quantities[0]) if f.quantities else f.status for f in findings
             ]
     assert shown["test-back-to-back", "plain"][2] == "not searched"
 
@@ -461,12 +461,12 @@ def test_tests_of_one_kind_are_told_apart_by_what_the_plan_asks_of_each(run: Run
 
 def test_comparing_runs_leaves_the_other_tests_out_and_says_so(run: RunDirectory, tmp_path: Path) -> None:
     """They are not missing outcomes, and their settings may differ."""
-    found = compare([run], by="suite")
-    (said,) = [text for text in found.warnings if "left out" in text]
+    comparison = compare([run], by="suite")
+    (said,) = [text for text in comparison.warnings if "left out" in text]
     assert said.startswith(
         "synthetic example: only throughputs are compared; latency, frame loss, back to back, "
     )
-    assert not any("no outcome" in text for text in found.warnings)
+    assert not any("no outcome" in text for text in comparison.warnings)
     only = synthetic_run.build(tmp_path, synthetic_run.Shape(tests=("flood",), sizes=(64,)))
     with pytest.raises(UsageError, match="only throughputs are compared\n  got: flood"):
         compare([only], by="suite")

@@ -72,11 +72,11 @@ def reworded() -> Iterator[None]:
         yield
 
 
-def same_in_other_words(found: Callable[[], Any]) -> Any:
+def same_in_other_words(compute: Callable[[], Any]) -> Any:
     """Return what is found, which must be the same however it is worded."""
-    first = found()
+    first = compute()
     with reworded():
-        assert found() == first
+        assert compute() == first
     return first
 
 
@@ -115,13 +115,13 @@ def _verdicts(results: list[GoalResult]) -> list[Any]:
 def test_searches_find_the_same(seed: int) -> None:
     """Both searches, of a DUT with bursts of loss on a host that spoils trials."""
 
-    def found(new: Callable[[], Any]) -> list[Any]:
+    def compute(new: Callable[[], Any]) -> list[Any]:
         search = new()
         duts.run(search, duts.Noisy(37_000, seed, bursts=0.3, invalid=0.4))
         return _verdicts(search.results())
 
-    same_in_other_words(partial(found, duts.a_search))
-    same_in_other_words(partial(found, partial(duts.an_mlr_search, "csit")))
+    same_in_other_words(partial(compute, duts.a_search))
+    same_in_other_words(partial(compute, partial(duts.an_mlr_search, "csit")))
 
 
 def test_a_generator_that_falls_short_lowers_the_maximum_all_the_same(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_whose_part_a_reason_is_does_not_hang_on_its_words() -> None:
 def test_tests_answer_the_same(name: str, asked: Any, throughput_fps: float | None) -> None:
     """Status, figures by their keys, which clauses were kept, and whether it is short."""
 
-    def found() -> Any:
+    def compute() -> Any:
         procedure = procedure_for(case_of(asked, name), known(throughput_fps), [])
         procedures.run(procedure, QueueDut(50_000))
         (finding,) = procedure.results(CaseFacts("uml", "baseline", []))
@@ -173,20 +173,20 @@ def test_tests_answer_the_same(name: str, asked: Any, throughput_fps: float | No
         ]
         return finding.status, finding.rfc2544, finding.is_short, figures, said
 
-    same_in_other_words(found)
+    same_in_other_words(compute)
 
 
 def test_a_report_shows_the_same(tmp_path: Path) -> None:
     """Every figure, mark and label; only the words differ, those on disk too."""
 
-    def found() -> Any:
+    def compute() -> Any:
         run = RunDirectory.open(synthetic_run.build(tmp_path, SHAPE).path)
         outcomes = run.outcomes()
         report = view(run.manifest, outcomes, digest(run.trials(), 1), run.findings())
         bare = [o.model_copy(update={"final_trial": None}) for o in outcomes]
         return _shown(report), view(run.manifest, bare, digest([], 0)).is_short
 
-    shown, planned_short = same_in_other_words(found)
+    shown, planned_short = same_in_other_words(compute)
     assert shown["short"]
     assert planned_short
     assert any(flags for _, flags in shown["rows"])
@@ -199,13 +199,13 @@ def test_a_leak_is_the_same_leak() -> None:
     problems = [Reason.of(Code.LEFT_BESIDE_SAS, **counts, left=n, n=n - 3) for n in (412, 5)]
     other = Reason.of(Code.SEEN_IN_CLEAR, frames=3)
 
-    def found() -> Any:
+    def compute() -> Any:
         proof = {"proven": False, "violated": True, **problems_recorded([*problems, other])}
         read = problems_of(json.loads(json.dumps(proof)))
         groups = Counter(kind(Reason.of(Code.NOT_PROVEN, problem=problem)) for problem in read)
         return [(problem.code, problem.values) for problem in read], sorted(groups.values())
 
-    codes, groups = same_in_other_words(found)
+    codes, groups = same_in_other_words(compute)
     assert [code for code, _ in codes] == [Code.LEFT_BESIDE_SAS, Code.LEFT_BESIDE_SAS, Code.SEEN_IN_CLEAR]
     assert groups == [1, 2]
 
@@ -257,15 +257,15 @@ def _flags(row: Any) -> list[tuple[int, bool]]:
 
 
 def _compared(by: Axis, runs: Callable[[], list[Run]]) -> Any:
-    found = of(runs(), by=by, allow_different=True)
+    comparison = of(runs(), by=by, allow_different=True)
     verdicts = [
         (p.x, p.word, p.ratio, p.at_least)
-        for panel in found.panels
+        for panel in comparison.panels
         for pair in panel.pairs
         for p in pair.points
     ]
-    differing = [d.condition and (d.condition.part, d.condition.key) for d in found.differences]
-    return verdicts, differing, found.is_short
+    differing = [d.condition and (d.condition.part, d.condition.key) for d in comparison.differences]
+    return verdicts, differing, comparison.is_short
 
 
 def test_a_comparison_comes_to_the_same() -> None:
@@ -273,7 +273,7 @@ def test_a_comparison_comes_to_the_same() -> None:
 
     def runs() -> list[Run]:
         capped = {"warnings": [Remark.of(Code.TESTER_LIMITED, ceiling_fps=9e4)]}
-        found = []
+        all_runs = []
         for name, dut, fps, more in (("one", "uml", 5e4, {}), ("two", "netns", 8e4, capped)):
             outcomes = [
                 sim.made("xfrm", 64, repeat, fps * (1 + repeat / 500), dut=dut, **more)
@@ -288,8 +288,8 @@ def test_a_comparison_comes_to_the_same() -> None:
                     "host": {"kernel": "Linux 6.1"},
                 }
             )
-            found.append(Run(name, manifest, outcomes))
-        return found
+            all_runs.append(Run(name, manifest, outcomes))
+        return all_runs
 
     verdicts, differing, _ = same_in_other_words(lambda: _compared("dut", runs))
     assert differing == [("tools", "generator")]  # platform and placement follow from the DUT

@@ -74,11 +74,11 @@ def test_the_table_carries_the_bound_and_how_sure_it_is(run: RunDirectory) -> No
     """Columns of the contract and two more have them; a row without a figure has nothing there."""
     rows = list(csv.DictReader(io.StringIO((run.path / "results.csv").read_text())))
     (bound,) = [row for row in rows if row["status"] == "LOWER_BOUND"]
-    told = one(run, "LOWER_BOUND")
-    assert told.loss_bound
-    assert float(bound["throughput_fps"]) == pytest.approx(told.throughput_fps)
+    outcome = one(run, "LOWER_BOUND")
+    assert outcome.loss_bound
+    assert float(bound["throughput_fps"]) == pytest.approx(outcome.throughput_fps)
     assert bound["void_finals"] == "4"
-    assert float(bound["loss_bound"]) == pytest.approx(told.loss_bound, rel=1e-3)
+    assert float(bound["loss_bound"]) == pytest.approx(outcome.loss_bound, rel=1e-3)
     violated = [row for row in rows if row["status"] == "VIOLATED"]
     assert len(violated) == 2
     assert {row[c] for row in violated for c in ("throughput_fps", "throughput_mbps", "loss_bound")} == {""}
@@ -124,9 +124,9 @@ def test_a_leak_in_a_comparison_at_fixed_loads_stands_there_too(tmp_path: Path) 
     """It is of no case of the plan, and no less a leak: in red, and a failure for whoever reads junit.xml."""
     quiet = synthetic_run.Shape(sizes=(512,), suites=("aes128-sha1",))
     run = synthetic_run.build(tmp_path, quiet)
-    found = run.outcomes()[0]
+    outcome = run.outcomes()[0]
     leak = Finding(
-        **{key: getattr(found, key) for key in CaseIdentity.model_fields} | {"case": "0001-at", "test": PAIRED},
+        **{key: getattr(outcome, key) for key in CaseIdentity.model_fields} | {"case": "0001-at", "test": PAIRED},
         status="VIOLATED", load_fps=1000.0, quantities=[], trials=3, rfc2544=False, encryption="not proven",
         words="Not compared at fixed loads: cleartext (0001-at-a, trial 2).",
         reasons=[Reason.of(Code.PROOF_PROBLEM, text="1 frames reached the tester in clear")],
@@ -175,9 +175,9 @@ def test_what_another_test_measured_before_a_leak_is_not_shown(run: RunDirectory
     """A finding that is VIOLATED has its reason at the top, and no figure below."""
     shape = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128-sha1",), sizes=(64,), tests=("latency",))
     (case,) = synthetic_run.cases_of(shape)
-    (found,) = synthetic_run.results_of(case, shape)[1]
-    assert isinstance(found, Finding)
-    leaked = found.model_copy(update={**LEAK, "reasons": [Reason.of_text("cleartext in trial 3")]})
+    (finding,) = synthetic_run.results_of(case, shape)[1]
+    assert isinstance(finding, Finding)
+    leaked = finding.model_copy(update={**LEAK, "reasons": [Reason.of_text("cleartext in trial 3")]})
     report = view(synthetic_run.manifest([case], "one"), [], digest([], 0), [leaked])
     ((name, why),) = report.violated
     assert "aes128-sha1" in name
@@ -226,8 +226,8 @@ def test_a_chart_has_an_arrow_for_a_bound_and_no_line_through_it(run: RunDirecto
 @given(st.floats(1e-12, 1.0))
 @example(9.20027886003573e-12)
 def test_a_bound_of_the_loss_is_never_rounded_down(ratio: float) -> None:
-    told = float(ratio_at_most(ratio).removesuffix(" %")) / 100
-    assert ratio * (1 - 1e-5) <= told <= 1.11 * ratio + 1e-12
+    bound = float(ratio_at_most(ratio).removesuffix(" %")) / 100
+    assert ratio * (1 - 1e-5) <= bound <= 1.11 * ratio + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -244,11 +244,11 @@ def test_a_bound_of_the_loss_is_never_rounded_down(ratio: float) -> None:
 def test_a_bound_decides_for_its_own_arm_or_nothing(a: float, b: float, bounded: str, word: str) -> None:
     """However far the other is above it: the truth may lie there too."""
     arms = [repeats(n, 64, fps, **(BOUND if n in bounded else {})) for n, fps in (("a", a), ("b", b))]
-    verdict = only(found := by_stack(*arms))
+    verdict = only(comparison := by_stack(*arms))
     assert (verdict.word, verdict.ratio) == (word, None)
     assert "lower bound" in verdict.why
-    assert found.panels[0].curves["a"][64].at_least == ("a" in bounded)
-    chart = figures(found.panels[0], ["a", "b"], styles(["a", "b"], []), legend=True)["fps"]
+    assert comparison.panels[0].curves["a"][64].at_least == ("a" in bounded)
+    chart = figures(comparison.panels[0], ["a", "b"], styles(["a", "b"], []), legend=True)["fps"]
     on_lines = {row["series"]: row["fps"] is not None for row in chart["datasets"]["lines"]}
     assert on_lines == {name: name not in bounded for name in "ab"}
     assert {row["series"] for row in chart["datasets"]["marks"] if row["mark"] == "↑"} == set(bounded)
@@ -265,24 +265,24 @@ def test_one_bound_among_the_repeats_makes_the_arm_one() -> None:
 def test_an_arm_that_leaks_once_has_no_figure_and_no_verdict() -> None:
     """Four repeats of five were encrypted, and faster: nobody is told so."""
     leak = sim.made("b", 64, 5, None, upper_fps=None, **LEAK)
-    found = by_stack(repeats("a", 64, 30e3), [*repeats("b", 64, 40e3, n=4), leak])
-    verdict = only(found)
+    comparison = by_stack(repeats("a", 64, 30e3), [*repeats("b", 64, 40e3, n=4), leak])
+    verdict = only(comparison)
     assert (verdict.word, verdict.ratio, verdict.cpu_ratio) == ("no verdict", None, None)
     assert "b let frames pass without encryption in 1 of 5 repeats" in verdict.why
-    assert found.panels[0].curves["b"][64].fps is None
-    assert found.words[0].startswith("VIOLATED: frames crossed without encryption with b")
+    assert comparison.panels[0].curves["b"][64].fps is None
+    assert comparison.words[0].startswith("VIOLATED: frames crossed without encryption with b")
     row = {"series": "b", "key": 64, "x": "64", "fps": None, "sign": ""}
-    (mark,) = unplotted(found.panels[0], [row], "fps", (1e3, 1e5))
+    (mark,) = unplotted(comparison.panels[0], [row], "fps", (1e3, 1e5))
     assert mark["mark"] == "‼"
 
 
 def test_no_claim_is_judged_by_a_bound_or_a_leak() -> None:
     shape = synthetic_powerquicc.Shape(duts=("mpc8548e",))
     manifest, outcomes = synthetic_powerquicc.outcomes(shape)
-    for changed, told in ((BOUND, "only a lower bound"), (LEAK, "VIOLATED")):
+    for changed, reason in ((BOUND, "only a lower bound"), (LEAK, "VIOLATED")):
         held = points([(manifest, [o.model_copy(update=changed) for o in outcomes])])
         assert held.points == ()
-        assert all(text.startswith(told) for text in held.failed.values())
+        assert all(text.startswith(reason) for text in held.failed.values())
     once = [*outcomes, *(o.model_copy(update=LEAK) for o in outcomes)]
     assert points([(manifest, once)]).points == ()
 
@@ -304,9 +304,9 @@ def test_a_test_at_a_throughput_that_is_a_bound_says_so(asked: Any, name: str, w
         here.throughput[0.0] = outcome(40_000.0, status)
         procedure = procedure_for(case_of(asked, name), here, [])
         run_procedure(procedure, QueueDut(50_000))
-        found = answer(procedure)
-        assert found.status == "OK"
-        assert any(remark.code in AT_BOUND for remark in found.warnings) == labelled
+        finding = answer(procedure)
+        assert finding.status == "OK"
+        assert any(remark.code in AT_BOUND for remark in finding.warnings) == labelled
 
 
 def test_the_slower_of_two_operations_is_not_named_by_a_bound() -> None:
@@ -321,14 +321,14 @@ def test_the_slower_of_two_operations_is_not_named_by_a_bound() -> None:
     first, second = [o for c in synthetic_run.cases_of(shape) for o in synthetic_run.outcomes_of(c, shape)]
 
     def slower(fps: float, bound: float) -> tuple[str, bool]:
-        (found,) = operations(
+        (operation,) = operations(
             [
                 first.model_copy(update={"throughput_fps": fps}),
                 second.model_copy(update={"throughput_fps": bound, **BOUND}),
             ]
         )
-        assert found.lower
-        return found.slower, found.lower.at_limit
+        assert operation.lower
+        return operation.slower, operation.lower.at_limit
 
     assert slower(60e3, 50e3) == ("", True)
     assert slower(40e3, 50e3) == ("encryption", False)

@@ -44,9 +44,9 @@ def cases_of(name: str) -> list[Case]:
 
 @cache
 def manifest_of(name: str) -> Manifest:
-    found = synthetic_run.manifest([case.entry() for case in cases_of(name)], name)
+    made = synthetic_run.manifest([case.entry() for case in cases_of(name)], name)
     said = conditions(plan_of(name), profiles_of(name))
-    return found.model_copy(update={"conditions": said, "line_rate_bps": 1e9})
+    return made.model_copy(update={"conditions": said, "line_rate_bps": 1e9})
 
 
 def of_case(case: Case) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def test_a_claim_is_not_measured_by_another_plan() -> None:
 
 def test_sizes_of_plans_can_tell_where_saturation_begins() -> None:
     """Two of them around the printed size, within its tolerance."""
-    found = [c for c in MEASURED if isinstance(c.ours, Saturation)]
-    assert len(found) == 3
-    for claim in found:
+    saturations = [c for c in MEASURED if isinstance(c.ours, Saturation)]
+    assert len(saturations) == 3
+    for claim in saturations:
         assert claim.value
         (plan,) = claim.plans
         sizes = {case.frame_size for case in cases_of(plan)}

@@ -21,7 +21,7 @@ from support.synthetic import run as synthetic_run
 from support.synthetic.powerquicc import DEVICES, SIZES, Shape
 
 
-def found(shape: Shape) -> Points:
+def points_of(shape: Shape) -> Points:
     return points([made.outcomes(shape)])
 
 
@@ -37,7 +37,7 @@ def claim(**changes: object) -> Claim:
 
 
 def judged(shape: Shape, **changes: object) -> Judged:
-    (one,) = judge_all([claim(**changes)], found(shape))
+    (one,) = judge_all([claim(**changes)], points_of(shape))
     return one
 
 
@@ -298,7 +298,9 @@ def test_several_runs_give_one_set_of_points_and_repeats_their_median() -> None:
 )
 def test_what_limits(dut: str, behaviour: str, size: int, limit: Limit) -> None:
     limits = [
-        p.limit for p in found(Shape(duts=(dut,))).points if (p.behaviour, p.frame_size) == (behaviour, size)
+        p.limit
+        for p in points_of(Shape(duts=(dut,))).points
+        if (p.behaviour, p.frame_size) == (behaviour, size)
     ]
     assert limits == [limit]
 
@@ -325,7 +327,7 @@ def test_a_tunnel_fills_a_link_before_cleartext_does(monkeypatch: pytest.MonkeyP
     """100 Mbps: 191 Mbps of 1456 B frames both ways, 197 in clear; the made-up SEC could do 600."""
     monkeypatch.setitem(DEVICES, "mpc8323e", made.Device(333, 133, 100e6))
     shape = Shape(duts=("mpc8323e",), behaviours=("async", "plain"))
-    (large,) = [p for p in found(shape).points if (p.behaviour, p.frame_size) == ("async", 1456)]
+    (large,) = [p for p in points_of(shape).points if (p.behaviour, p.frame_size) == ("async", 1456)]
     assert large.limit == "link"
     assert large.mbps == pytest.approx(190.83, abs=0.01)
     assert link_fps(1456, "3des-sha1", 100e6) < link_fps(1456, "none", 100e6)
@@ -415,14 +417,14 @@ def findings(test: str, values: dict[int, dict[Key, float]], **changes: object) 
     ]  # fmt: skip
 
 
-def manifest_of(found: list[Finding], kind: str = "xfrm", **options: object) -> Manifest:
+def manifest_of(measured: list[Finding], kind: str = "xfrm", **options: object) -> Manifest:
     entries = [
         CaseEntry(
             **{key: getattr(f, key) for key in CaseIdentity.model_fields},
             stack_kind=kind,
             options=dict(options),
         )
-        for f in found
+        for f in measured
     ]
     return synthetic_run.manifest(entries, "tests")
 
@@ -437,8 +439,8 @@ def test_a_flood_is_held_against_the_throughput() -> None:
         ours={"quantity": "flood", "of": ONE_WAY, "frame_sizes": [64]},
     )  # fmt: skip
 
-    def word(found: list[Finding]) -> str:
-        (one,) = judge_all([asked], Points((), flood=floods([(manifest_of(found), found)])))
+    def word(measured: list[Finding]) -> str:
+        (one,) = judge_all([asked], Points((), flood=floods([(manifest_of(measured), measured)])))
         return one.word
 
     assert word(findings("flood", ratio)) == "agrees"
@@ -461,10 +463,10 @@ def bus_of(**by_behaviour: dict[int, dict[Key, float]]) -> Points:
     """Return the points of runs that moved this, for each behaviour by frame size."""
     runs = []
     for name, values in by_behaviour.items():
-        found = findings("bus", values, suite="none" if name == "plain" else "3des-sha1")
+        bus_findings = findings("bus", values, suite="none" if name == "plain" else "3des-sha1")
         kind = {"plain": "plain", "dual": "xfrm"}.get(name, "xfrm")
         options = {"plain": {"policies": "none"}, "dual": {"crypto": "dual-pass"}}.get(name, {})
-        runs.append((manifest_of(found, kind, **options), found))
+        runs.append((manifest_of(bus_findings, kind, **options), bus_findings))
     return Points((), bus=bus_counts(runs))
 
 
@@ -474,16 +476,16 @@ def bus_of(**by_behaviour: dict[int, dict[Key, float]]) -> Points:
 )
 def test_shares_of_what_crosses_the_bus(what: str, size: int, value: float, unit: str) -> None:
     """64 B come, 110 without FCS leave; of 340 B that count, 170 as many descriptors; two passes move 252 B for 168."""
-    found = bus_of(xfrm={64: moved(340, 64 + 110, 168, 170)}, dual={64: moved(424, 64 + 110, 252, 200)})
+    judged = bus_of(xfrm={64: moved(340, 64 + 110, 168, 170)}, dual={64: moved(424, 64 + 110, 252, 200)})
     of = {"behaviour": "dual-pass", "direction": "one-way"} if what == "engine" else ONE_WAY
     ours = {"quantity": "bus share", "what": what, "of": of, "frame_sizes": [size]}
     if what == "engine":
         ours["to"] = ONE_WAY
     for factor, word in ((1, "agrees"), (2, "differs")):
         asked = claim(value=factor * value, unit=unit, tolerance=0.001, ours=ours)
-        (one,) = judge_all([asked], found)
+        (one,) = judge_all([asked], judged)
         assert one.word == word
-    (elsewhere,) = judge_all([claim(value=1, unit=unit, ours=ours | {"frame_sizes": [512]})], found)
+    (elsewhere,) = judge_all([claim(value=1, unit=unit, ours=ours | {"frame_sizes": [512]})], judged)
     assert elsewhere.word == "not measured"
 
 
@@ -492,8 +494,8 @@ def test_a_packet_that_is_cut_sends_the_headers_of_a_second_frame() -> None:
     ours = {"quantity": "bus share", "what": "fragments", "of": ONE_WAY, "frame_sizes": [1518]}
 
     def word(sent: float) -> str:
-        found = bus_of(xfrm={1518: moved(6000, 1518 + sent, 3000, 100)})
-        (one,) = judge_all([claim(ours=ours)], found)
+        judged = bus_of(xfrm={1518: moved(6000, 1518 + sent, 3000, 100)})
+        (one,) = judge_all([claim(ours=ours)], judged)
         return one.word
 
     packet = suites()["3des-sha1"].esp_packet_size(1500, "tunnel", 4)
@@ -509,8 +511,8 @@ def test_an_increase_over_the_bus_falls_or_jumps() -> None:
 
     def words(esp: list[float]) -> list[str]:
         counts = {size: moved(each, each, 1, 1) for size, each in zip((1024, 1456, 1518), esp, strict=True)}
-        found = bus_of(xfrm=counts, plain=plain)
-        return [j.word for j in judge_all([claim(ours=ours), claim(ours=ours | {"beyond": 1518})], found)]
+        judged = bus_of(xfrm=counts, plain=plain)
+        return [j.word for j in judge_all([claim(ours=ours), claim(ours=ours | {"beyond": 1518})], judged)]
 
     assert words([4200, 6000, 6600]) == ["agrees", "agrees"]
     assert words([4200, 6400, 6200]) == ["differs", "differs"]
@@ -567,7 +569,9 @@ def test_one_suite_against_another_in_the_accelerator_test() -> None:
 
 def test_the_accelerator_test() -> None:
     result = accelerated
-    base = replace(found(Shape()), accelerator=(result("aes128-sha1", 64, 8), result("3des-sha1", 64, 8.4)))
+    base = replace(
+        points_of(Shape()), accelerator=(result("aes128-sha1", 64, 8), result("3des-sha1", 64, 8.4))
+    )
     four = claim(value=4, unit="x", ours={"quantity": "accelerator", "suite": "aes128-sha1", "size": 64})
     late = claim(value=1, unit="x", ours={"quantity": "accelerator", "suite": "aes128-sha1", "size": 1024})
     alike = claim(value=1, unit="x", tolerance=0.06, ours={"quantity": "accelerator spread", "size": 64})

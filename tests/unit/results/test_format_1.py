@@ -64,8 +64,8 @@ def as_format_1(run: RunDirectory) -> None:
         trial.get("host", {}).pop("seal", None)
     (run.path / "trials.jsonl").write_text("".join(json.dumps(trial) + "\n" for trial in trials))
     results = json.loads((run.path / "results.json").read_text())
-    found = {name: [plain(record) for record in results.get(name, [])] for name in ("outcomes", "findings")}
-    (run.path / "results.json").write_text(json.dumps({"format": 1, **found}))
+    records = {name: [plain(record) for record in results.get(name, [])] for name in ("outcomes", "findings")}
+    (run.path / "results.json").write_text(json.dumps({"format": 1, **records}))
 
 
 def test_an_old_run_gives_the_same_report(tmp_path: Path) -> None:
@@ -108,22 +108,22 @@ def test_an_old_run_has_codes_where_the_program_looks(tmp_path: Path) -> None:
 
 def _values(template: str) -> dict[str, Any]:
     """Some values for a template: text where it says nothing of their form, else numbers."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, specification in format_1._PLACE.findall(template):
         match specification:
             case "" | "times" | ",":
-                found[name] = 3
+                values[name] = 3
             case "and":
-                found[name] = ["home", "office"]
+                values[name] = ["home", "office"]
             case "goal" | "name":
-                found[name] = 1e-5
+                values[name] = 1e-5
             case "share":
-                found[name] = 5.0
+                values[name] = 5.0
             case _ if specification.startswith("?"):
-                found[name] = True if "|" in specification else "something"
+                values[name] = True if "|" in specification else "something"
             case _:
-                found[name] = NUMBERS.get(name, 2.5)
-    return found
+                values[name] = NUMBERS.get(name, 2.5)
+    return values
 
 
 @pytest.mark.parametrize("table", ["_REASONS", "_WARNINGS", "_DEVIATIONS", "_WORDS"])
@@ -131,8 +131,8 @@ def test_every_sentence_of_then_has_its_code(table: str) -> None:
     """Its values do not matter."""
     for code, template in getattr(format_1, table).items():
         text = sentences.fill(template, _values(template))
-        found = format_1._parsed(text, getattr(format_1, table))
-        assert (found["code"], sentences.fill(template, found["values"])) == (code.value, text)
+        codes = format_1._parsed(text, getattr(format_1, table))
+        assert (codes["code"], sentences.fill(template, codes["values"])) == (code.value, text)
 
 
 def test_every_code_that_the_program_looks_at_is_read() -> None:
@@ -155,9 +155,9 @@ def test_every_code_that_the_program_looks_at_is_read() -> None:
 )
 def test_what_an_earlier_version_said_counts_as_it_did(key: str, text: str, holds: str) -> None:
     """The beginning of the text decides, since the program of then looked at that."""
-    ((found,),) = [format_1.trial({key: [text]})[CODES[key]]]
+    ((read,),) = [format_1.trial({key: [text]})[CODES[key]]]
     of = {"reasons": Reason, "warnings": Remark, "rfc2544_deviations": Deviation}[key]
-    statement = of.model_validate(found)
+    statement = of.model_validate(read)
     assert getattr(statement, holds)
     assert statement.text == text
 
@@ -165,11 +165,11 @@ def test_what_an_earlier_version_said_counts_as_it_did(key: str, text: str, hold
 def test_a_sentence_nobody_knows_stays_as_it_is() -> None:
     """Text of a daemon, say, with numbers and braces."""
     text = "pluto said {no} 5 times; and stopped"
-    (found,) = format_1.trial({"reasons": [text]})["reason_codes"]
-    assert Reason.model_validate(found) == Reason.of_text(text)
+    (read,) = format_1.trial({"reasons": [text]})["reason_codes"]
+    assert Reason.model_validate(read) == Reason.of_text(text)
 
 
 def test_a_quantity_of_one_direction_is_known_by_key_and_direction() -> None:
     record = {"quantities": [{"name": "latency, p50, west-east", "unit": "µs", "value": 1.0}]}
-    (found,) = format_1.result(record)["quantities"]
-    assert (found["key"], found["way"], found["label"]) == (Key.LATENCY_P50, "west-east", "latency, p50")
+    (read,) = format_1.result(record)["quantities"]
+    assert (read["key"], read["way"], read["label"]) == (Key.LATENCY_P50, "west-east", "latency, p50")

@@ -77,8 +77,8 @@ def small(tmp_path: Path) -> RunDirectory:
 
 
 def of(run: espbench.Run, table: str) -> pd.DataFrame:
-    found: pd.DataFrame = getattr(run, table)
-    return found
+    frame: pd.DataFrame = getattr(run, table)
+    return frame
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -155,10 +155,10 @@ FINDINGS = st.fixed_dictionaries({**OF_BOTH, "quantities": st.lists(QUANTITIES, 
 def test_whatever_a_run_found_its_frames_are_its_files(results: list[Outcome | Finding]) -> None:
     """Names that look like formulas, mixes, missing figures and all."""
     nowhere = RunDirectory(Path("nowhere"), synthetic_run.manifest([], "nowhere"))
-    found = espbench.Run(nowhere, results, [])
-    assert_agrees(outcome_files.csv_text(results), found.results)
+    run = espbench.Run(nowhere, results, [])
+    assert_agrees(outcome_files.csv_text(results), run.results)
     findings = [result for result in results if isinstance(result, Finding)]
-    assert_agrees(finding_files.csv_text(findings), found.findings)
+    assert_agrees(finding_files.csv_text(findings), run.findings)
 
 
 def test_a_trial_is_a_row_with_its_case_and_each_gateway(run: espbench.Run) -> None:
@@ -254,16 +254,16 @@ def test_a_trial_of_no_case_of_the_plan_has_its_case_alone(small: RunDirectory) 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_column_of_numbers_has_a_unit_and_its_values_a_type(run: espbench.Run, table: str) -> None:
     """A column that is new in the files and not known here would become text: this names it."""
-    found = of(run, table)
-    units = found.attrs["units"]
+    comparison = of(run, table)
+    units = comparison.attrs["units"]
     is_number = {
         str(name): pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-        for name, dtype in found.dtypes.items()
+        for name, dtype in comparison.dtypes.items()
     }
     assert {name for name, numeric in is_number.items() if numeric and name not in units} == set()
-    assert set(units) <= set(found)
+    assert set(units) <= set(comparison)
     records: list[Record] = list(run.records()) if table == "trials" else list(run.directory.results())
-    numbers = {name for record in records for name, value in record if _number(value)} & set(found)
+    numbers = {name for record in records for name, value in record if _number(value)} & set(comparison)
     assert {name for name in numbers if kind(name).unit is None} == set()
 
 
@@ -300,11 +300,11 @@ def test_records_of_older_versions_are_read(small: RunDirectory) -> None:
     ]
     (small.path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
 
-    found = espbench.load(small.path)
-    assert len(found.results) == 12 * 2
-    assert found.results["loss_bound"].isna().all()
-    assert found.results["throughput_fps"].notna().all()
-    assert len(found.trials) == 12 * SMALL.trials_per_case
+    loaded = espbench.load(small.path)
+    assert len(loaded.results) == 12 * 2
+    assert loaded.results["loss_bound"].isna().all()
+    assert loaded.results["throughput_fps"].notna().all()
+    assert len(loaded.trials) == 12 * SMALL.trials_per_case
 
 
 def test_a_profile_is_the_rows_of_its_file(small: RunDirectory) -> None:
@@ -395,10 +395,10 @@ def test_damaged_trials_are_left_out_where_that_is_allowed(small: RunDirectory) 
     log.write_bytes(log.read_bytes().replace(b'"lost":', b'"last":', 1))
     with pytest.raises(UnreadableRun, match="allow_damaged=True"):
         espbench.compare(small.path, by="suite")
-    found = espbench.load(small.path, allow_damaged=True)
-    assert [text for text in found.damage if trials[0].case in text] == found.damage != []
-    assert len(found.trials) == len(trials) - SMALL.trials_per_case, "the rest of its case follows from it"
-    assert len(espbench.compare(found, by="suite")) > 0
+    loaded = espbench.load(small.path, allow_damaged=True)
+    assert [text for text in loaded.damage if trials[0].case in text] == loaded.damage != []
+    assert len(loaded.trials) == len(trials) - SMALL.trials_per_case, "the rest of its case follows from it"
+    assert len(espbench.compare(loaded, by="suite")) > 0
 
 
 # ── several runs ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -60,7 +60,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "plan.yaml").write_text(PLAN)
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("SOURCE", str(source))
-    monkeypatch.setenv("TOLD", str(tmp_path / "told"))
+    monkeypatch.setenv("TOLD", str(tmp_path / "arguments"))
     monkeypatch.setattr(measuring, "PROGRAM", (sys.executable, str(tmp_path / "stand_in.py")))
     return source
 
@@ -69,9 +69,9 @@ def plan(tmp_path: Path) -> espbench.Plan:
     return espbench.Plan(tmp_path / "plan.yaml")
 
 
-def told(tmp_path: Path) -> list[str]:
-    found: list[str] = json.loads((tmp_path / "told").read_text())
-    return found
+def arguments(tmp_path: Path) -> list[str]:
+    argv: list[str] = json.loads((tmp_path / "arguments").read_text())
+    return argv
 
 
 def test_progress_is_told_case_by_case_and_the_run_comes_back(
@@ -89,7 +89,7 @@ def test_progress_is_told_case_by_case_and_the_run_comes_back(
     assert (seen[-1].cases_done, seen[-1].cases) == (3, 3)
     assert {progress.run for progress in seen} == {run.path}
     assert len(run.results) == 3
-    assert told(tmp_path)[-3:] == ["--jobs", "2", "--wait"]
+    assert arguments(tmp_path)[-3:] == ["--jobs", "2", "--wait"]
 
 
 def test_trials_are_counted_right_when_they_are_put_into_order(tmp_path: Path, stand_in: Path) -> None:
@@ -108,7 +108,7 @@ def test_trials_are_counted_right_when_they_are_put_into_order(tmp_path: Path, s
 
 def test_a_cluster_is_the_commands(tmp_path: Path) -> None:
     plan(tmp_path).run(tmp_path / "out", cluster="tls://there:8786")
-    assert told(tmp_path)[-2:] == ["--cluster", "tls://there:8786"]
+    assert arguments(tmp_path)[-2:] == ["--cluster", "tls://there:8786"]
 
 
 @pytest.mark.parametrize("answered", [0, 2])
@@ -126,9 +126,9 @@ def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
         shutil.copy(stand_in / "trials.jsonl", run)
     (other / "plan.yaml").write_text("name: other\n")
     assert plan(tmp_path).run(out).path == begun
-    assert told(tmp_path) == ["run", "--no-report", "--resume", str(begun)]
+    assert arguments(tmp_path) == ["run", "--no-report", "--resume", str(begun)]
     assert plan(tmp_path).run(out).path != begun
-    assert "--resume" not in told(tmp_path)
+    assert "--resume" not in arguments(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_each_end_is_one_exception(
 ) -> None:
     script = f"import sys; print('what was wrong', file=sys.stderr); sys.exit({code})"
     monkeypatch.setattr(measuring, "PROGRAM", (sys.executable, "-c", script))
-    with pytest.raises(error, match="what was wrong") as found:
+    with pytest.raises(error, match="what was wrong") as raised:
         plan(tmp_path).run(tmp_path / "out")
-    assert type(found.value) is error
+    assert type(raised.value) is error
     with pytest.raises(error, match="what was wrong"):
         espbench.check(tmp_path / "plan.yaml", "base")
 
@@ -174,18 +174,18 @@ def test_a_check_is_a_frame_with_the_verdict(tmp_path: Path, monkeypatch: pytest
     }  # fmt: skip
     script = (
         "import sys; a = sys.argv; open(a[a.index('--json') + 1], 'w')"
-        f".write({json.dumps(verdict)!r}); open({str(tmp_path / 'told')!r}, 'w').write(repr(a)); sys.exit(5)"
+        f".write({json.dumps(verdict)!r}); open({str(tmp_path / 'arguments')!r}, 'w').write(repr(a)); sys.exit(5)"
     )
     monkeypatch.setattr(measuring, "PROGRAM", (sys.executable, "-c", script))
-    found = espbench.check(
+    frame = espbench.check(
         tmp_path / "plan.yaml", "base", limit=["instructions=1%"], allow_different=["kernel"]
     )
-    assert (found.attrs["verdict"], found.attrs["exit_code"]) == ("regressed", 5)
-    (only,) = found.to_dict("records")
+    assert (frame.attrs["verdict"], frame.attrs["exit_code"]) == ("regressed", 5)
+    (only,) = frame.to_dict("records")
     assert (only["now"], only["unit"], only["word"], only["share"]) == (
         110.0,
         "instructions/frame",
         "regressed",
         0.1,
     )
-    assert "'--limit=instructions=1%', '--allow-different=kernel'" in (tmp_path / "told").read_text()
+    assert "'--limit=instructions=1%', '--allow-different=kernel'" in (tmp_path / "arguments").read_text()

@@ -30,13 +30,13 @@ def run(tmp_path: Path) -> RunDirectory:
 
 def read(file: Path) -> dict[str, float]:
     """Metric → value, the name of the run left out."""
-    found = {}
+    values = {}
     for line in file.read_text().splitlines():
         if not line.startswith("#"):
             name, _, value = line.rpartition(" ")
             labels = [label for label in name.partition("{")[2].rstrip("}").split(",") if "run=" not in label]
-            found[name.partition("{")[0].removeprefix("espbench_run_") + "".join(labels)] = float(value)
-    return found
+            values[name.partition("{")[0].removeprefix("espbench_run_") + "".join(labels)] = float(value)
+    return values
 
 
 @needs_the_library
@@ -51,11 +51,11 @@ def test_the_file_says_how_far_the_run_is(run: RunDirectory, tmp_path: Path, man
     run.save_results([result for result in results if result.case == trials[0].case])
     begun = RunDirectory.open(run.path)
     with PrometheusFile(file).begin(begun) as metrics:
-        found = read(file)
-        assert found["cases"] == 3
-        assert (found["cases_done"], found["running"]) == (1, 1)
-        assert found['trialsvalidity="VALID"'] == 4
-        assert found['resultsstatus="OK"'] == 2
+        values = read(file)
+        assert values["cases"] == 3
+        assert (values["cases_done"], values["running"]) == (1, 1)
+        assert values['trialsvalidity="VALID"'] == 4
+        assert values['resultsstatus="OK"'] == 2
         console = Console(file=io.StringIO())
         observer = (
             ManyCases(console, None, metrics).of("a") if many else TerminalObserver(console, None, metrics)
@@ -64,11 +64,11 @@ def test_the_file_says_how_far_the_run_is(run: RunDirectory, tmp_path: Path, man
             observer.trial_done(trial)
         for case in {trial.case for trial in trials}:  # the first is told again
             observer.case_done([result for result in results if result.case == case])
-    found = read(file)
-    assert (found["cases_done"], found["running"], found["time_left_seconds"]) == (3, 0, 0)
-    assert found['trialsvalidity="VALID"'] + found['trialsvalidity="INVALID"'] == len(trials) == 12
-    assert found['resultsstatus="OK"'] == found['resultsstatus="VIOLATED"'] == 2
-    assert found["last_trial_timestamp_seconds"] > 1.6e9
+    values = read(file)
+    assert (values["cases_done"], values["running"], values["time_left_seconds"]) == (3, 0, 0)
+    assert values['trialsvalidity="VALID"'] + values['trialsvalidity="INVALID"'] == len(trials) == 12
+    assert values['resultsstatus="OK"'] == values['resultsstatus="VIOLATED"'] == 2
+    assert values["last_trial_timestamp_seconds"] > 1.6e9
     assert list(tmp_path.glob("*.prom*")) == [file]
 
 
@@ -113,6 +113,6 @@ def test_a_folder_that_is_not_there_is_refused_before_the_run(tmp_path: Path) ->
 
 def test_without_the_library_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(MachineLacks) as found:
+    with pytest.raises(MachineLacks) as raised:
         PrometheusFile(tmp_path / "espbench.prom")
-    assert "pip install 'espbench[metrics]'" in str(found.value)
+    assert "pip install 'espbench[metrics]'" in str(raised.value)

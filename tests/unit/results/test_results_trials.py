@@ -186,13 +186,13 @@ def test_a_line_that_is_not_as_it_was_written_ends_its_case_and_no_other(
     """Damage names the case and the line; mending keeps all trials before it, and the run takes new ones."""
     log(run).write_bytes(b"".join(damage(written(run))))
     with RunDirectory.open(run.path) as damaged:
-        (found,) = damaged.damage()
+        (one,) = damaged.damage()
         left = 2 if damage is swapped else 1  # the earlier one of swapped lines still fits
-        assert (found.case, found.sequence) == (CASES[0].case, left)
-        assert found.line == (4 if damage is without else 3)
+        assert (one.case, one.sequence) == (CASES[0].case, left)
+        assert one.line == (4 if damage is without else 3)
         assert left_of(run) == (left, 4)
         said = damaged.mend()
-        assert f"line {found.line}: case {CASES[0].case}, from its trial {left} on" in said[0]
+        assert f"line {one.line}: case {CASES[0].case}, from its trial {left} on" in said[0]
         assert damaged.damage() == []
         assert damaged.mend() == []
         damaged.append(TRIALS[left])
@@ -231,8 +231,8 @@ def test_a_last_line_that_is_gone_is_missed_where_the_case_had_an_answer(run: Ru
     lines = log(run).read_bytes().splitlines(keepends=True)
     log(run).write_bytes(b"".join(lines[:-1]))
     with RunDirectory.open(run.path) as damaged:
-        (found,) = damaged.damage()
-        assert (found.case, found.sequence, found.line) == (CASES[0].case, len(trials) - 1, 0)
+        (damage,) = damaged.damage()
+        assert (damage.case, damage.sequence, damage.line) == (CASES[0].case, len(trials) - 1, 0)
         damaged.mend()
         assert damaged.results() == []
         assert damaged.trials_of(CASES[0].case) == trials[:-1]
@@ -297,8 +297,8 @@ def test_a_log_of_before_there_were_seals_is_read_and_goes_on(run: RunDirectory)
 def test_a_trial_with_a_missing_field_is_damage_that_names_the_field(run: RunDirectory) -> None:
     """JSON that is not a trial is not taken for one, in a log without seals either."""
     log(run).write_text('{"case":"x"}\n')
-    (found,) = RunDirectory.open(run.path).damage()
-    assert str(found) == "line 1: case x, from its trial 0 on: not a trial: sequence: Field required"
+    (damage,) = RunDirectory.open(run.path).damage()
+    assert str(damage) == "line 1: case x, from its trial 0 on: not a trial: sequence: Field required"
 
 
 def test_two_runs_of_the_same_frames_differ_in_the_host_key_alone() -> None:

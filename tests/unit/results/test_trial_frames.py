@@ -56,11 +56,11 @@ def _row(trial: Trial, entry: CaseIdentity | None) -> dict[str, Any]:
 
 def assert_same(run: RunDirectory) -> pd.DataFrame:
     """Both ways give one frame, values, types and units; returns it."""
-    found = espbench.load(run.path).trials
+    loaded = espbench.load(run.path).trials
     expected = by_records(run)
-    pd.testing.assert_frame_equal(found, expected)
-    assert found.attrs == expected.attrs
-    return found
+    pd.testing.assert_frame_equal(loaded, expected)
+    assert loaded.attrs == expected.attrs
+    return loaded
 
 
 def rewritten(run: RunDirectory, parent: Path, trials: list[Trial]) -> RunDirectory:
@@ -173,7 +173,7 @@ def test_damaged_lines_are_left_out_and_named(sealed: RunDirectory, tmp_path: Pa
     log.write_bytes(b"".join(lines))
     with pytest.raises(espbench.UnreadableRun, match="line 2"):
         espbench.load(run.path)
-    found = espbench.load(run.path, allow_damaged=True)
-    assert len(found.damage) == 1
-    assert list(found.trials["sequence"]) == [0, 0, 1, 2, 3]
-    pd.testing.assert_frame_equal(found.trials, by_records(RunDirectory.open(run.path)))
+    loaded = espbench.load(run.path, allow_damaged=True)
+    assert len(loaded.damage) == 1
+    assert list(loaded.trials["sequence"]) == [0, 0, 1, 2, 3]
+    pd.testing.assert_frame_equal(loaded.trials, by_records(RunDirectory.open(run.path)))

@@ -14,6 +14,7 @@ from espbench.results import RunDirectory
 from espbench.runs.book import Book
 from espbench.terms import Finding, Outcome
 from support.plans import plan_text
+from support.synthetic.outcomes import outcome_of
 from support.synthetic.run import manifest
 
 PLAN = plan_text(
@@ -34,22 +35,14 @@ def resolved(tmp_path: Path) -> ResolvedPlan:
 
 def book_of(resolved: ResolvedPlan, folder: Path) -> tuple[Book, list[Case]]:
     listed = cases(resolved)
-    found = manifest([case.entry() for case in listed], "t")
-    directory = RunDirectory.create(folder, "t", found.model_copy(update={"calibration": []}), resolved.text)
+    made = manifest([case.entry() for case in listed], "t")
+    directory = RunDirectory.create(folder, "t", made.model_copy(update={"calibration": []}), resolved.text)
     return Book(resolved, listed, directory), listed
 
 
 def outcome(case: Case, goal: float) -> Outcome:
     """Return an outcome whose throughput follows from 10 µs a frame and 10 ns a byte."""
-    fps = 1e5 / (1 + case.mean_frame_size / 1000)
-    fields: dict[str, Any] = {
-        "case": case.id, "test": case.test, "dut": case.dut, "stack": case.stack.shown, "suite": case.suite,
-        "ip_version": 4, "frame_size": case.frame_size, "direction": case.direction, "loss_goal": goal,
-        "status": "OK", "throughput_fps": 0.995 * fps, "throughput_mbps": None, "line_rate_pct": None, "trials": 9,
-        "final_trial_s": 60.0, "rfc2544": True, "cpu_home_pct": None, "cpu_office_pct": None,
-        "repeat": case.repeat, "encryption": "baseline", "lower_fps": 0.995 * fps, "upper_fps": fps / 0.995,
-    }  # fmt: skip
-    return Outcome.model_validate(fields)
+    return outcome_of(case, goal, 1e5 / (1 + case.mean_frame_size / 1000))
 
 
 def results(case: Case) -> list[Outcome | Finding]:

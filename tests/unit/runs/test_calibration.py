@@ -10,12 +10,13 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import EspbenchError, GeneratorFailed
-from espbench.generators.base import Generator, Offered, StreamCounts, WirePath
+from espbench.generators.base import Generator, Offered, WirePath
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
 from espbench.platforms.base import Port, Testbed
 from espbench.runs.generator_ceiling import choose_path, flooded
 from espbench.runs.side_by_side import Candidate, examine
+from support.generators.streams import counts
 
 
 class Flooding:
@@ -25,7 +26,9 @@ class Flooding:
     """
 
     def __init__(self, **rates: list[float]) -> None:
-        self.rates: dict[str, Iterator[float]] = {way: cycle(found) for way, found in rates.items() if found}
+        self.rates: dict[str, Iterator[float]] = {
+            way: cycle(counts) for way, counts in rates.items() if counts
+        }
         self.all = list(rates)
         self.taken: list[WirePath] = []
 
@@ -40,13 +43,7 @@ class Flooding:
         if way not in self.rates:
             raise EspbenchError(f"no {way} here")
         frames = round(next(self.rates[way]) * 1000)
-        one = StreamCounts.model_validate(
-            {
-                "id": 0, "from": "west", "to": "east", "intended_frames": None, "tx_frames": frames, "unsent": 0,
-                "rx_frames": frames, "lost": 0, "duplicated": 0, "reordered": 0, "corrupted": 0,
-                "rx_after_stop": 0, "drain_s": 0.0, "latency_us": None,
-            }
-        )  # fmt: skip
+        one = counts(frames, frames, intended_frames=None, latency_us=None)
         return Offered(
             start_ns=0, last_tx_ns=1, duration_s=1.0 if frames else 0.0, intended_duration_s=1.0, streams=[one],
             ports=[],
@@ -118,7 +115,7 @@ class Late(Flooding):
 
 def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
     """All frames left, in 1.25 s for 1 s: 20 % less than the rate that was asked for, not exactly it."""
-    (found,) = examine(
+    (accuracy,) = examine(
         Candidate("late", lambda: cast(Generator, Late(auto=[800]))),
         lambda generator: (cast(Testbed, None), {}, ("this", "that")),
         {64: cast(Traffic, Anything())},
@@ -126,8 +123,8 @@ def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
         rate_fps=800_000.0,
         on_note=lambda text: None,
     )
-    assert found.accuracy_pct == pytest.approx(-20.0)
-    assert found.offered_fps == pytest.approx(640_000.0)
+    assert accuracy.accuracy_pct == pytest.approx(-20.0)
+    assert accuracy.offered_fps == pytest.approx(640_000.0)
 
 
 def test_without_doubt_each_way_is_tried_once() -> None:

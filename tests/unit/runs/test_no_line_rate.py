@@ -47,12 +47,12 @@ def test_the_loads_of_a_case_are_bounded(
         if ceiling
         else None
     )
-    found = limits(case_of(asked, "throughput", "box"), 0.0, calibrated)
-    assert 0 < found.minimum_fps <= found.maximum_fps < math.inf
+    bounds = limits(case_of(asked, "throughput", "box"), 0.0, calibrated)
+    assert 0 < bounds.minimum_fps <= bounds.maximum_fps < math.inf
     otherwise = 0.9 * ceiling if ceiling else line_rate_fps(64, ASSUMED_BPS)
-    assert found.maximum_fps == (pytest.approx(highest, rel=1e-3) if highest else otherwise)
-    assert found.line_rate_fps == 0
-    assert not found.is_line_rate(found.maximum_fps)
+    assert bounds.maximum_fps == (pytest.approx(highest, rel=1e-3) if highest else otherwise)
+    assert bounds.line_rate_fps == 0
+    assert not bounds.is_line_rate(bounds.maximum_fps)
 
 
 def test_no_load_is_higher_than_the_generator_takes() -> None:
@@ -60,8 +60,8 @@ def test_no_load_is_higher_than_the_generator_takes() -> None:
     asked = Throughput.model_validate({"maximum": "100%"})
     case = case_of(asked, "throughput", "box")
     assert limits(case, 100e9, None).maximum_fps > FASTEST_FPS
-    found = limits(case, 100e9, None, FASTEST_FPS)
-    assert (found.maximum_fps, found.minimum_fps) == (FASTEST_FPS, FASTEST_FPS / 100)
+    bounds = limits(case, 100e9, None, FASTEST_FPS)
+    assert (bounds.maximum_fps, bounds.minimum_fps) == (FASTEST_FPS, FASTEST_FPS / 100)
 
 
 def test_a_share_of_it_is_no_load() -> None:
@@ -77,23 +77,23 @@ def test_the_other_tests_answer_and_do_not_claim_the_line_rate(name: str, settin
     """A load that the plan names is one; that it is the line's is not said."""
     procedure = procedure_for(case_of(settings, name, "box"), UNKNOWN, [])
     run(procedure, QueueDut(20_000))
-    found = answer(procedure, "box", "not proven")
-    assert found.status == "OK"
-    assert not found.rfc2544
+    finding = answer(procedure, "box", "not proven")
+    assert finding.status == "OK"
+    assert not finding.rfc2544
     assert any("not the line rate" in text or "not from the line rate" in text or "not at the line rate" in text
-               for text in map(str, found.rfc2544_deviations))  # fmt: skip
-    assert {row["intended_pct_of_line_rate"] for row in found.curve} <= {None}
+               for text in map(str, finding.rfc2544_deviations))  # fmt: skip
+    assert {row["intended_pct_of_line_rate"] for row in finding.curve} <= {None}
     if name == "back_to_back":
-        assert "bursts at 50,000 frames/s, the line rate is not known" in [*map(str, found.warnings)]
+        assert "bursts at 50,000 frames/s, the line rate is not known" in [*map(str, finding.warnings)]
 
 
 def test_bursts_need_it_or_a_rate_of_the_plans() -> None:
     """Back-to-back frames leave at the line rate: without it, or maximum, nothing is measured, and why is said."""
     procedure = procedure_for(case_of(BackToBack(), "back_to_back", "box"), UNKNOWN, [])
     assert procedure.next() is None
-    found = answer(procedure, "box", "not proven")
-    assert found.status == "INVALID"
-    assert "write line_rate, or maximum" in "; ".join([found.words, *map(str, found.reasons)])
+    finding = answer(procedure, "box", "not proven")
+    assert finding.status == "INVALID"
+    assert "write line_rate, or maximum" in "; ".join([finding.words, *map(str, finding.reasons)])
 
 
 def test_no_figure_fills_a_link_of_unknown_rate() -> None:

@@ -47,7 +47,7 @@ class Quiet:
         self.notes.append(text)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *told, **more: None
+        return lambda *words, **more: None
 
 
 class Gateways:
@@ -62,7 +62,7 @@ class Gateways:
         return SimpleNamespace(
             set_up=self._set_up,
             traffic=lambda case: None,
-            discard=lambda bench: bench.bed.close() if bench else None,
+            discard=lambda setup: setup.bed.close() if setup else None,
             generator=SimpleNamespace(close=lambda: None),
         )
 
@@ -116,19 +116,19 @@ def compared(
 @pytest.fixture(autouse=True)
 def arithmetic(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Trials that cost no time: gateways of 20,000 frames/s; `break` raises instead of the n-th."""
-    told: dict[str, Any] = {"break": set(), "count": itertools.count()}
+    events: dict[str, Any] = {"break": set(), "count": itertools.count()}
     signature = inspect.signature(trial.measure)
 
     def measure(setup: Any, traffic: Any, request: Any, of: OfCase, waits: Any, **more: Any) -> Trial:
         signature.bind(setup, traffic, request, of, waits, **more)  # as the real one takes it
-        if next(told["count"]) in told["break"]:
+        if next(events["count"]) in events["break"]:
             raise TrialBroken("gateway home died")
         ask = Ask(of.case[-1], 0, None, request)  # type: ignore[arg-type]
         made = sim.made(ask, 50.0, lost=request.load_fps > 20_000, sequence=of.sequence)
         return made.model_copy(update={"case": of.case})
 
     monkeypatch.setattr(trial, "measure", measure)
-    return told
+    return events
 
 
 def test_every_arm_is_held_against_the_reference_at_every_point(tmp_path: Path) -> None:
@@ -137,17 +137,17 @@ def test_every_arm_is_held_against_the_reference_at_every_point(tmp_path: Path) 
         "[64]", "[64, 512]"
     )
     asked = plan(tmp_path, text)
-    found = [(r.a.stack.shown, r.b.stack.shown, r.a.frame_size) for r in rivals(asked, cases(asked))]
-    assert found == [("xfrm", b, size) for b in ("other", "third") for size in (64, 512)]
+    pairs = [(r.a.stack.shown, r.b.stack.shown, r.a.frame_size) for r in rivals(asked, cases(asked))]
+    assert pairs == [("xfrm", b, size) for b in ("other", "third") for size in (64, 512)]
 
 
 def test_gateways_stand_together_and_are_new_in_each_round(tmp_path: Path) -> None:
     asked, gateways = plan(tmp_path), Gateways()
     with directory(tmp_path, asked) as run:
-        found = compared(asked, run, gateways)
+        findings = compared(asked, run, gateways)
         assert run.manifest.compare["together"] is True
         assert len(list(run.trials())) == 2 * PAIRS_OF_TRIALS
-    assert [len(f.paired["rows"]) for f in found] == [PAIRS_OF_TRIALS]
+    assert [len(f.paired["rows"]) for f in findings] == [PAIRS_OF_TRIALS]
     assert gateways.most == 2
     assert gateways.built == 3 * ["xfrm", "other"]
     assert gateways.standing == []
@@ -157,11 +157,11 @@ def test_without_the_room_one_arms_gateways_follow_the_others(tmp_path: Path) ->
     """The manifest says why."""
     asked, gateways = plan(tmp_path), Gateways()
     with directory(tmp_path, asked) as run:
-        found = compared(asked, run, gateways, apart="together they need too much")
+        findings = compared(asked, run, gateways, apart="together they need too much")
         assert run.manifest.compare["together"] is False
         assert run.manifest.compare["apart because"] == "together they need too much"
     assert gateways.most == 1
-    assert [len(f.paired["rows"]) for f in found] == [PAIRS_OF_TRIALS]
+    assert [len(f.paired["rows"]) for f in findings] == [PAIRS_OF_TRIALS]
 
 
 @pytest.mark.parametrize("apart", ["", "no room"])
@@ -255,9 +255,9 @@ def test_a_dead_gateway_voids_its_pair_and_is_built_again(tmp_path: Path, arithm
     asked, gateways = plan(tmp_path), Gateways()
     arithmetic["break"] = {5}
     with directory(tmp_path, asked) as run:
-        found = compared(asked, run, gateways)
-    assert found[0].paired["void"] == 1
-    assert len(found[0].paired["rows"]) == PAIRS_OF_TRIALS
+        findings = compared(asked, run, gateways)
+    assert findings[0].paired["void"] == 1
+    assert len(findings[0].paired["rows"]) == PAIRS_OF_TRIALS
     assert len(gateways.built) == 7
     assert gateways.standing == []
 
@@ -274,9 +274,9 @@ def test_a_leak_while_gateways_are_set_up_ends_the_comparison(
 
     monkeypatch.setattr(gateways, "_set_up", leak)
     with directory(tmp_path, asked) as run:
-        (found,) = compared(asked, run, gateways)
-    assert (found.status, found.quantities) == ("VIOLATED", [])
-    assert "1 of 50 probe frames arrived without an SA" in str(found.reasons[0])
+        (findings,) = compared(asked, run, gateways)
+    assert (findings.status, findings.quantities) == ("VIOLATED", [])
+    assert "1 of 50 probe frames arrived without an SA" in str(findings.reasons[0])
     assert len(gateways.built) == 1
 
 
@@ -284,18 +284,18 @@ def test_gateways_that_die_again_and_again_end_in_invalid(tmp_path: Path, arithm
     asked, gateways = plan(tmp_path), Gateways()
     arithmetic["break"] = set(range(10_000))
     with directory(tmp_path, asked) as run:
-        found = compared(asked, run, gateways)
-    assert {f.status for f in found} == {"INVALID"}
-    assert "gateway home died" in " ".join(map(str, found[0].reasons))
+        findings = compared(asked, run, gateways)
+    assert {f.status for f in findings} == {"INVALID"}
+    assert "gateway home died" in " ".join(map(str, findings[0].reasons))
     assert len(gateways.built) < 25
 
 
 def test_arms_without_any_throughput_are_not_compared_at_loads(tmp_path: Path) -> None:
     asked, gateways = plan(tmp_path), Gateways()
     with directory(tmp_path, asked) as run:
-        found = compared(asked, run, gateways, known=[])
-    assert {f.status for f in found} == {"INVALID"}
-    assert "not even a lower bound" in found[0].reasons[0].text
+        findings = compared(asked, run, gateways, known=[])
+    assert {f.status for f in findings} == {"INVALID"}
+    assert "not even a lower bound" in findings[0].reasons[0].text
     assert gateways.built == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of platforms, and the lab that builds test beds on them."""
+"""The table of platforms, and how a run builds test beds on them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,13 @@ from espbench.runs.beds import Beds, Choice, choose, profiles_of, virtual
 from espbench.runs.platform import Workspace
 from espbench.runs.platform_kinds import PLATFORMS, External
 from espbench.this_machine.registry import Registry
+from support.plans import external_text, plan_text
 
-PAIR = """\
-name: pair
-topology: gateway-to-gateway
-dut: {dut}
-stacks: [plain]
-frame_sizes: [64]
-tests:
-  - throughput: {{trial: 1s, final_trial: 1s}}
-"""
-BOXES = """\
-name: boxes
-topology: external
-frame_sizes: [64]
-ports:
-  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
-  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}
-tests:
-  - throughput: {trial: 1s, final_trial: 1s}
-"""
+BOXES = external_text()
+
+
+def pair(dut: str) -> str:
+    return plan_text(dut=dut, stacks="[plain]", suites=None)
 
 
 def plan(text: str) -> ResolvedPlan:
@@ -49,7 +36,7 @@ def plan(text: str) -> ResolvedPlan:
 
 
 def chosen(dut: str) -> Choice:
-    (choice,) = choose(plan(PAIR.format(dut=dut)))
+    (choice,) = choose(plan(pair(dut)))
     return choice
 
 
@@ -70,7 +57,7 @@ def test_a_profile_is_on_the_platform_it_names(dut: str) -> None:
     assert choice.platform.line_rate_bps == profile.line_rate
     assert choice.reason == f"the plan asks for {dut}"
     assert virtual([choice]) == profile.emulated
-    (other,) = choose(plan(PAIR.format(dut=dut) + "line_rate: 100Mbps\n"))
+    (other,) = choose(plan(pair(dut) + "line_rate: 100Mbps\n"))
     assert other.platform.line_rate_bps == 100e6
 
 
@@ -84,8 +71,8 @@ def test_only_gateways_in_virtual_time_have_links_in_memory() -> None:
     """A pair has three, a single gateway two, and in a trial each has a copy."""
     whole = virtual_pair.LINK_BYTES / 1e6
     duts = ("netns", "uml", "remote-example", "mpc8548e", "virt-x86")
-    found = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
-    assert found == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 6}
+    shares = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
+    assert shares == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 6}
     assert virtual_pair.links_mb(single=True) == 4 * whole
 
 
@@ -142,12 +129,12 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 
 def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path) -> None:
-    """The lab asks the platform of the case's device, and undoes what one left that failed."""
+    """Beds asks the platform of the case's device, and undoes what one left that failed."""
     one, two = Fake(), Fake(fails=True)
-    resolved = plan(PAIR.format(dut="netns"))
+    resolved = plan(pair("netns"))
     first, second = cases(resolved, ["one", "two"])
-    lab = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
-    assert cast(Any, lab.build(first)) == "one"
+    beds = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
+    assert cast(Any, beds.build(first)) == "one"
     with pytest.raises(EspbenchError, match="no more"):
-        lab.build(second)
+        beds.build(second)
     assert [path.exists() for path in (*one.made, *two.made)] == [True, False]

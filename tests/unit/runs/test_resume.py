@@ -16,12 +16,12 @@ from espbench.plan import load_plan
 from espbench.results import FORMAT, RunDirectory
 from espbench.runs.beds import choose
 from espbench.terms import Manifest
+from support.plans import pair_plan
 
-PLAN: dict[str, Any] = {
-    "name": "edited", "topology": "gateway-to-gateway", "dut": "./mine.yaml", "stacks": ["plain", "xfrm"],
-    "suites": ["aes128gcm16"], "frame_sizes": [64, 512],
-    "tests": [{"throughput": {"final_trial": "2s", "trial": "1s"}}, {"latency": {"repeats": 3}}],
-}  # fmt: skip
+PLAN = pair_plan(
+    "./mine.yaml", name="edited", stacks=["plain", "xfrm"], suites=["aes128gcm16"], frame_sizes=[64, 512],
+    tests=[{"throughput": {"final_trial": "2s", "trial": "1s"}}, {"latency": {"repeats": 3}}],
+)  # fmt: skip
 PROFILE = {"name": "mine", "description": "namespaces", "platform": "netns", "mtu": 1500}
 HOST = {"cpu": "a CPU", "kernel": "Linux 6.1", "cpus usable": [0, 1]}
 
@@ -143,10 +143,10 @@ def test_another_espbench_is_refused(begun: RunDirectory, monkeypatch: pytest.Mo
 def test_a_run_of_an_older_format_is_refused_once_and_says_what_to_do(begun: RunDirectory) -> None:
     """Its records have sentences without codes; two kinds of lines in one file would help nobody."""
     begun.save_manifest(begun.manifest.model_copy(update={"format": FORMAT - 1}))
-    told = refusal(begun)
-    assert f"expected: a run of format {FORMAT}" in told
-    assert f"got: format {FORMAT - 1}, begun by espbench {begun.manifest.espbench}" in told
-    assert "start a new run" in told
+    message = refusal(begun)
+    assert f"expected: a run of format {FORMAT}" in message
+    assert f"got: format {FORMAT - 1}, begun by espbench {begun.manifest.espbench}" in message
+    assert "start a new run" in message
 
 
 def test_a_run_of_before_every_key_was_kept_is_held_against_its_conditions(begun: RunDirectory) -> None:

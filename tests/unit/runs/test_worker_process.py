@@ -210,8 +210,8 @@ def test_what_ends_a_task_is_told_as_it_was_with_its_logs(
     def fail(task: Task) -> None:
         raise error
 
-    told = worker._answer(cast(worker.Worker, SimpleNamespace(do=fail)), word("a"), tmp_path)
-    again = pickle.loads(pickle.dumps(told))
+    answer = worker._answer(cast(worker.Worker, SimpleNamespace(do=fail)), word("a"), tmp_path)
+    again = pickle.loads(pickle.dumps(answer))
     assert isinstance(again, Failed)
     assert type(again.error) is kind
     assert words in (str(again.error) if again.error else again.fault)

@@ -37,11 +37,11 @@ def resolved(tmp_path_factory: pytest.TempPathFactory) -> ResolvedPlan:
 
 def files(directory: RunDirectory) -> dict[str, Any]:
     """Return what must not depend on how many jobs there were; of the manifest all but its time."""
-    found = {path.name: path.read_bytes() for path in directory.path.glob("[rt]*.*")}
-    assert set(found) >= {"trials.jsonl", "results.csv", "results.json"}
+    contents = {path.name: path.read_bytes() for path in directory.path.glob("[rt]*.*")}
+    assert set(contents) >= {"trials.jsonl", "results.csv", "results.json"}
     manifest = RunDirectory.open(directory.path).manifest.model_dump(mode="json")
     return {
-        **found,
+        **contents,
         "manifest": [(k, v) for k, v in manifest.items() if k not in ("started", "host", "resumed")],
     }
 

@@ -113,9 +113,9 @@ def test_one_frame_in_200_000_fails_zero_loss_and_passes_a_thousandth_of_a_per_c
     zero, small = results_of(DropsOneIn(200_000, limit_fps=95_000))
     assert zero.status in ("BELOW_MINIMUM", "UNRESOLVABLE")
     assert "zero-loss fails at every rate with enough frames" in zero.words
-    found = re.search(r"about 1 frame in ([0-9,]+), whatever the rate", zero.words)
-    assert found
-    assert int(found[1].replace(",", "")) == pytest.approx(200_000, rel=0.15)
+    share = re.search(r"about 1 frame in ([0-9,]+), whatever the rate", zero.words)
+    assert share
+    assert int(share[1].replace(",", "")) == pytest.approx(200_000, rel=0.15)
     assert small.status == "OK"
     assert small.words.startswith("0.001 % passes: 9")
 

@@ -175,9 +175,9 @@ def characteristic(ratio: float, goal: float, frames: int) -> tuple[float, float
         for before, chance in undecided.items():
             for lost, share in enumerate(often):
                 after[before + lost] = after.get(before + lost, 0.0) + chance * share
-        told = {lost: weigh([(trials * frames, lost)], goal) for lost in after}
-        met += sum(chance for lost, chance in after.items() if told[lost] is Judgement.MET)
-        undecided = {lost: chance for lost, chance in after.items() if told[lost] is Judgement.UNDECIDED}
+        weights = {lost: weigh([(trials * frames, lost)], goal) for lost in after}
+        met += sum(chance for lost, chance in after.items() if weights[lost] is Judgement.MET)
+        undecided = {lost: chance for lost, chance in after.items() if weights[lost] is Judgement.UNDECIDED}
     return met, sum(undecided.values()), taken
 
 

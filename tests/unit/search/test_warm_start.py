@@ -39,6 +39,7 @@ from support.simulated.duts import (
     never_passes,
     run,
 )
+from support.synthetic.outcomes import outcome_of
 
 SIZES = [64, 128, 256, 512, 1024, 1280, 1518]
 HINTS = st.one_of(st.none(), st.floats(min_value=1, max_value=1e6))
@@ -134,16 +135,18 @@ def test_a_hint_at_the_ends_is_none() -> None:
 
 def test_loss_verification_forgives_what_does_not_come_again() -> None:
     """A burst in one trial of ten costs throughput without it, and seldom with it."""
-    found: dict[int, list[float]] = {0: [], 2: []}
-    for verified, figures in found.items():
+    by_retries: dict[int, list[float]] = {0: [], 2: []}
+    for verified, figures in by_retries.items():
         for seed in range(30):
             search = a_search((0.0,), loss_verification=verified)
             run(search, Noisy(37_000, seed, bursts=0.1))
             (result,) = search.results()
             figures.append(result.throughput_fps or 0.0)
             assert figures[-1] <= 37_000
-    assert sum(figure < 36_000 for figure in found[0]) > 3 * sum(figure < 36_000 for figure in found[2])
-    assert min(found[2]) > min(found[0])
+    assert sum(figure < 36_000 for figure in by_retries[0]) > 3 * sum(
+        figure < 36_000 for figure in by_retries[2]
+    )
+    assert min(by_retries[2]) > min(by_retries[0])
 
 
 def test_a_figure_that_rests_on_loss_verification_says_so() -> None:
@@ -222,23 +225,12 @@ def planned(folder: Path, text: str = PLAN) -> list[Case]:
     return cases(load_plan(file))
 
 
-def outcome(case: Case, goal: float, fps: float, **changed: Any) -> Outcome:
-    fields = {
-        "case": case.id, "test": case.test, "dut": case.dut, "stack": case.stack.shown, "suite": case.suite,
-        "ip_version": 4, "frame_size": case.frame_size, "direction": case.direction, "loss_goal": goal,
-        "status": "OK", "throughput_fps": 0.995 * fps, "throughput_mbps": None, "line_rate_pct": None, "trials": 9,
-        "final_trial_s": 60.0, "rfc2544": True, "cpu_home_pct": None, "cpu_office_pct": None,
-        "repeat": case.repeat, "encryption": "baseline", "lower_fps": 0.995 * fps, "upper_fps": fps / 0.995,
-    }  # fmt: skip
-    return Outcome.model_validate(fields | changed)
-
-
 def measured(all_cases: list[Case], **changed: Any) -> list[tuple[Case, list[Outcome]]]:
     """Each case with figures that a frame's 10 µs and a byte's 10 ns make; xfrm is ten times slower."""
     done = []
     for case in all_cases:
         fps = 1e5 / (1 + case.mean_frame_size / 1000) / (10 if case.stack.kind == "xfrm" else 1)
-        done.append((case, [outcome(case, goal, fps, **changed) for goal in (0.0, 1e-5)]))
+        done.append((case, [outcome_of(case, goal, fps, **changed) for goal in (0.0, 1e-5)]))
     return done
 
 
@@ -247,14 +239,14 @@ def test_a_hint_comes_from_the_same_gateways_direction_and_repeat(tmp_path: Path
     planned_cases = planned(tmp_path)
     done = measured(planned_cases)
     for case, _ in done:
-        before = [(other, found) for other, found in done if other.mean_frame_size < case.mean_frame_size]
+        before = [(other, hint) for other, hint in done if other.mean_frame_size < case.mean_frame_size]
         expected = 1e5 / (1 + 1.424) / (10 if case.stack.kind == "xfrm" else 1)
         if case.frame_size == 1424:
             assert hints(case, before) == pytest.approx([expected, expected], rel=1e-4)
         else:
             assert hints(case, before) == []
     last = next(case for case in planned_cases if case.frame_size == 1424)
-    others = [(other, found) for other, found in done if other.stack.kind == "xfrm" or other.repeat == 2]
+    others = [(other, hint) for other, hint in done if other.stack.kind == "xfrm" or other.repeat == 2]
     assert hints(last, others) == []
 
 
@@ -298,8 +290,8 @@ def test_a_resumed_case_begins_where_it_began(tmp_path: Path) -> None:
             save_results=lambda results: None,
         )
         book = Book(resolved, planned_cases, cast(RunDirectory, directory))
-        for done, found in measured(planned_cases[:2]):
-            book.finish(done, [*found])
+        for done, outcomes in measured(planned_cases[:2]):
+            book.finish(done, [*outcomes])
         return book.known(case).hints_fps, saved.get("search_hints")
 
     fresh, saved = asked({}, 0)

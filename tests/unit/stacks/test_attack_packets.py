@@ -11,15 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.stacks.daemons.attack_packets import forged_esp, ike_flood, ip_packet
-
-
-def ones_sum(data: bytes) -> int:
-    """0xffff over data whose checksum is right (RFC 1071)."""
-    data += b"\0" * (len(data) % 2)
-    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total
+from support.generators.checksums import ones_sum
 
 
 @given(st.binary(max_size=200), st.sampled_from([17, 50]))
@@ -61,10 +53,10 @@ def test_an_ike_flood_comes_from_many_addresses(proposal: str) -> None:
         assert struct.unpack("!HHH", udp[:6]) == (500, 500, 8 + len(message))
         kind, version, exchange, flags, number, length = struct.unpack("!BBBBII", message[16:28])
         assert (version, exchange, flags, number, length) == (0x20, 34, 0x08, 0, len(message))
-        found, at = [], 28
+        addresses, at = [], 28
         while kind:
-            found.append(kind)
+            addresses.append(kind)
             kind, size = struct.unpack("!BxH", message[at : at + 4])
             at += size
-        assert found == [33, 34, 40]
+        assert addresses == [33, 34, 40]
         assert at == len(message)

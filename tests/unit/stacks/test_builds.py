@@ -33,10 +33,10 @@ def installed(base: Path, *programs: str, code: str = "code") -> Path:
 def test_the_programs_are_those_of_the_folder(tmp_path: Path, base: str, image: bool, libexec: str) -> None:
     """Wherever `make install` put them: upstream's default, Debian's, a prefix."""
     installed(tmp_path / base, f"{libexec}/charon", "sbin/swanctl")
-    found = builds.find("strongswan", None, tmp_path)
+    build = builds.find("strongswan", None, tmp_path)
     inside = f"/{base}" if image else str(tmp_path)
-    assert found.programs == {"charon": f"{inside}/{libexec}/charon", "swanctl": f"{inside}/sbin/swanctl"}
-    assert found.image is image
+    assert build.programs == {"charon": f"{inside}/{libexec}/charon", "swanctl": f"{inside}/sbin/swanctl"}
+    assert build.image is image
 
 
 @pytest.mark.parametrize("lacks", ["libexec/ipsec/charon", "sbin/swanctl"])
@@ -155,9 +155,9 @@ def test_without_a_network_the_newest_of_the_cache_is_used_and_said(cache: Path)
     """Debian's order of versions says which is newest; a version that was asked for is used."""
     newest, _ = kept(cache, "5.9.8-5+deb12u10"), kept(cache, "5.9.8-5+deb12u9")
     notes: list[str] = []
-    found = builds.find("strongswan", None, None, notes.append)
-    assert (found.folder, found.name) == (newest, "5.9.8-5+deb12u10")
-    assert found.details == "libstrongswan 5.9.8-5+deb12u10, strongswan-charon 5.9.8-5+deb12u10, tpm-udev 0.6"
+    build = builds.find("strongswan", None, None, notes.append)
+    assert (build.folder, build.name) == (newest, "5.9.8-5+deb12u10")
+    assert build.details == "libstrongswan 5.9.8-5+deb12u10, strongswan-charon 5.9.8-5+deb12u10, tpm-udev 0.6"
     assert "Temporary failure resolving" in notes[-1]
     assert notes[-1].endswith("using strongswan 5.9.8-5+deb12u10, fetched before")
     assert builds.find("strongswan", "5.9.8-5+deb12u9", None).name == "5.9.8-5+deb12u9"

@@ -18,7 +18,7 @@ from espbench.stacks.libreswan import libreswan_config as config
 from espbench.stacks.libreswan import libreswan_status as status
 from espbench.stacks.libreswan.pluto import mismatches
 from espbench.stacks.strongswan import strongswan_status
-from support.ends import END
+from support.gateways.ends import END
 
 # Pluto 4.10 answered this, shortened to the lines that matter and a few that do not.
 STATUS = """\
@@ -151,12 +151,12 @@ def test_any_psk_is_one_word_of_the_secrets_file(psk: str) -> None:
 
 def test_a_status_is_parsed() -> None:
     """Algorithms, keys and tunnels of both connections."""
-    found = status.status(STATUS)
-    assert (found.version, found.loaded) == ("4.10", 2)
-    assert found.ike == {"AES_CBC_128-HMAC_SHA2_256-DH19": 1}
-    assert found.esp == {"3DES_CBC_192-HMAC_SHA1_96": 2}
-    assert found.tunnels == list(END.tunnels)
-    assert found.keys == {
+    read = status.status(STATUS)
+    assert (read.version, read.loaded) == ("4.10", 2)
+    assert read.ike == {"AES_CBC_128-HMAC_SHA2_256-DH19": 1}
+    assert read.esp == {"3DES_CBC_192-HMAC_SHA1_96": 2}
+    assert read.tunnels == list(END.tunnels)
+    assert read.keys == {
         "policy": {"IKEv2+PSK+ENCRYPT+TUNNEL+DONT_REKEY+UP+IKE_FRAG_ALLOW+ESN_NO+failureDROP": 2},
         "our auth": {"secret": 2},
         "replay_window": {"32": 2},
@@ -169,8 +169,8 @@ def test_a_status_is_parsed() -> None:
 @pytest.mark.parametrize("text", ["", "whack: Pluto is not running", "000 Total IPsec connections: loaded x"])
 def test_an_answer_that_is_no_status(text: str) -> None:
     """Nothing is up, nothing raises."""
-    found = status.status(text)
-    assert (found.loaded, found.tunnels, found.ike.total()) == (0, [], 0)
+    read = status.status(text)
+    assert (read.loaded, read.tunnels, read.ike.total()) == (0, [], 0)
     assert status.progress(text) == status.Progress(up=0, under_way=0)
 
 
@@ -209,8 +209,8 @@ def test_each_mismatch_is_found(old: str, new: str, said: str) -> None:
 
 def test_tunnels_that_are_not_up_are_a_mismatch() -> None:
     """One of two."""
-    found = status.status(STATUS.replace("198.19.0.0/17; erouted", "198.19.0.0/17; unrouted"))
-    assert "tunnels up: expected 2, libreswan has 1" in mismatches(END, found)
+    read = status.status(STATUS.replace("198.19.0.0/17; erouted", "198.19.0.0/17; unrouted"))
+    assert "tunnels up: expected 2, libreswan has 1" in mismatches(END, read)
 
 
 LOG = """\

@@ -70,13 +70,13 @@ def test_an_sa_is_read_back_as_it_was_written(
         udp_encapsulation=in_udp, copy_df=copy_df, interface_id=interface_id,
         selector=Selector("2001:2::/48", "2001:2:1::/48") if ":" in source else sa().selector,
     )  # fmt: skip
-    found = xfrm.read_sa(xfrm.new_sa(written))
-    assert (found.source, found.destination, found.spi, found.mode) == (source, destination, spi, mode)
-    assert (found.replay_window, found.esn, found.packets) == (window, esn, 0)
-    assert (found.udp_encapsulation, found.copy_df) == ("4500 → 4500" if in_udp else "", copy_df)
-    assert (found.interface_id, found.reqid) == (interface_id, 7)
-    assert found.lifetime == "unlimited"
-    assert found.algorithms == {
+    read = xfrm.read_sa(xfrm.new_sa(written))
+    assert (read.source, read.destination, read.spi, read.mode) == (source, destination, spi, mode)
+    assert (read.replay_window, read.esn, read.packets) == (window, esn, 0)
+    assert (read.udp_encapsulation, read.copy_df) == ("4500 → 4500" if in_udp else "", copy_df)
+    assert (read.interface_id, read.reqid) == (interface_id, 7)
+    assert read.lifetime == "unlimited"
+    assert read.algorithms == {
         "encryption": "cbc(des3_ede), 192 bit key",
         "integrity": "hmac(sha1), 160 bit key, 96 bit ICV",
     }
@@ -84,12 +84,12 @@ def test_an_sa_is_read_back_as_it_was_written(
 
 def attributes(message: bytes, fixed: int) -> dict[int, bytes]:
     """The attributes after a fixed structure, by number."""
-    found, offset = {}, 16 + fixed
+    values, offset = {}, 16 + fixed
     while offset < len(message):
         length, kind = struct.unpack_from("=HH", message, offset)
-        found[kind] = message[offset + 4 : offset + length]
+        values[kind] = message[offset + 4 : offset + length]
         offset += (length + 3) & ~3
-    return found
+    return values
 
 
 def test_esp_in_udp_is_asked_for_in_the_kernels_words() -> None:
@@ -124,8 +124,8 @@ def test_a_blocking_policy_is_one() -> None:
     policy = Policy(sa().selector, "fwd", priority=2**32 - 1, action="block")
     message = xfrm.new_policy(policy)
     assert message[16 + 56 + 64 + 32 + 9] == 1
-    found = xfrm.read_policy(message)
-    assert (found.demands, found.priority, found.direction) == ("block", 2**32 - 1, "fwd")
+    read = xfrm.read_policy(message)
+    assert (read.demands, read.priority, read.direction) == ("block", 2**32 - 1, "fwd")
     assert xfrm.read_policy(xfrm.new_policy(Policy(sa().selector, "fwd"))).demands == "nothing"
 
 
@@ -161,11 +161,11 @@ def test_a_policy_is_read_back_as_it_was_written() -> None:
     """Direction, selector, and what it demands."""
     template = Template("2001:db8::1", "2001:db8::2", "transport", 7)
     policy = Policy(Selector("2001:db8::1/128", "2001:db8::2/128", 41), "out", template, priority=5)
-    found = xfrm.read_policy(xfrm.new_policy(policy))
-    assert found.direction == "out"
-    assert found.priority == 5
-    assert found.selector == "2001:db8::1/128 → 2001:db8::2/128 protocol 41"
-    assert found.demands == "esp transport 2001:db8::1 → 2001:db8::2"
+    read = xfrm.read_policy(xfrm.new_policy(policy))
+    assert read.direction == "out"
+    assert read.priority == 5
+    assert read.selector == "2001:db8::1/128 → 2001:db8::2/128 protocol 41"
+    assert read.demands == "esp transport 2001:db8::1 → 2001:db8::2"
 
 
 def test_keys_are_in_the_message_and_in_no_text() -> None:

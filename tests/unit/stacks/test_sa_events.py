@@ -44,20 +44,20 @@ Nov 21 19:14:57.445000: "t0" #5: initiator rekeyed Child SA #2 using #4; IPsec t
 
 
 @pytest.mark.parametrize(
-    ("found", "tunnel_ms"),
+    ("events", "tunnel_ms"),
     [([*strongswan_events.events(CHARON)], (16, 18)), ([*libreswan_events.events(PLUTO)], (16, 18))],
     ids=["charon", "pluto"],
 )
-def test_each_kind_of_negotiation_is_told_apart(found: list[SaEvent], tunnel_ms: tuple[int, int]) -> None:
+def test_each_kind_of_negotiation_is_told_apart(events: list[SaEvent], tunnel_ms: tuple[int, int]) -> None:
     """The first CHILD SA has no exchange of its own; what the peer rekeyed is not this daemon's work."""
 
     def ms(parts: list[Span]) -> list[int]:
         return [round(1e3 * part.seconds) for part in parts]
 
-    assert [tuple(ms([*both])) for both in set_ups(found)] == [tunnel_ms]
-    assert ms(spans(found, 2, "established")) == [6]
-    assert ms(spans(found, 1, "rekeyed")) == [6]
-    assert ms(spans(found, 2, "rekeyed")) == [16]
+    assert [tuple(ms([*both])) for both in set_ups(events)] == [tunnel_ms]
+    assert ms(spans(events, 2, "established")) == [6]
+    assert ms(spans(events, 1, "rekeyed")) == [6]
+    assert ms(spans(events, 2, "rekeyed")) == [16]
 
 
 def test_a_negotiation_that_never_ended_is_none() -> None:
@@ -84,7 +84,7 @@ def test_spans_never_run_backwards_or_pair_strangers(steps: list[tuple[int, bool
         SaEvent(float(n), 1, "begun" if begun else "established", str(sa), str(sa))
         for n, (sa, begun) in enumerate(steps)
     ]
-    found = spans(events, 1, "established")
-    assert all(span.seconds > 0 for span in found)
+    listed = spans(events, 1, "established")
+    assert all(span.seconds > 0 for span in listed)
     by_time = {event.at_s: event.sa for event in events}
-    assert all(by_time[span.begun_s] == by_time[span.done_s] for span in found)
+    assert all(by_time[span.begun_s] == by_time[span.done_s] for span in listed)

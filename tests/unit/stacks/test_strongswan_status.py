@@ -12,7 +12,7 @@ import pytest
 from espbench.catalogue.suites import suites
 from espbench.stacks.daemons.daemon import End, IkeOptions, final_words
 from espbench.stacks.strongswan import strongswan_status as status
-from support import ends
+from support.gateways import ends
 
 END = replace(ends.END, suite=suites()["aes128-sha1"], options=IkeOptions(udp_encapsulation=True))
 CHILD = {

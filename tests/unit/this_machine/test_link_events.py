@@ -36,8 +36,8 @@ def message(
 
 def changes(*messages: bytes) -> list[tuple[int, LinkChange]]:
     """(number of the message, what happened) for messages that came one by one."""
-    found = link_events(LINK, [Heard(number, datagram) for number, datagram in enumerate(messages)])
-    return [(event.at_ns, event.change) for event in found]
+    events = link_events(LINK, [Heard(number, datagram) for number, datagram in enumerate(messages)])
+    return [(event.at_ns, event.change) for event in events]
 
 
 def test_a_state_that_stays_is_no_event() -> None:
@@ -63,8 +63,8 @@ def test_a_change_is_told_with_the_time_of_its_message(after: bytes, change: Lin
 
 def test_a_flap_that_the_kernel_told_late_is_seen_beside_what_it_told() -> None:
     """Lost, back, and set down before the first of it was told: three changes of the carrier."""
-    found = changes(message(changes=1), message(up=False, carrier=False, changes=4))
-    assert found == [(1, LinkChange.CARRIER_FLAPPED), (1, LinkChange.SET_DOWN)]
+    events = changes(message(changes=1), message(up=False, carrier=False, changes=4))
+    assert events == [(1, LinkChange.CARRIER_FLAPPED), (1, LinkChange.SET_DOWN)]
 
 
 def test_a_link_comes_back() -> None:

@@ -91,10 +91,10 @@ def test_those_that_share_it_keep_out_those_that_do_not(other: subprocess.Popen[
 
 
 def test_one_who_waits_is_told_for_whom_and_gets_it(other: subprocess.Popen[str]) -> None:
-    told: list[list[Holder]] = []
+    holders: list[list[Holder]] = []
 
-    def on_wait(found: list[Holder]) -> None:
-        told.append(found)
+    def on_wait(one: list[Holder]) -> None:
+        holders.append(one)
         other.kill()
 
     with (
@@ -103,7 +103,7 @@ def test_one_who_waits_is_told_for_whom_and_gets_it(other: subprocess.Popen[str]
         held(),
     ):
         pass
-    assert told[0][0].pid == other.pid
+    assert holders[0][0].pid == other.pid
 
 
 def test_waiting_is_told_once_without_a_terminal(

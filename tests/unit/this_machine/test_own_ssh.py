@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,10 +108,19 @@ def test_external_ports_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None
         )  # fmt: skip
 
 
+@pytest.fixture
+def name() -> Iterator[str]:
+    """Give this process a name that no other has: others of its kind hold connections too."""
+    comm = Path("/proc/self/comm")
+    usual, own = comm.read_text(), secrets.token_hex(6)
+    comm.write_text(own)
+    yield own
+    comm.write_text(usual)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_a_connection_that_a_server_holds_is_found(host: str) -> None:
+def test_a_connection_that_a_server_holds_is_found(host: str, name: str) -> None:
     """Behind tmux, screen or a daemon nobody's environment tells of it."""
-    name = Path("/proc/self/comm").read_text().strip()
     with socket.create_server(
         (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET
     ) as listening:

@@ -15,9 +15,9 @@ from rich.console import Console
 from espbench.cli.gate.baseline import band
 from espbench.cli.gate.bases import Building, building, unknown
 from espbench.cli.gate.measuring import Measuring
+from espbench.cli.gate.options import Wait
 from espbench.cli.gate.outputs import Outputs
 from espbench.cli.gate.table import show
-from espbench.cli.progress import Wait
 from espbench.comparison import compare
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, conditions, from_check, real_time

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from espbench.cli.gate.options import Wait
 from espbench.cli.profile import tables
 from espbench.cli.profile.profiling import GRAPH, Loads, Profiling, entries_of, open_run
-from espbench.cli.progress import Wait
 from espbench.gate.base import Point
 from espbench.profile.attribution import Profile
 from espbench.results import RunDirectory

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""x86-64 gateways with Debian's kernel, from a plan to a finished run: the same to the byte, on a busy host too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.paths import cache_dir
+from espbench.platforms.virtual.parts.kits import X86_KIT
+from support.plans import pair_plan, write_plan
+from support.runs import assert_complete, espbench, rows
+from support.virtual.virtual_runs import (
+    PATIENCE_S,
+    Measured,
+    build,
+    busy_host,
+    frames,
+    measured,
+    without_the_host,
+)
+
+# Tests of these machines in `make test` are in test_x86_daemons.py.
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
+
+SIZE = 512
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """Build the guests in the user's cache; the first test that needs them does it."""
+    build("x86")
+    assert X86_KIT.find() is not None
+
+
+def plan(*stacks: Any, **changes: Any) -> dict[str, Any]:
+    """Trials as short as they can be, up to a load that every stack misses."""
+    throughput = {
+        "minimum": "4000fps", "maximum": "200000fps", "trial": "10ms", "final_trial": "20ms",
+        "warm_up": "10ms", "resolution": "20%",
+    }  # fmt: skip
+    few = {"name": "x86", "stacks": [*stacks], "suites": ["aes128gcm16"], "frame_sizes": [SIZE]}
+    return pair_plan("virt-x86", throughput=throughput, **few | changes)
+
+
+def measure(folder: Path, what: dict[str, Any]) -> Measured:
+    return measured(write_plan(folder, what), folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
+    """One plan, measured on a quiet machine, and again while others take its CPUs."""
+    asked = plan("plain", "xfrm")
+    first = measure(tmp_path_factory.mktemp("quiet"), asked)
+    with busy_host():
+        second = measure(tmp_path_factory.mktemp("busy"), asked)
+    return first, second
+
+
+def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured, Measured]) -> None:
+    first, second = twice
+    assert json.dumps(without_the_host(first.trials)) == json.dumps(without_the_host(second.trials))
+    assert first.tables == second.tables
+    # There was something to differ in.
+    assert any(trial["lost"] for trial in first.trials)
+    assert all(trial["latency_us"]["max"] > trial["latency_us"]["min"] > 100 for trial in first.trials)
+
+
+def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
+    first, _ = twice
+    assert_complete(first.directory)
+    rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
+    assert rate["plain"] > rate["xfrm"]
+    manifest = json.loads((first.directory / "manifest.json").read_text())
+    assert manifest["platform"] == "qemu_x86"
+    context = manifest["contexts"]["xfrm-aes128gcm16-ipv4"]
+    assert "amd64" in context["kernel"]["home"]
+    assert context["emulation"]["cpu"] == "Haswell-noTSX"
+    assert "vmlinux sha256" in context["emulation"]["x86-kernel"]
+
+
+def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]) -> None:
+    """Counted by the SAs of the copy of the guests in which the trial ran: no other trial's frames are in them."""
+    first, _ = twice
+    for trial in first.of("xfrm"):
+        home, office = trial["gateways"]["home"], trial["gateways"]["office"]
+        assert trial["validity"] == "VALID"
+        assert trial["proof"]["proven"], trial["proof"]
+        assert trial["tx_frames"] >= home["encrypted_frames"] >= office["decrypted_frames"]
+        if not trial["lost"]:
+            assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
+        # Each lost frame was lost at a known place.
+        assert sum(trial["loss_at"].values()) == trial["lost"]
+        assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
+
+
+def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) -> None:
+    """Instructions, in the guest's own time."""
+    first, _ = twice
+    each = {}
+    for stack in ("plain", "xfrm"):
+        kept = [trial for trial in first.of(stack) if not trial["lost"]]
+        assert kept
+        readings = [trial["gateways"][side] for trial in kept for side in ("home", "office")]
+        # Frames that are queued when the last one is sent are worked off after the trial's 20 ms.
+        assert all(0 < reading["cpu_pct"] <= 103 for reading in readings)
+        each[stack] = readings[0]["cpu_us_per_frame"]
+    assert each["plain"] < each["xfrm"]
+
+
+@pytest.mark.slow
+def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
+    """A user without any capability, and no interface: the same frames."""
+    first, _ = twice
+    nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net"]
+    nobody += [
+        "env",
+        f"HOME={tmp_path}",
+        f"XDG_RUNTIME_DIR={tmp_path}",
+        f"XDG_CACHE_HOME={cache_dir().parent}",
+    ]
+    if subprocess.run([*nobody, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this kernel lets nobody make a user namespace")
+    file = write_plan(tmp_path, plan("xfrm"))
+    done = espbench("run", file, "--out", tmp_path / "runs", as_user=nobody, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert frames(Measured(directory).of("xfrm")) == frames(first.of("xfrm"))

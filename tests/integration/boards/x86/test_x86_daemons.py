@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IKE daemons between x86-64 gateways in virtual time: they negotiate, the kernel encrypts, twice it is the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.measure.proof import readiness
+from espbench.platforms.chance import Chance
+from espbench.platforms.virtual.parts.kits import X86_KIT
+from espbench.stacks.daemons import credentials
+from support.gateways.workshop import TRAFFIC, Workshop
+from support.plans import pair_plan, write_plan
+from support.runs import assert_complete, rows
+from support.virtual.virtual_runs import Measured, build, measured, without_the_host
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """Build the guests in the user's cache; the first test that needs them does it."""
+    build("x86")
+    assert X86_KIT.find() is not None
+
+
+def measure(folder: Path, *stacks: Any) -> Measured:
+    """Trials as short as they can be, up to a load that every stack misses."""
+    throughput = {
+        "minimum": "4000fps", "maximum": "200000fps", "trial": "10ms", "final_trial": "20ms",
+        "warm_up": "10ms", "resolution": "20%",
+    }  # fmt: skip
+    few = {"name": "daemons", "stacks": [*stacks], "suites": ["aes128gcm16"], "frame_sizes": [512]}
+    return measured(write_plan(folder, pair_plan("virt-x86", throughput=throughput, **few)), folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def strongswan(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """Measure it beside xfrm."""
+    return measure(tmp_path_factory.mktemp("first"), "strongswan", "xfrm")
+
+
+@pytest.mark.slow
+def test_two_runs_are_the_same_to_the_byte(strongswan: Measured, tmp_path: Path) -> None:
+    """SPIs, nonces and keys too: what they are is not in a trial, but what they cost would be."""
+    again = measure(tmp_path, "strongswan")
+    first, second = (without_the_host(run.of("strongswan")) for run in (strongswan, again))
+    assert first
+    assert json.dumps(first) == json.dumps(second)
+    assert any(trial["lost"] for trial in first)
+
+
+def test_what_charon_negotiated_costs_what_static_sas_cost(strongswan: Measured) -> None:
+    """The same code of the kernel carries each frame."""
+    assert_complete(strongswan.directory)
+    rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(strongswan.directory)}
+    assert rate["strongswan"] == rate["xfrm"] < rate["plain"]
+    spent = {}
+    for stack in ("xfrm", "strongswan"):
+        final = [trial for trial in strongswan.of(stack) if trial["phase"] == "final" and not trial["lost"]][
+            -1
+        ]
+        spent[stack] = {side: final["gateways"][side]["cpu_us_per_frame"] for side in ("home", "office")}
+    assert spent["strongswan"] == pytest.approx(spent["xfrm"], rel=0.02)
+
+
+def test_every_frame_that_crossed_was_encrypted(strongswan: Measured) -> None:
+    for trial in strongswan.of("strongswan"):
+        assert trial["validity"] == "VALID"
+        assert trial["proof"]["proven"], trial["proof"]
+        if not trial["lost"]:
+            home, office = trial["gateways"]["home"], trial["gateways"]["office"]
+            assert home["encrypted_frames"] == office["decrypted_frames"] == trial["tx_frames"]
+
+
+def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
+    strongswan: Measured,
+) -> None:
+    context = json.loads((strongswan.directory / "manifest.json").read_text())["contexts"][
+        "strongswan-aes128gcm16-ipv4"
+    ]
+    assert context["home"]["daemon"].startswith("strongSwan 5.9")
+    assert context["keying"] == "IKEv2, PSK, of a seed"
+    assert "strongswan.cpio sha256" in context["emulation"]["x86-userland"]
+    secret = credentials.make("psk", Chance())["home"].psk.encode()
+    for file in strongswan.directory.rglob("*"):
+        if file.is_file():
+            data = file.read_bytes()
+            assert secret not in data, file
+            assert secret.hex().encode() not in data, file
+
+
+@pytest.mark.slow
+def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
+    """The mismatch names its gateway: the set-up is no longer what was asked for."""
+    with shop.pair("strongswan", "aes128gcm16", dut="virt-x86") as (setup, _):
+        assert setup.stack is not None
+        readiness.establish(setup, TRAFFIC)
+        assert setup.stack.security_context()["mismatches"] == []
+        setup.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
+        first, *_ = setup.stack.security_context()["mismatches"]
+    assert first.startswith("home: charon does not answer: ")
+
+
+@pytest.mark.slow
+def test_other_daemons_and_devices_carry_every_frame_and_twice_the_same(tmp_path: Path) -> None:
+    """libreswan, both daemons with each other, charon doing ESP itself; an XFRM interface and IP in IP by ip(8)."""
+    stacks: list[Any] = [
+        "libreswan",
+        {"home": "strongswan", "office": "libreswan"},
+        "strongswan-libipsec",
+        {"stack": "xfrm", "interface": True, "label": "xfrm-interface"},
+        {"stack": "xfrm", "mode": "transport", "label": "xfrm-transport"},
+    ]
+    (tmp_path / "all").mkdir()
+    (tmp_path / "again").mkdir()
+    run = measure(tmp_path / "all", *stacks)
+    assert_complete(run.directory)
+    others = ("strongswan-to-libreswan", "strongswan-libipsec", "xfrm-interface", "xfrm-transport")
+    for name in ("libreswan", *others):
+        trials = run.of(name)
+        assert trials, name
+        assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in trials), name
+    rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(run.directory)}
+    assert rate["strongswan-libipsec"] < 0.6 * rate["libreswan"]  # each frame goes to user space and back
+    again = measure(tmp_path / "again", "libreswan")
+    pairs = [json.dumps(without_the_host(each.of("libreswan"))) for each in (run, again)]
+    assert pairs[0] == pairs[1]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests of IKE between x86-64 gateways in virtual time: each has its figure, and twice it is the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espbench.platforms.virtual.parts.kits import X86_KIT
+from support.plans import pair_plan, write_plan
+from support.virtual.virtual_runs import Measured, build, measured, without_the_host
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
+
+ATTACK_FPS, ATTACK_S = 2000, 0.5
+TESTS: list[dict[str, Any]] = [
+    {"set_up_rate": {"tunnels": 3, "public_key": False}},
+    {"time_to_first_packet": {"load": "1000fps", "trial": "500ms", "repeats": 2}},
+    {"reset": {"what": "daemon", "gateway": "office", "load": "200fps", "trial": "8s", "at": "1s", "repeats": 1}},
+    {"attack": {"kind": "bad-icv", "load": "1000fps", "rates": [f"{ATTACK_FPS}fps"], "trial": f"{ATTACK_S}s"}},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    """Build the guests in the user's cache; the first test that needs them does it."""
+    build("x86")
+    assert X86_KIT.find() is not None
+
+
+def run(folder: Path, stack: str, tests: list[dict[str, Any]]) -> Measured:
+    few: dict[str, Any] = {"name": "ike", "stacks": [stack], "suites": ["aes128gcm16"], "frame_sizes": [512]}
+    plan: dict[str, Any] = {**pair_plan("virt-x86", **few), "tests": tests}
+    return measured(write_plan(folder, plan), folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def charon(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    return run(tmp_path_factory.mktemp("charon"), "strongswan", TESTS)
+
+
+def quantities(run: Measured) -> dict[str, float]:
+    """The figures of all findings, by test and key."""
+    results = json.loads((run.directory / "results.json").read_text())
+    assert all(finding["status"] == "OK" for finding in results["findings"]), results["findings"]
+    return {
+        f"{finding['test']}: {q['key']}": q["value"]
+        for finding in results["findings"]
+        for q in finding["quantities"]
+    }
+
+
+def test_each_has_its_figure(charon: Measured) -> None:
+    """Within what three negotiations, a restart, and a packet without an SA can take at all."""
+    figures = quantities(charon)
+    assert 5 < figures["set_up_rate: set-up-rate/tunnel"] < 1000
+    assert 1 < figures["time_to_first_packet: first-packet-time"] < 500
+    assert 0.1 < figures["reset: reset-time"] < 7
+
+
+def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
+    """Repeating a trial then says something; but its frames are the same."""
+    first, second = charon.of_test("time_to_first_packet")
+    assert first["tx_frames"] == second["tx_frames"]
+    assert without_the_host([first]) != without_the_host([second])
+
+
+def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
+    """Home's kernel refused them one by one, and no legitimate frame was lost to them."""
+    alone, attacked = charon.of_test("attack")
+    refused = attacked["gateways"]["home"]["xfrm_errors"]["XfrmInStateProtoError"]
+    assert refused == ATTACK_FPS * ATTACK_S
+    assert alone["lost"] == attacked["lost"] == 0
+
+
+def test_a_restart_begins_at_its_time(charon: Measured) -> None:
+    [trial] = charon.of_test("reset")
+    [action] = trial["measured"]["actions"]
+    assert action["began_s"] == 1.0
+    assert action["ended_s"] > action["began_s"]
+
+
+def test_pluto_comes_back_and_two_runs_are_the_same_to_the_byte(tmp_path: Path) -> None:
+    """After its peer deleted the SAs, traffic brings a new tunnel up. Its log has microseconds."""
+    (tmp_path / "again").mkdir()
+    few = [TESTS[0], TESTS[2]]
+    runs = [run(folder, "libreswan", few) for folder in (tmp_path, tmp_path / "again")]
+    assert 0.1 < quantities(runs[0])["reset: reset-time"] < 7
+    first, second = (without_the_host(each.of("libreswan")) for each in runs)
+    assert first
+    assert json.dumps(first) == json.dumps(second)

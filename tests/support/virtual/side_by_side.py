@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of the truth DUT whose cases are measured side by side: what must be equal, and what may not be left."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from campaign import truth
+from campaign.observed import Observed
+
+from espbench.this_machine.processes import descendants, parent, start_time
+from support.gateways.boxes import leftovers
+
+# It keeps many frames before it loses one, so that searches take many trials and later sizes begin with a guess.
+DEEP = {"service_ns": 100_000, "buffer": 3000}
+PATIENCE_S = 900.0  # only ends a hang
+
+
+def content() -> dict[str, Any]:
+    tests = truth.plan(throughput={"resolution": "4%", "loss_goals": [0]})["tests"]
+    return truth.plan() | {
+        "frame_sizes": [64, 256, 512, 1024],
+        "directions": ["one-way", "both-ways"],
+        "tests": [*tests, {"latency": {"trial": "1s", "repeats": 2, "settle": "0s", "learning": "0s"}}],
+    }
+
+
+def started(folder: Path, *options: str | Path) -> Observed:
+    return truth.start(folder, *options, known=DEEP)
+
+
+def ended(run: Observed) -> Path:
+    assert run.ended(PATIENCE_S) == 0, run.said
+    assert run.directory is not None
+    return run.directory
+
+
+def files(directory: Path) -> dict[str, Any]:
+    """Return what must not depend on the number of jobs; of trials everything but what depends on the host."""
+    compared: dict[str, Any] = {
+        name: (directory / name).read_bytes() for name in ("results.csv", "results.json", "findings.csv")
+    }
+    trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
+    compared["trials"] = [json.dumps({k: v for k, v in trial.items() if k != "host"}) for trial in trials]
+    manifest = json.loads((directory / "manifest.json").read_text())
+    compared["manifest"] = [
+        (k, v) for k, v in manifest.items() if k not in ("started", "host", "resumed", "plan_path")
+    ]
+    return compared
+
+
+def one_job(folder: Path) -> dict[str, Any]:
+    """Return the files of a run that measured one case after the other."""
+    with started(folder, truth.written(folder, content()), "--out", folder / "runs", "--jobs", "1") as run:
+        compared: dict[str, Any] = files(ended(run))
+    assert len(dict(compared["manifest"])["search_hints"]) == 4  # the third and fourth size of each direction
+    return compared
+
+
+def until(run: Observed, condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert run.process.poll() is None, run.said
+        assert time.monotonic() < deadline, run.said
+        time.sleep(0.02)
+
+
+def workers(run: Observed) -> dict[int, str]:
+    """Its worker processes, each with what its journal is called.
+
+    Its own children only: what a worker is about to start still has the worker's command line.
+    """
+    by_pid = {}
+    for pid in descendants(run.process.pid):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended since it was listed
+        if b"campaign.truth_worker" in words and parent(pid) == run.process.pid:
+            by_pid[pid] = words[-2].decode()
+    return by_pid
+
+
+def nothing_left(run: Observed, ids: dict[int, str]) -> None:
+    """No process, and of no worker a journal, a file, or a link in memory."""
+    assert run.left() == []
+    deadline = time.monotonic() + PATIENCE_S
+    for pid, run_id in ids.items():
+        while start_time(pid) is not None:
+            assert time.monotonic() < deadline, f"worker {pid} lives"
+            time.sleep(0.02)
+        assert leftovers(run_id) == set()

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks with a documented goal say when they miss it, and then end with exit code 1; all benchmarks are listed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import ab_comparison
+import comparison
+import demo_under_load
+import generator
+import pandas as pd
+import pytest
+
+from espbench.comparison.sorting.model import Comparison, Estimate
+
+ROOT = Path(__file__).parents[4]
+FOLDER = ROOT / "benchmarks"
+LIST = (FOLDER / "README.md").read_text(encoding="utf-8")
+# Each row of a folder's tables, by the file's path.
+ROWS = {f"{section.splitlines()[0]}/{row[0]}": row for section in LIST.split("\n## ")[1:] for row in (
+    [cell.strip(" `") for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")
+)}  # fmt: skip
+MOST_FILES = 15  # of a folder
+QUIET_FPS = 10_000.0
+
+
+def _run(*figures: tuple[str, float | None]) -> pd.DataFrame:
+    """Return the results of a run of the demo, one for each status and throughput."""
+    index = pd.Index([f"result {n}" for n in range(len(figures))], name=demo_under_load.RESULT)
+    rows = {"status": [s for s, _ in figures], "throughput_fps": [fps for _, fps in figures]}
+    return pd.DataFrame(rows, index=index).astype({"throughput_fps": float})
+
+
+GOOD = ("OK", QUIET_FPS)
+HIGH = ("OK", 1.5 * QUIET_FPS)
+NONE = ("INVALID", None)
+
+
+@pytest.mark.parametrize(
+    ("quiet", "loaded", "wanted"),
+    [
+        ([_run(GOOD, GOOD)], [_run(GOOD, GOOD)], True),
+        ([_run(GOOD, GOOD)], [], True),
+        ([_run(GOOD, GOOD)], [_run(GOOD, ("LOWER_BOUND", 8_000.0))], True),
+        ([_run(GOOD, GOOD)], [_run(GOOD, HIGH)], False),
+        ([_run(GOOD, GOOD), _run(GOOD, HIGH)], [_run(GOOD, HIGH)], True),
+        ([_run(GOOD, GOOD)], [_run(GOOD, NONE)], False),
+        ([_run(GOOD, GOOD)], [_run(GOOD)], False),
+        ([_run(GOOD, NONE)], [_run(GOOD, GOOD)], False),
+        ([_run(GOOD)], [_run(GOOD, HIGH)], False),
+        ([], [_run(GOOD, HIGH)], False),
+        ([], [], False),
+    ],
+)
+def test_the_demo_under_load_needs_a_quiet_figure_for_each(
+    quiet: list[pd.DataFrame], loaded: list[pd.DataFrame], wanted: bool
+) -> None:
+    """Without one nobody knows whether a figure is too high."""
+    assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.01) == wanted
+
+
+def _comparison(
+    half: float = 0.02, word: str = "alike", cpu_word: str = "alike", cpu: bool = True
+) -> tuple[Comparison, float, float]:
+    """Return a comparison of one point, as the benchmark reads it: with its time and its share of void trials."""
+    interval = Estimate(1.0, 1 / (1 + half), 1 + half, 12)
+    point = SimpleNamespace(cpu=interval if cpu else None, throughput=interval, word=word, cpu_word=cpu_word)
+    return cast(Comparison, SimpleNamespace(fixed_loads=[point])), 90.0, 0.0
+
+
+FINDS = _comparison(cpu_word="B costs more")
+
+
+@pytest.mark.parametrize(
+    ("planted", "made", "goal"),
+    [
+        (False, [_comparison()] * 40, None),
+        (False, [_comparison()] * 38 + [FINDS] * 2, None),
+        (False, [_comparison()] * 30 + [FINDS] * 10, "10 of 40 comparisons claim"),
+        (False, [_comparison()] * 30 + [_comparison(word="A faster")] * 10, "10 of 40 comparisons claim"),
+        (False, [_comparison(half=0.035)] * 3, "the half width of CPU per frame is 3.5%"),
+        (False, [_comparison(half=0.12)] * 3, "the half width of throughput is 12.0%"),
+        (False, [_comparison(), _comparison(cpu=False)], "1 points have no verdict"),
+        (False, [(_comparison()[0], 700.0, 0.0)], "takes 700 s"),
+        (False, [], "no comparison"),
+        (True, [FINDS] * 19 + [_comparison()], None),
+        (True, [FINDS] * 18 + [_comparison()] * 2, "18 of 20 points"),
+        (True, [], "no comparison"),
+    ],
+)
+def test_real_comparisons_miss_their_goals(
+    planted: bool, made: list[tuple[Comparison, float, float]], goal: str | None
+) -> None:
+    """Two of 40 that claim a difference are chance, ten are not."""
+    missed = "; ".join(ab_comparison.missed_goals(made, planted=planted))
+    assert missed == "" if goal is None else goal in missed
+
+
+@pytest.mark.parametrize(
+    ("host", "together", "cost", "claimed", "shown", "half", "is_missed"),
+    [
+        ("quiet", True, 1.0, 7, 0, 0.005, False),
+        ("quiet", True, 1.0, 20, 0, 0.005, True),
+        ("busy", False, 1.0, 20, 0, 0.066, True),
+        ("busy", False, 1.0, 5, 0, 0.066, False),
+        ("shared", True, 1.0, 1, 0, 0.031, True),
+        ("shared", True, 1.05, 0, 291, 0.022, False),
+        ("shared", True, 1.05, 0, 270, 0.022, True),
+        ("shared", False, 1.05, 0, 270, 0.022, False),
+        ("busy", True, 1.05, 0, 135, 0.055, False),
+    ],
+)
+def test_simulated_comparisons_miss_their_goals(
+    host: str, together: bool, cost: float, claimed: int, shown: int, half: float, is_missed: bool
+) -> None:
+    """100 comparisons have 300 points; a busy host need find nothing, but may claim nothing false."""
+    result = comparison.FixedLoads(host, together, cost, 100, claimed, 300, shown, half)
+    assert bool(result.missed(6)) == is_missed
+
+
+@pytest.mark.parametrize(
+    ("right", "lowest", "is_missed"), [(950, 93, False), (900, 85, True), (960, 80, True)]
+)
+def test_searches_that_claim_too_often_miss_the_goal(right: int, lowest: int, is_missed: bool) -> None:
+    """Too few are right in all 1,000 comparisons together, or in the worst of ten cells."""
+    assert bool(comparison.missed_by_searches(right, 1_000, lowest, 100)) == is_missed
+
+
+@pytest.mark.parametrize(
+    ("unsent", "paused_s", "fastest", "is_missed"),
+    [
+        (0, 0.4, 1.1, False),
+        (0, 0.4, 1.125, False),
+        (0, 0.4, 1.3, True),
+        (1, 0.4, 1.1, True),
+        (500, 1.6, 1.1, False),
+    ],
+)
+def test_a_disturbed_sender_sends_everything_and_no_bursts(
+    unsent: int, paused_s: float, fastest: float, is_missed: bool
+) -> None:
+    """2 s may take 3.5 s: a sender that pauses longer than these 1.5 s is overloaded."""
+    missed = generator.missed_disturbed("xdp", unsent, paused_s, fastest, rate=4_000.0, seconds=2.0)
+    assert bool(missed) == is_missed
+
+
+@pytest.mark.parametrize(
+    ("rate", "unsent", "is_missed"), [(500_000, 0, False), (500_000, 1, True), (1_900_000, 1, False)]
+)
+def test_a_paced_sender_sends_everything_that_the_way_carries(
+    rate: float, unsent: int, is_missed: bool
+) -> None:
+    """The way floods with 2 million frames/s."""
+    assert bool(generator.missed_pacing("xdp", rate, unsent, 2e6)) == is_missed
+
+
+def test_every_file_of_benchmarks_is_listed_once() -> None:
+    """Each stands under the heading of its folder; none stands at the top."""
+    files = [path.relative_to(FOLDER) for path in FOLDER.glob("**/*") if path.suffix in (".py", ".frag")]
+    files = [path for path in files if path.parts[0] != "campaign"]
+    assert ROWS.keys() == {path.as_posix() for path in files}
+    assert all(len(path.parts) == 2 for path in files)
+    assert max(Counter(path.parent for path in files).values()) <= MOST_FILES
+    assert sum(line.startswith("| `") for line in LIST.splitlines()) == len(files)
+    assert all(cell for row in ROWS.values() for cell in row)
+    assert "`campaign/`" in LIST
+
+
+def test_what_can_be_run_is_no_part_of_another() -> None:
+    """A benchmark has a column for how long it takes."""
+    parts = {name for name, row in ROWS.items() if len(row) == 3}
+    assert parts == {
+        "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "judgement/planted_kernel.py",
+        "judgement/shares.py", "machines/irq_time.frag",
+    }  # fmt: skip
+    for name in parts:
+        user = re.match(r"\w+\.py", ROWS[name][2])
+        assert user is not None
+        file = FOLDER / name
+        assert file.name.removesuffix(".py") in file.with_name(user[0]).read_text(encoding="utf-8")
+
+
+def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
+    recipe = re.search(r"^bench:\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe is not None
+    run = set(re.findall(r"benchmarks/(\w+/\w+\.py)", recipe[1]))
+    assert {name for name, row in ROWS.items() if row[-1].startswith("make bench")} == run
+    assert all(row[3].startswith(("make bench", "by hand")) for row in ROWS.values() if len(row) == 4)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [path for pattern in ("*.md", "Makefile", "docs/**/*.md", "benchmarks/**/*.py") for path in ROOT.glob(pattern)],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)  # fmt: skip
+def test_every_benchmark_that_is_named_is_there(document: Path) -> None:
+    """A command names its path from the project's root."""
+    named = re.findall(r"(?<![\w/])benchmarks/[\w/]+\.(?:py|frag)\b", document.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
