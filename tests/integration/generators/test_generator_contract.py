@@ -143,7 +143,7 @@ def test_what_was_not_sent_is_told(tester: AttachedTester) -> None:
 
 def test_a_flood_has_no_plan(tester: AttachedTester) -> None:
     """It sends what it can."""
-    offered = tester.offer(flood=True, duration_s=0.3)
+    offered = tester.offer(flood=True, duration_s=2.0)
     the_books_balance(offered)
     (one,) = offered.streams
     assert one.intended_frames is None

@@ -21,7 +21,7 @@ def row() -> Iterator[DiskFull]:
 @pytest.mark.parametrize(
     "limit",
     [
-        pytest.param("size=20k", id="the manifest of a pair that is set up"),
+        pytest.param("size=20k", id="the manifest of a pair that is set up", marks=pytest.mark.slow),
         pytest.param("nr_inodes=10", id="the same, for the whole case"),
         pytest.param("nr_inodes=8", id="the generator's log"),
     ],

@@ -184,13 +184,13 @@ def algorithms(pair: Pair) -> set[str]:
 @pytest.mark.parametrize(
     ("suite", "kernel"),
     [
-        ("3des-sha1", {"cbc(des3_ede)", "hmac(sha1)"}),
-        ("aes128-sha1", {"cbc(aes)", "hmac(sha1)"}),
+        pytest.param("3des-sha1", {"cbc(des3_ede)", "hmac(sha1)"}, marks=pytest.mark.slow),
+        pytest.param("aes128-sha1", {"cbc(aes)", "hmac(sha1)"}, marks=pytest.mark.slow),
         ("aes128gcm16", {"rfc4106(gcm(aes))"}),
-        ("aes256gcm16", {"rfc4106(gcm(aes))"}),
-        ("aes256-sha256", {"cbc(aes)", "hmac(sha256)"}),
+        pytest.param("aes256gcm16", {"rfc4106(gcm(aes))"}, marks=pytest.mark.slow),
+        pytest.param("aes256-sha256", {"cbc(aes)", "hmac(sha256)"}, marks=pytest.mark.slow),
         ("null-sha1", {"ecb(cipher_null)", "hmac(sha1)"}),
-        ("chacha20poly1305", {"rfc7539esp(chacha20,poly1305)"}),
+        pytest.param("chacha20poly1305", {"rfc7539esp(chacha20,poly1305)"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_suite_negotiates_and_carries(pair: Pair, suite: str, kernel: set[str]) -> None:
@@ -241,6 +241,7 @@ def test_options_reach_the_kernel(pair: Pair) -> None:
         crosses(pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [0, 32, 64])
 def test_replay_windows(pair: Pair, window: int) -> None:
     """Windows of two sizes, and none at all, work without ESN."""
@@ -251,6 +252,7 @@ def test_replay_windows(pair: Pair, window: int) -> None:
         assert windows == {(window, False)}
 
 
+@pytest.mark.slow
 def test_a_hundred_tunnels_under_one_ike_sa(pair: Pair) -> None:
     """Every tunnel is a pair of SAs of its own."""
     tunnels = tuple((f"198.18.{i}.0/24", f"198.19.{i}.0/24") for i in range(100))
@@ -277,6 +279,7 @@ def test_rekeying(pair: Pair) -> None:
             assert time.monotonic() < deadline, up
 
 
+@pytest.mark.slow
 def test_silence_between_the_daemons(pair: Pair) -> None:
     """Without lifetimes nothing crosses the middle link once the tunnel is up."""
     with started(pair, ends()) as (home, _):
@@ -332,6 +335,7 @@ def test_a_peer_without_daemon(pair: Pair) -> None:
         assert not caught.value.final
 
 
+@pytest.mark.slow
 def test_a_peer_that_never_answers(pair: Pair) -> None:
     """Its pluto is stopped in the middle of it all: pluto gives up before the caller does."""
     office_gateway = pair.gateways["office"]

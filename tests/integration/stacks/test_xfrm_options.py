@@ -109,12 +109,14 @@ def ip_headers(file: Path) -> list[bytes]:
     ("version", "suite", "options"),
     [
         (4, "aes128gcm16", StackOptions(udp_encapsulation=True)),
-        (6, "aes128-sha1", StackOptions(udp_encapsulation=True)),
-        (6, "aes128gcm16", StackOptions(udp_encapsulation=True, mode="transport")),
-        (4, "aes128-sha1", StackOptions(esn=True, replay_window=128)),
-        (4, "aes128gcm16", StackOptions(replay_window=0)),
+        pytest.param(6, "aes128-sha1", StackOptions(udp_encapsulation=True), marks=pytest.mark.slow),
+        pytest.param(
+            6, "aes128gcm16", StackOptions(udp_encapsulation=True, mode="transport"), marks=pytest.mark.slow
+        ),
+        pytest.param(4, "aes128-sha1", StackOptions(esn=True, replay_window=128), marks=pytest.mark.slow),
+        pytest.param(4, "aes128gcm16", StackOptions(replay_window=0), marks=pytest.mark.slow),
         (4, "3des-sha1", StackOptions(tunnels=10, udp_encapsulation=True, df="clear", esn=True)),
-        (6, "null-sha1", StackOptions(tunnels=10)),
+        pytest.param(6, "null-sha1", StackOptions(tunnels=10), marks=pytest.mark.slow),
     ],
 )
 def test_the_option_works_and_is_read_back(
@@ -139,11 +141,11 @@ def test_the_option_works_and_is_read_back(
     ("options", "inner_df", "outer_df"),
     [
         (StackOptions(df="copy"), True, True),
-        (StackOptions(df="copy"), False, False),
+        pytest.param(StackOptions(df="copy"), False, False, marks=pytest.mark.slow),
         (StackOptions(df="clear"), True, False),
-        (StackOptions(df="copy", mode="transport"), False, False),
-        (StackOptions(df="copy", mode="transport"), True, True),
-        (StackOptions(df="set", mode="transport"), False, True),
+        pytest.param(StackOptions(df="copy", mode="transport"), False, False, marks=pytest.mark.slow),
+        pytest.param(StackOptions(df="copy", mode="transport"), True, True, marks=pytest.mark.slow),
+        pytest.param(StackOptions(df="set", mode="transport"), False, True, marks=pytest.mark.slow),
     ],
 )
 def test_df_of_the_outer_header_is_as_asked(
@@ -182,6 +184,7 @@ def test_every_tunnel_carries_its_share_both_ways(pair: CapturedPair) -> None:
     assert len(counted["home"].spis) == 24
 
 
+@pytest.mark.slow
 def test_a_thousand_tunnels_pass_netlink_and_back(pair: CapturedPair) -> None:
     """2,000 SAs and 3,000 policies a gateway; a dump brings every one; the first and the last carry."""
     tunnel = tunnel_of(4, 1000)

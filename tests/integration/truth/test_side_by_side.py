@@ -39,7 +39,7 @@ def cases_begun(run: Observed) -> set[str]:
     return {json.loads(line)["case"] for line in run.log.rpartition(b"\n")[0].splitlines()}
 
 
-@pytest.mark.parametrize("jobs", [2, 4])
+@pytest.mark.parametrize("jobs", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_several_jobs_leave_the_files_of_one(one_job: dict[str, Any], tmp_path: Path, jobs: int) -> None:
     with begun(tmp_path, jobs) as run:
         ids = workers(run)
@@ -49,6 +49,7 @@ def test_several_jobs_leave_the_files_of_one(one_job: dict[str, Any], tmp_path: 
         nothing_left(run, ids)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_named_and_its_case_goes_on(one_job: dict[str, Any], tmp_path: Path) -> None:
     """Another worker goes on with those of the case's trials that are on disk."""
     with begun(tmp_path, 2) as run:
@@ -64,8 +65,9 @@ def test_a_killed_worker_is_named_and_its_case_goes_on(one_job: dict[str, Any], 
         assert f"its worker, process {pid}, ended by SIGKILL" in run.said
 
 
-@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 3])
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_driver_leaves_nothing_and_loses_nothing(
     one_job: dict[str, Any], tmp_path: Path, number: signal.Signals, jobs: int
 ) -> None:

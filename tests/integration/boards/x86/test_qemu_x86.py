@@ -112,7 +112,6 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
     assert each["plain"] < each["xfrm"]
 
 
-@pytest.mark.slow
 def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
     """A user without any capability, and no interface: the same frames."""
     first, _ = twice
