@@ -17,6 +17,7 @@ import pytest
 from espbench.platforms.virtual.parts.kits import E500_KIT
 from support import parts_cache
 from support.cluster import Cluster, running
+from support.side_by_side import PATIENCE_S
 
 pytestmark = [
     pytest.mark.virtual_time,
@@ -60,10 +61,14 @@ def test_workers_get_the_parts_that_they_lack(tmp_path: Path, monkeypatch: pytes
         cluster.workers.append(cluster.worker(XDG_CACHE_HOME=str(tmp_path / "later")))
         cluster.until(lambda: later.exists() and parts_cache.contents(later) == there)
         assert "Unequal" not in cluster.log
-        cluster.workers.append(cluster.worker(XDG_CACHE_HOME=str(tmp_path / "other")))
-        cluster.until(lambda: "Unequal: the worker at" in cluster.log)
+        different = cluster.worker(XDG_CACHE_HOME=str(tmp_path / "other"))
+        assert different.wait(PATIENCE_S) == 0
+        assert "Unequal: the worker at" in cluster.log
         driver.communicate("")
         assert driver.returncode == 0
+        registered = cluster.log.count("Registered to:")
+        cluster.workers.append(cluster.worker(XDG_CACHE_HOME=str(tmp_path / "other")))
+        cluster.until(lambda: cluster.log.count("Registered to:") > registered)
         refused = connected(cluster, tmp_path / "driver")
         _, said = refused.communicate()
         assert refused.returncode == 1

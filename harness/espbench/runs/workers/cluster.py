@@ -40,10 +40,10 @@ class ClusterWorkers:
     """The workers of a cluster, one task each at once; they may come and go while a run is under way."""
 
     def __init__(self, client: Client, address: str, name: str) -> None:
-        """name: of this run on the cluster; a worker that may do its tasks has a resource of that name."""
+        """name: of this run on the cluster, and of its plug-in."""
         self._client = client
         self._address = address
-        self._executor: Executor = client.get_executor(pure=False, resources={name: 1})
+        self._executor: Executor = client.get_executor(pure=False)
         self._topic = name
         self._listeners: dict[str, OnNews] = {}
         self._counted = (0.0, 1)
@@ -96,7 +96,12 @@ class ClusterWorkers:
             if self._client.status != "running":
                 last.set_exception(self._gone())
             else:
-                text = f"{task.name}: its machine was lost: {type(error).__name__}: {error}"
+                # Dask's words for a killed worker are long, and mostly about Dask.
+                killed = getattr(error, "last_worker", None)
+                words = (
+                    f"the worker at {killed.address} ended" if killed else f"{type(error).__name__}: {error}"
+                )
+                text = f"{task.name}: its machine was lost: {words}"
                 last.set_exception(WorkerLost(text))
         else:
             for record in records:
@@ -152,7 +157,8 @@ def _make_equal(client: Client, address: str, name: str, kits: Sequence[Kit]) ->
     """Have each worker, and each that comes later, get what it lacks, and refuse those that differ."""
     from espbench.runs.workers.equal import EqualWorkers, Unequal  # noqa: PLC0415  (an extra)
 
-    plugin = EqualWorkers(name, version_here(), {kit.name: packed(kit) for kit in kits})
+    parts = {kit.name: packed(kit) for kit in kits}
+    plugin = EqualWorkers(version_here(), parts, frozenset(client.nthreads()))
     try:
         client.register_plugin(plugin, name)
     except Unequal as error:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug-in that makes the workers of a cluster equal to the driver, also those that come later.
 
-A worker gets the parts of the plan's guests that its cache lacks. Only a worker with the driver's espbench and the
-driver's parts gets the resource that the run's tasks ask for; the others say why not.
+A worker gets the parts of the plan's guests that its cache lacks. One that has another espbench, or other parts, says
+so: at the start of a run the run is refused, later the worker ends.
 """
 
 from __future__ import annotations
@@ -28,26 +28,33 @@ class Unequal(Exception):
 
 
 class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
-    """Demands of each worker what the driver has; parts: those of each kit, by the kit's name."""
+    """Demands of each worker what the driver has."""
 
-    def __init__(self, name: str, version: str, parts: Mapping[str, Sequence[PackedPart]]) -> None:
-        self.name = name
+    def __init__(
+        self, version: str, parts: Mapping[str, Sequence[PackedPart]], present: frozenset[str]
+    ) -> None:
+        """parts: those of each kit, by the kit's name. present: the addresses of the workers that are there by now."""
         self._version = version
         self._parts = parts
+        self._present = present
 
     async def setup(self, worker: Worker) -> None:
-        """Let the worker do tasks of this run, one at once; Unequal if it is another than the driver."""
-        where = f"the worker at {worker.address} on {socket.gethostname()}"
+        """Give the worker what it lacks; Unequal if it is another than the driver, and its end if it came later."""
+        if problem := await self._problem(f"the worker at {worker.address} on {socket.gethostname()}"):
+            if worker.address not in self._present:
+                # Dask would let it do tasks all the same.
+                worker.loop.add_callback(worker.close, reason="it is not equal to the driver of a run")
+            raise Unequal(problem)
+
+    async def _problem(self, where: str) -> str:
         if (version := version_here()) != self._version:
-            raise Unequal(different_code(where, self._version, version))
+            return different_code(where, self._version, version)
         try:
             # This takes a thread, since the scheduler gives up a worker that is silent for long.
             problem = await asyncio.to_thread(self._take)
         except (EspbenchError, OSError) as error:  # a full disk, a cache that is somebody else's
-            raise Unequal(f"{where}: {error}") from None
-        if problem:
-            raise Unequal(f"{where}: {problem}\n  what to do: {_PARTS_WAY_OUT}")
-        await worker.set_resources(**{self.name: 1})
+            return f"{where}: {error}"
+        return f"{where}: {problem}\n  what to do: {_PARTS_WAY_OUT}" if problem else ""
 
     def _take(self) -> str:
         problems = [take(kit, self._parts[kit.name]) for kit in kits.KITS if kit.name in self._parts]
