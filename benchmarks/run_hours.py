@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says which test of a plan is measured in which hours of a run, on 1, 4 and 16 machines (docs/many-machines.md):
 
-    .venv/bin/python benchmarks/run_hours.py plans/rfc2544-full.yaml --second 1 --case 12 --trial 0.6
+    .venv/bin/python benchmarks/run_hours.py plans/rfc2544-full.yaml
 
 Nothing is measured. espbench's own procedures and its own driver go through the plan with gateways by arithmetic
-(support.simulated), which gives the trials of each case and the cases it waits for. A case then takes the time of its
-trials and of the waits around them, times --second (how long a second of a trial takes; 1 in real time), and --trial
-and --case, which were measured before. A machine takes one case at a time, in the order of `espbench run --cluster`.
+(support.simulated), as fast as docs/virtual-time.md says of virt-x86. This gives the trials of each case, and the cases
+that it waits for. A case then takes the seconds of its trials times --second, those of the waits around them times
+--wait, and what was measured beside that: --trial for each trial and --case for each case. In real time a second takes
+one second. A machine takes one case at a time, in the order of `espbench run --cluster`.
 
 Resets have no such gateways; their trials are those that the plan says.
 """
@@ -33,19 +34,21 @@ from espbench.results import RunDirectory
 from espbench.runs.book import Book
 from espbench.terms import Trial
 from support.simulated.queue import QueueDut
-from support.simulated.workers import Threads, begun, queue_of, session
+from support.simulated.workers import Threads, begun, session
 
 MACHINES = (1, 4, 16)
+BUFFER = 4000  # frames
 
 
 @dataclass
 class Job:
-    """A case: its test, its trials and their time with the waits around them, s, and the cases it waits for."""
+    """A case: its test, its trials, their length and the waits around them, s, and the cases it waits for."""
 
     name: str
     test: str
     trials: int
-    seconds: float
+    sent_s: float
+    around_s: float
     needs: list[str]
     behind: int = 0
 
@@ -63,8 +66,10 @@ class BothWays(QueueDut):
 
 def gateways_of(case: Case) -> QueueDut:
     """Return the gateways of a case."""
-    queue = queue_of(case)
-    return BothWays(queue.rate_fps, queue.buffer) if case.direction == "both-ways" else queue
+    size = case.mean_frame_size
+    cost_us = 8.9 + 0.0019 * size if case.stack.kind == "plain" else 16.0 + 0.0027 * size
+    kind = BothWays if case.direction == "both-ways" else QueueDut
+    return kind(1e6 / cost_us, BUFFER)
 
 
 def jobs_of(plan: Path) -> list[Job]:
@@ -109,12 +114,12 @@ def _job(case: Case, book: Book, directory: RunDirectory) -> Job:
     trials = directory.trials_of(case.id)
     sent_s = sum(trial.duration_s for trial in trials)
     needs = [needed.id for needed in book.needs(case)]
-    return Job(case.id, case.test, len(trials), sent_s + _around_s(case, len(trials)), needs)
+    return Job(case.id, case.test, len(trials), sent_s, _around_s(case, len(trials)), needs)
 
 
 def _reset(case: Case, settings: Reset) -> Job:
     trials = settings.repeats
-    return Job(case.id, "reset", trials, trials * settings.trial + _around_s(case, trials), [])
+    return Job(case.id, "reset", trials, trials * settings.trial, _around_s(case, trials), [])
 
 
 def _around_s(case: Case, trials: int) -> float:
@@ -146,11 +151,18 @@ def main() -> None:
     )
     parser.add_argument("plan", type=Path)
     parser.add_argument("--second", type=float, default=1.0, help="s that a second of a trial takes")
+    parser.add_argument("--wait", type=float, default=1.0, help="s that a second of a wait takes")
     parser.add_argument("--trial", type=float, default=0.0, help="s that a trial takes beside that")
     parser.add_argument("--case", type=float, default=0.0, help="s that a case takes beside its trials")
     asked = parser.parse_args()
     jobs = jobs_of(asked.plan)
-    took_s = {job.name: asked.case + asked.trial * job.trials + asked.second * job.seconds for job in jobs}
+    took_s = {
+        job.name: asked.case
+        + asked.trial * job.trials
+        + asked.second * job.sent_s
+        + asked.wait * job.around_s
+        for job in jobs
+    }
     tests: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         tests[job.test].append(job)

@@ -114,7 +114,7 @@ def test_faults_are_named_with_their_machine(tmp_path: Path) -> None:
             run, lambda: f"its worker, process {pid}, ended by SIGKILL (on {host}); begun again" in run.said
         )
     with (
-        running(tmp_path / "broken", TRUTH_PROGRAM=str(tmp_path / "missing")) as cluster,
+        running(tmp_path / "broken", TRUTH_DUT="[]") as cluster,
         cluster.run(folder, file, "--out", folder / "runs") as run,
     ):
         assert run.ended() == 1
