@@ -126,10 +126,7 @@ def test_a_worker_with_other_code_does_no_task(
     one_job: dict[str, Any], cluster: Cluster, tmp_path: Path
 ) -> None:
     """One that comes later says so and ends; where one is there at the start, the run is refused."""
-    other = tmp_path / "other"
-    shutil.copytree(HARNESS, other, ignore=shutil.ignore_patterns("__pycache__"))
-    (other / "espbench" / "more.py").touch()
-    path = os.pathsep.join([str(other), str(BENCHMARKS)])
+    path = os.pathsep.join([str(other_clone(tmp_path / "other")), str(BENCHMARKS)])
     folder = tmp_path / "run"
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
@@ -144,6 +141,17 @@ def test_a_worker_with_other_code_does_no_task(
     with cluster.run(tmp_path / "refused", file, "--out", folder / "runs") as run:
         assert run.ended() == 2, run.said
         assert re.search(r"the worker at \S+\n +expected: espbench \S+, code \w+\n +got: espbench", run.said)
+
+
+def other_clone(clone: Path) -> Path:
+    """Make a clone whose espbench has one module more than ours; return its harness."""
+    clone.mkdir()
+    for path in ROOT.iterdir():
+        if path != HARNESS and not path.name.startswith("."):
+            (clone / path.name).symlink_to(path)
+    shutil.copytree(HARNESS, clone / HARNESS.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (clone / HARNESS.name / "espbench" / "more.py").touch()
+    return clone / HARNESS.name
 
 
 def heard(cluster: Cluster, *, with_certificate: bool) -> bool:
