@@ -108,7 +108,7 @@ deb: setup
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	  --extra dev --extra lab --extra build pyproject.toml -o requirements.lock
+	  --extra dev --extra lab --extra cluster --extra build pyproject.toml -o requirements.lock
 
 clean:
 	@$(PY) -m espbench clean

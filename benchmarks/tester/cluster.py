@@ -133,7 +133,7 @@ def _until_hello() -> float:
 def _until_registered() -> float:
     from distributed import Client, LocalCluster  # noqa: PLC0415  (an extra)
 
-    from espbench.runs.workers.cluster import version_here  # noqa: PLC0415
+    from espbench.runs.workers.versions import version_here  # noqa: PLC0415
 
     with (
         LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None) as cluster,

@@ -45,6 +45,7 @@ from espbench.runs.beds import (
     virtual,
 )
 from espbench.runs.platform import Workspace
+from espbench.runs.platform_kinds import kits_of
 from espbench.runs.session import Session
 from espbench.runs.workers.cluster import connect
 from espbench.runs.workers.local import LocalWorkers, Workers
@@ -125,7 +126,9 @@ def run(  # noqa: PLR0913  (its options)
     if not resolved.plan.cipher_kernels:  # cipher kernels need no generator
         generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
     progress_file = PrometheusFile(metrics) if metrics is not None else None
-    elsewhere = connect(cluster) if cluster is not None else None
+    elsewhere = (
+        connect(cluster, kits_of(choice.platform for choice in choices)) if cluster is not None else None
+    )
     if begun is not None:
         begun.lock()
     with measuring(shared=virtual(choices), wait=wait):

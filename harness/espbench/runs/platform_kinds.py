@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
+from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.platforms.x86 import qemu_x86
 from espbench.procedures.boards import emulated
@@ -376,10 +377,14 @@ class External:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of platform: how it is made of a plan and a profile, and what it needs of this machine."""
+    """One kind of platform: how it is made of a plan and a profile, and what it needs of this machine.
+
+    kit: what its guests are built of, if they are.
+    """
 
     make: Callable[[ResolvedPlan, Profile | None], Platform]
     readiness: Callable[[], list[Readiness]]
+    kit: Kit | None = None
 
 
 PLATFORMS: Mapping[str, Kind] = {
@@ -387,10 +392,16 @@ PLATFORMS: Mapping[str, Kind] = {
     Guests.name: Kind(Guests, uml_platform.readiness),
     External.name: Kind(External, external.readiness),
     Boxes.name: Kind(Boxes, remote_platform.readiness),
-    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()]),
-    Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()]),
+    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()], E500_KIT),
+    Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()], X86_KIT),
     NetworkProcessors.name: Kind(NetworkProcessors, ixp_readiness),
 }
+
+
+def kits_of(platforms: Iterable[Platform]) -> list[Kit]:
+    """Return what the guests of these platforms are built of, each once."""
+    names = {platform.name for platform in platforms}
+    return [kind.kit for name, kind in PLATFORMS.items() if kind.kit and name in names]
 
 
 def esp_missing() -> str:

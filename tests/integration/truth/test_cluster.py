@@ -6,118 +6,43 @@ The boxes are the truth DUT, in the cluster's workers too.
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import signal
 import socket
-import subprocess
-import sys
-import time
+import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from campaign import truth
-from campaign.observed import TRUTH, Observed, environment
+from campaign import ROOT, truth
 
 from espbench.this_machine.processes import descendants
 from support.virtual import side_by_side
-from support.virtual.side_by_side import DEEP, content, ended, files, nothing_left, started, until
+from support.virtual.cluster import WORKERS, Cluster, running
+from support.virtual.side_by_side import (
+    PATIENCE_S,
+    cases_begun,
+    content,
+    ended,
+    files,
+    nothing_left,
+    started,
+    until,
+)
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.slow,
-    pytest.mark.needs("distributed", "generator", "gcc"),
-]
+pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("distributed", "generator", "gcc")]
 
-_SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
-_WORKER = """
-if __name__ == "__main__":
-    from campaign import truth_run
-    truth_run.put_in_place()
-    from distributed.cli.dask_worker import main
-    main()
-"""
-
-
-class Cluster:
-    """A scheduler and its workers, and what whoever speaks to them has in the environment."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = environment(**truth.environment(known=DEEP)) | certificates(folder)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.address = f"tls://127.0.0.1:{free.getsockname()[1]}"
-        self.scheduler = self._start(_SCHEDULER, "--protocol", "tls", "--no-dashboard", "--port", self._port)
-        self.workers = [self.worker() for _ in range(2)]
-
-    @property
-    def _port(self) -> str:
-        return self.address.rpartition(":")[2]
-
-    def worker(self) -> subprocess.Popen[bytes]:
-        """One more; without a nanny that would start it again."""
-        return self._start(
-            _WORKER, self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory",
-            str(self.folder / "scratch"),
-        )  # fmt: skip
-
-    def _start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        with (self.folder / "cluster.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-c", program, *arguments], env=self.env, stdout=log, stderr=log
-            )
-
-    def end(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-    def run(self, folder: Path, *options: str | Path) -> Observed:
-        """`espbench run` on it, once its workers are there."""
-        folder.mkdir(exist_ok=True)
-        return Observed(folder, *options, "--cluster", self.address, program=TRUTH, env=self.env)
+HARNESS, BENCHMARKS = ROOT / "harness", ROOT / "benchmarks"
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with running(tmp_path) as made:
-        yield made
-
-
-@contextmanager
-def running(folder: Path) -> Iterator[Cluster]:
-    made = Cluster(folder)
-    try:
-        log = folder / "cluster.log"
-        deadline = time.monotonic() + 600
-        while log.read_text().count("Registered to:") < 2:
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield made
-    finally:
-        made.end()
-
-
-def certificates(folder: Path) -> dict[str, str]:
-    """One authority and one certificate for all ends, as the environment gives them to Dask."""
-    ca, key, cert = (folder / name for name in ("ca.pem", "key.pem", "cert.pem"))
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=espbench",
-         "-keyout", key, "-out", cert],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    ca.write_bytes(cert.read_bytes())
-    tls = "DASK_DISTRIBUTED__COMM__TLS__"
-    ends = {
-        f"{tls}{end}__{what}": str(file)
-        for end in ("SCHEDULER", "WORKER", "CLIENT")
-        for what, file in (("KEY", key), ("CERT", cert))
-    }
-    return ends | {
-        f"{tls}CA_FILE": str(ca),
-        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true",
-        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
-    }
+    with running(tmp_path / "cluster") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -129,48 +54,120 @@ def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_cluster_leaves_the_files_of_one_job(
     one_job: dict[str, Any], cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Nothing is left on its machines when the run is over."""
+    """Nothing is left on its machines when the run is over, and nobody without the certificate was heard."""
     folder = tmp_path / "run"
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
+        until(run, lambda: len(cases_begun(run)) >= WORKERS)
+        assert heard(cluster, with_certificate=True)
+        assert not heard(cluster, with_certificate=False)
         assert files(ended(run)) == one_job
-    deadline = time.monotonic() + 600
-    while descendants_of(cluster):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    cluster.until(lambda: not descendants_of(cluster))
 
 
-def test_a_killed_worker_is_replaced_by_another(
-    one_job: dict[str, Any], cluster: Cluster, tmp_path: Path
+@pytest.mark.slow
+@pytest.mark.parametrize("again", ["on this machine", "on another cluster"])
+def test_killed_workers_and_a_killed_scheduler_cost_nothing(
+    one_job: dict[str, Any], cluster: Cluster, tmp_path: Path, again: str
 ) -> None:
-    """Its case is begun again elsewhere; nothing of it is left on its machine."""
+    """Cases of three killed workers go on elsewhere; without its scheduler a run ends, and is resumed."""
     folder = tmp_path / "run"
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
         until(run, lambda: run.lines() >= 3)
         left = {pid: run_id for pid in descendants_of(cluster) if (run_id := run_id_of(pid))}
         assert left
-        cluster.workers[0].kill()
-        cluster.workers[0].wait()
-        cluster.workers[0] = cluster.worker()
-        assert files(ended(run)) == one_job
-        assert "begun again" in run.said
+        for worker in cluster.workers:
+            worker.kill()
+            worker.wait()
+        cluster.workers = [cluster.worker() for _ in range(2)]
+        until(run, lambda: "begun again" in run.said)
+        begun = run.lines()
+        until(run, lambda: run.lines() > begun)
+        cluster.scheduler.kill()
+        assert run.ended() == 1, run.said
+        assert re.search(r"its machine was lost: the worker at tls://\S+ ended; begun again", run.said)
+        assert f"--cluster {cluster.address}: its scheduler is gone" in run.said
+        assert run.directory is not None
+        before = run.log
     nothing_left(run, left)
+    if again == "on this machine":
+        with started(folder, "--resume", run.directory, "--jobs", "2") as resumed:
+            assert files(ended(resumed)) == one_job
+    else:
+        with running(tmp_path / "other") as other, other.run(folder, "--resume", run.directory) as resumed:
+            assert files(ended(resumed)) == one_job
+    assert set(before.splitlines()) <= set(resumed.log.splitlines())
 
 
-def test_without_its_scheduler_a_run_ends_and_goes_on_here(
+@pytest.mark.slow
+def test_faults_are_named_with_their_machine(tmp_path: Path) -> None:
+    """A worker process that is killed, and a fault of espbench's own."""
+    folder = tmp_path / "run"
+    file = truth.written(folder, content())
+    host = socket.gethostname()
+    with running(tmp_path / "cluster") as cluster, cluster.run(folder, file, "--out", folder / "runs") as run:
+        until(run, lambda: run.lines() >= 1)
+        pid = next(pid for pid in descendants_of(cluster) if run_id_of(pid))
+        os.kill(pid, signal.SIGKILL)
+        until(
+            run, lambda: f"its worker, process {pid}, ended by SIGKILL (on {host}); begun again" in run.said
+        )
+    with (
+        running(tmp_path / "broken", TRUTH_DUT="[]") as cluster,
+        cluster.run(folder, file, "--out", folder / "runs") as run,
+    ):
+        assert run.ended() == 1
+        assert re.search(rf"a fault of espbench's own:\non {re.escape(host)}:\nTraceback", run.said)
+
+
+@pytest.mark.slow
+def test_a_worker_with_other_code_does_no_task(
     one_job: dict[str, Any], cluster: Cluster, tmp_path: Path
 ) -> None:
+    """One that comes later says so and ends; where one is there at the start, the run is refused."""
+    path = os.pathsep.join([str(other_clone(tmp_path / "other")), str(BENCHMARKS)])
     folder = tmp_path / "run"
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
-        until(run, lambda: run.lines() >= 3)
-        cluster.scheduler.kill()
-        assert run.ended() == 1, run.said
-        assert f"--cluster {cluster.address}: its scheduler is gone" in run.said
-        assert run.directory is not None
-    with started(folder, "--resume", run.directory, "--jobs", "2") as again:
-        assert files(ended(again)) == one_job
+        until(run, lambda: run.lines() >= 1)
+        stranger = cluster.worker(PYTHONPATH=path)
+        assert stranger.wait(PATIENCE_S) == 0
+        assert re.search(r"Unequal: the worker at \S+ on \S+\n +expected: espbench", cluster.log)
+        assert files(ended(run)) == one_job
+    registered = cluster.log.count("Registered to:")
+    cluster.workers.append(cluster.worker(PYTHONPATH=path))
+    cluster.until(lambda: cluster.log.count("Registered to:") > registered)
+    with cluster.run(tmp_path / "refused", file, "--out", folder / "runs") as run:
+        assert run.ended() == 2, run.said
+        assert re.search(r"the worker at \S+\n +expected: espbench \S+, code \w+\n +got: espbench", run.said)
+
+
+def other_clone(clone: Path) -> Path:
+    """Make a clone whose espbench has one module more than ours; return its harness."""
+    clone.mkdir()
+    for path in ROOT.iterdir():
+        if path != HARNESS and not path.name.startswith("."):
+            (clone / path.name).symlink_to(path)
+    shutil.copytree(HARNESS, clone / HARNESS.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (clone / HARNESS.name / "espbench" / "more.py").touch()
+    return clone / HARNESS.name
+
+
+def heard(cluster: Cluster, *, with_certificate: bool) -> bool:
+    """Return whether the scheduler answers one who knows its authority, and has its certificate or none."""
+    context = ssl.create_default_context(cafile=str(cluster.folder / "ca.pem"))
+    context.check_hostname = False
+    if with_certificate:
+        context.load_cert_chain(cluster.folder / "cert.pem", cluster.folder / "key.pem")
+    host, port = cluster.address.removeprefix("tls://").split(":")
+    with (
+        suppress(ssl.SSLError, ConnectionResetError),
+        socket.create_connection((host, int(port)), PATIENCE_S) as plain,
+        context.wrap_socket(plain) as connection,
+    ):
+        return connection.recv(1) != b""
+    return False
 
 
 def descendants_of(cluster: Cluster) -> list[int]:

@@ -6,7 +6,6 @@ The boxes are the truth DUT (campaign.truth_run); real boards side by side are i
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -17,7 +16,16 @@ from campaign import truth
 from campaign.observed import Observed
 
 from support.virtual import side_by_side
-from support.virtual.side_by_side import content, ended, files, nothing_left, started, until, workers
+from support.virtual.side_by_side import (
+    cases_begun,
+    content,
+    ended,
+    files,
+    nothing_left,
+    started,
+    until,
+    workers,
+)
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
@@ -33,10 +41,6 @@ def begun(folder: Path, jobs: int) -> Observed:
     run = started(folder, truth.written(folder, content()), "--out", folder / "runs", "--jobs", str(jobs))
     until(run, lambda: len(cases_begun(run)) >= 2)
     return run
-
-
-def cases_begun(run: Observed) -> set[str]:
-    return {json.loads(line)["case"] for line in run.log.rpartition(b"\n")[0].splitlines()}
 
 
 @pytest.mark.parametrize("jobs", [2, pytest.param(4, marks=pytest.mark.slow)])

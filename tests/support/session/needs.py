@@ -86,7 +86,7 @@ def _command() -> Lack | None:
 
 def _distributed() -> Lack | None:
     there = find_spec("distributed")
-    return None if there else Lack("needs Dask distributed: pip install espbench[cluster]", False)
+    return None if there else Lack("needs Dask distributed: pip install espbench[cluster]", True)
 
 
 def _jumpavg() -> Lack | None:

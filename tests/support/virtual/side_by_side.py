@@ -69,6 +69,11 @@ def until(run: Observed, condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def cases_begun(run: Observed) -> set[str]:
+    """Return the cases that have a trial on disk."""
+    return {json.loads(line)["case"] for line in run.log.rpartition(b"\n")[0].splitlines()}
+
+
 def workers(run: Observed) -> dict[int, str]:
     """Its worker processes, each with what its journal is called.
 

@@ -55,8 +55,8 @@ MAY_IMPORT = {
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 npcrypt "
     "generators measure.inputs procedures",
     "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
-    "runs.workers": "this_machine results plan plan.resolved platforms measure.inputs procedures procedures.boards "
-    "runs",
+    "runs.workers": "this_machine results plan plan.resolved platforms platforms.virtual.parts measure.inputs "
+    "procedures procedures.boards runs",
     "comparison.sorting": "results",
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",

@@ -10,8 +10,9 @@ import pytest
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.runs.workers import cluster
+from espbench.runs.workers.versions import version_here
 
-HERE = cluster.version_here()
+HERE = version_here()
 
 
 class Client:
@@ -26,7 +27,7 @@ class Client:
 
     def run(self, function: Callable[[], Any]) -> dict[str, Any]:
         """Return what the function gives on each."""
-        assert function is cluster.version_here
+        assert function is version_here
         return self._versions
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
@@ -19,8 +20,8 @@ from espbench.platforms.remote import remote_platform
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
 from espbench.runs.beds import Beds, Choice, choose, profiles_of, virtual
-from espbench.runs.platform import Workspace
-from espbench.runs.platform_kinds import PLATFORMS, External
+from espbench.runs.platform import Platform, Workspace
+from espbench.runs.platform_kinds import PLATFORMS, External, kits_of
 from espbench.this_machine.registry import Registry
 from support.plans import external_text, plan_text
 
@@ -138,3 +139,11 @@ def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path
     with pytest.raises(EspbenchError, match="no more"):
         beds.build(second)
     assert [path.exists() for path in (*one.made, *two.made)] == [True, False]
+
+
+def test_each_kit_of_a_plan_is_named_once() -> None:
+    """Workers of a cluster get the parts of these; boxes and namespaces are built of none."""
+    names = ["qemu_x86", "external", "qemu_e500", "netns", "qemu_e500"]
+    platforms = [cast(Platform, SimpleNamespace(name=name)) for name in names]
+    assert [kit.name for kit in kits_of(platforms)] == ["e500", "x86"]
+    assert kits_of(platforms[1:2]) == []

@@ -15,16 +15,18 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
-from espbench.own_code import own_code
+from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts.copies import packed
 from espbench.runs.workers.messages import Done, Failed, Learnt, News, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
-from espbench.version import __version__
+from espbench.runs.workers.versions import different_code, version_here
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -37,11 +39,12 @@ _INSTALL = "pip install 'espbench[cluster]'"
 class ClusterWorkers:
     """The workers of a cluster, one task each at once; they may come and go while a run is under way."""
 
-    def __init__(self, client: Client, address: str) -> None:
+    def __init__(self, client: Client, address: str, name: str) -> None:
+        """name: of this run on the cluster, and of its plug-in."""
         self._client = client
         self._address = address
         self._executor: Executor = client.get_executor(pure=False)
-        self._topic = f"espbench-{secrets.token_hex(6)}"
+        self._topic = name
         self._listeners: dict[str, OnNews] = {}
         self._counted = (0.0, 1)
         client.subscribe_topic(self._topic, self._hear)
@@ -71,6 +74,8 @@ class ClusterWorkers:
         if self._client.status == "running":
             with contextlib.suppress(Exception):  # a machine that is gone has nothing to end
                 self._client.run(stop, on_error="ignore")
+            with contextlib.suppress(Exception):
+                self._client.unregister_worker_plugin(self._topic)
         with contextlib.suppress(Exception):
             self._executor.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(Exception):
@@ -91,7 +96,12 @@ class ClusterWorkers:
             if self._client.status != "running":
                 last.set_exception(self._gone())
             else:
-                text = f"{task.name}: its machine was lost: {type(error).__name__}: {error}"
+                # Dask's words for a killed worker are long, and mostly about Dask.
+                killed = getattr(error, "last_worker", None)
+                words = (
+                    f"the worker at {killed.address} ended" if killed else f"{type(error).__name__}: {error}"
+                )
+                text = f"{task.name}: its machine was lost: {words}"
                 last.set_exception(WorkerLost(text))
         else:
             for record in records:
@@ -102,10 +112,11 @@ class ClusterWorkers:
         return EspbenchError(f"--cluster {self._address}: its scheduler is gone")
 
 
-def connect(address: str) -> ClusterWorkers:
-    """Reach a cluster's scheduler, and see that its workers run this espbench.
+def connect(address: str, kits: Sequence[Kit] = ()) -> ClusterWorkers:
+    """Reach a cluster's scheduler, and see that its workers run this espbench, and guests of the same parts.
 
-    UsageError where the way there is open to others, or a worker differs; MachineLacks where nobody answers.
+    kits: of the plan's guests. Workers whose caches lack their parts get them from here. UsageError where the way there
+    is open to others, or a worker differs; MachineLacks where nobody answers.
     """
     _refuse_open(address)
     try:
@@ -121,12 +132,14 @@ def connect(address: str) -> ClusterWorkers:
             f"--cluster {address}: no scheduler can be reached there: {error}",
             "start one, with certificates for both ends (docs/many-machines.md)",
         ) from error
+    name = f"espbench-{secrets.token_hex(6)}"
     try:
         _examine(client, address)
+        _make_equal(client, address, name, kits)
     except BaseException:
         client.close()
         raise
-    return ClusterWorkers(client, address)
+    return ClusterWorkers(client, address, name)
 
 
 def _examine(client: Client, address: str) -> None:
@@ -136,9 +149,21 @@ def _examine(client: Client, address: str) -> None:
     for where, version in client.run(version_here).items():
         if version != here:
             raise UsageError(
-                f"--cluster {address}: the worker at {where}\n  expected: espbench {here}\n"
-                f"  got: espbench {version}\n  what to do: install the same espbench on all machines"
+                f"--cluster {address}: {different_code(f'the worker at {where}', here, version)}"
             )
+
+
+def _make_equal(client: Client, address: str, name: str, kits: Sequence[Kit]) -> None:
+    """Have each worker, and each that comes later, get what it lacks, and refuse those that differ."""
+    from espbench.runs.workers.equal import EqualWorkers, Unequal  # noqa: PLC0415  (an extra)
+
+    parts = {kit.name: packed(kit) for kit in kits}
+    plugin = EqualWorkers(version_here(), parts, frozenset(client.nthreads()))
+    try:
+        client.register_plugin(plugin, name)
+    except Unequal as error:
+        client.unregister_worker_plugin(name)
+        raise UsageError(f"--cluster {address}: {error}") from None
 
 
 def _refuse_open(address: str) -> None:
@@ -185,14 +210,13 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
     except WorkerLost as error:
         stop()
         raise WorkerLost(f"{error} (on {socket.gethostname()})", error.logs) from None
-    if isinstance(message, Failed) and message.error is not None:
-        message.error.add_note(f"on {socket.gethostname()}")
+    if isinstance(message, Failed):
+        on = f"on {socket.gethostname()}"
+        if message.error is not None:
+            message.error.add_note(on)
+        else:
+            message = replace(message, fault=f"{on}:\n{message.fault}")
     return pickle.dumps((message, records))
-
-
-def version_here() -> str:
-    """Return the version of espbench on this machine, and a digest of its code."""
-    return f"{__version__}, code {own_code()['code']}"
 
 
 def stop() -> None:

@@ -79,7 +79,7 @@ class Kit:
 
         Needs no network.
         """
-        looked = {part.name: _look(part) for part in self.parts}
+        looked = {part.name: look(part) for part in self.parts}
         if any(why for _, _, why in looked.values()):
             return None
         folders = {name: folder for name, (folder, _, _) in looked.items()}
@@ -128,7 +128,7 @@ class Kit:
             for folder, why in self._damaged():
                 progress.note(f"{folder}: {why}; building it again")
                 _drop(folder)
-            todo = [part for part in self.parts if again or _look(part)[2]]
+            todo = [part for part in self.parts if again or look(part)[2]]
             if todo:
                 self._demand(todo)
                 progress.note(f"building {self.name} guests into {recipe.store()}: some minutes, once")
@@ -152,7 +152,7 @@ class Kit:
 
     def _damaged(self) -> list[tuple[Path, str]]:
         """Parts that are there and not as they should be, and why."""
-        return [(folder, why) for folder, _, why in map(_look, self.parts) if why not in ("", NOT_THERE)]
+        return [(folder, why) for folder, _, why in map(look, self.parts) if why not in ("", NOT_THERE)]
 
     def _damage(self) -> str:
         """Say what is to be said of the damaged parts."""
@@ -197,7 +197,7 @@ class Kit:
         return remark
 
 
-def _look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
+def look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
     """Return a part's folder in the cache, its manifest, and why it cannot be used; empty if it can.
 
     Root runs what is in it: it must be ours, and as it was built.

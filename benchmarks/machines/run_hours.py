@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Says which test of a plan is measured in which hours of a run, on 1, 4 and 16 machines (docs/many-machines.md):
+
+    .venv/bin/python benchmarks/machines/run_hours.py plans/rfc2544-full.yaml
+
+Nothing is measured. espbench's own procedures and its own driver go through the plan with gateways by arithmetic
+(support.simulated), as fast as docs/virtual-time.md says of virt-x86. This gives the trials of each case, and the cases
+that it waits for. A case then takes the seconds of its trials times --second, those of the waits around them times
+--wait, and what was measured beside that: --trial for each trial and --case for each case. In real time a second takes
+one second. A machine takes one case at a time, in the order of `espbench run --cluster`.
+
+Resets have no such gateways; their trials are those that the plan says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from espbench.measure.inputs.setup import Request
+from espbench.plan import Case, cases, load_plan
+from espbench.plan.keys.ipsec_tests import Reset
+from espbench.results import RunDirectory
+from espbench.runs.book import Book
+from espbench.terms import Trial
+from support.simulated.queue import QueueDut
+from support.simulated.workers import Threads, begun, session
+
+MACHINES = (1, 4, 16)
+BUFFER = 4000  # frames
+
+
+@dataclass
+class Job:
+    """A case: its test, its trials, their length and the waits around them, s, and the cases it waits for."""
+
+    name: str
+    test: str
+    trials: int
+    sent_s: float
+    around_s: float
+    needs: list[str]
+    behind: int = 0
+
+
+class BothWays(QueueDut):
+    """Gets a burst in each direction: the request has the frames of one."""
+
+    def trial(self, request: Request, case: str, sequence: int) -> Trial:
+        """Return the record of both bursts, or of any other trial."""
+        if request.shape.burst_frames:
+            shape = replace(request.shape, burst_frames=2 * request.shape.burst_frames)
+            request = replace(request, shape=shape)
+        return super().trial(request, case, sequence)
+
+
+def gateways_of(case: Case) -> QueueDut:
+    """Return the gateways of a case."""
+    size = case.mean_frame_size
+    cost_us = 8.9 + 0.0019 * size if case.stack.kind == "plain" else 16.0 + 0.0027 * size
+    kind = BothWays if case.direction == "both-ways" else QueueDut
+    return kind(1e6 / cost_us, BUFFER)
+
+
+def jobs_of(plan: Path) -> list[Job]:
+    """Return the cases of a plan in the order of measuring."""
+    content = yaml.safe_load(plan.read_text())
+    resets = [test for test in content["tests"] if "reset" in test]
+    content["tests"] = [test for test in content["tests"] if "reset" not in test]
+    with tempfile.TemporaryDirectory(prefix="espbench-hours-") as folder:
+        found = _simulated(content, Path(folder))
+        if resets:
+            content["tests"] = [{"throughput": content["tests"][0]["throughput"]}, *resets]
+            found += [
+                _reset(case, case.settings)
+                for case in _cases(content, Path(folder))
+                if isinstance(case.settings, Reset)
+            ]
+    names = {job.name: job for job in found}
+    for job in reversed(found):
+        for needed in job.needs:
+            names[needed].behind = max(names[needed].behind, job.behind + 1)
+    return found
+
+
+def _cases(content: dict[str, object], folder: Path) -> list[Case]:
+    file = folder / "plan.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return cases(load_plan(file))
+
+
+def _simulated(content: dict[str, object], folder: Path) -> list[Job]:
+    measured = _cases(content, folder)
+    resolved = load_plan(folder / "plan.yaml")
+    directory = begun(resolved, folder)
+    session(resolved, directory, Threads(4, trial_s=0.0, queue=gateways_of)).run()
+    book = Book(resolved, measured, directory)
+    found = [_job(case, book, directory) for case in book.cases]
+    directory.close()
+    return found
+
+
+def _job(case: Case, book: Book, directory: RunDirectory) -> Job:
+    trials = directory.trials_of(case.id)
+    sent_s = sum(trial.duration_s for trial in trials)
+    needs = [needed.id for needed in book.needs(case)]
+    return Job(case.id, case.test, len(trials), sent_s, _around_s(case, len(trials)), needs)
+
+
+def _reset(case: Case, settings: Reset) -> Job:
+    trials = settings.repeats
+    return Job(case.id, "reset", trials, trials * settings.trial, _around_s(case, trials), [])
+
+
+def _around_s(case: Case, trials: int) -> float:
+    s = case.settings
+    return s.warm_up + trials * (s.learning + s.residue + s.settle)
+
+
+def scheduled(jobs: list[Job], machines: int, took_s: dict[str, float]) -> dict[str, tuple[float, float]]:
+    """Return when each case begins and ends, s: as the driver gives cases out, the longest chains first."""
+    waiting = sorted(jobs, key=lambda job: -job.behind)
+    running: list[tuple[float, str]] = []
+    when: dict[str, tuple[float, float]] = {}
+    done: set[str] = set()
+    now = 0.0
+    while waiting or running:
+        for job in [job for job in waiting if done.issuperset(job.needs)][: machines - len(running)]:
+            waiting.remove(job)
+            when[job.name] = now, now + took_s[job.name]
+            heapq.heappush(running, (when[job.name][1], job.name))
+        now, name = heapq.heappop(running)
+        done.add(name)
+    return when
+
+
+def main() -> None:
+    """Print a table of tests, and a table of hours."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("plan", type=Path)
+    parser.add_argument("--second", type=float, default=1.0, help="s that a second of a trial takes")
+    parser.add_argument("--wait", type=float, default=1.0, help="s that a second of a wait takes")
+    parser.add_argument("--trial", type=float, default=0.0, help="s that a trial takes beside that")
+    parser.add_argument("--case", type=float, default=0.0, help="s that a case takes beside its trials")
+    asked = parser.parse_args()
+    jobs = jobs_of(asked.plan)
+    took_s = {
+        job.name: asked.case
+        + asked.trial * job.trials
+        + asked.second * job.sent_s
+        + asked.wait * job.around_s
+        for job in jobs
+    }
+    tests: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        tests[job.test].append(job)
+    whens = [scheduled(jobs, machines, took_s) for machines in MACHINES]
+    print(f"| test | cases | trials | hours | {' | '.join(f'{m} machine(s): hours' for m in MACHINES)} |")
+    print("|---|" + "---:|" * (3 + len(MACHINES)))
+    for test, of_test in tests.items():
+        spans = [
+            f"{min(when[job.name][0] for job in of_test) / 3600:.1f} to "
+            f"{max(when[job.name][1] for job in of_test) / 3600:.1f}"
+            for when in whens
+        ]
+        hours = sum(took_s[job.name] for job in of_test) / 3600
+        print(
+            f"| {test} | {len(of_test)} | {sum(job.trials for job in of_test):,} | {hours:.1f} | {' | '.join(spans)} |"
+        )
+    ends = [max(end for _, end in when.values()) / 3600 for when in whens]
+    total = f"{sum(took_s.values()) / 3600:.1f}"
+    trials = sum(job.trials for job in jobs)
+    print(f"| all | {len(jobs)} | {trials:,} | {total} | {' | '.join(f'{end:.1f}' for end in ends)} |")
+
+
+if __name__ == "__main__":
+    main()

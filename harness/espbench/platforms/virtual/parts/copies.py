@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies the finished parts of a kit into the cache of another machine, under the key that they were built by.
+
+The other machine keeps what it has built itself: it takes a part only where it has none under that key, and says why
+not where its own is another one.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from espbench.paths import cache_dir
+from espbench.platforms.virtual.parts import recipe
+from espbench.platforms.virtual.parts.build import MANIFEST, NOT_THERE, Kit, look
+from espbench.this_machine import kept
+from espbench.this_machine.registry import Registry
+
+_FAST = 1  # zlib's level: a kernel shrinks to less than half in a second
+
+
+@dataclass(frozen=True)
+class PackedPart:
+    """A finished part: its folder's name, which has the key, its manifest, and its compressed files by their names."""
+
+    folder: str
+    manifest: str
+    files: Mapping[str, bytes]
+
+    @property
+    def products(self) -> dict[str, str]:
+        """The SHA-256 of each of its files."""
+        products: dict[str, str] = json.loads(self.manifest)["products"]
+        return products
+
+
+def packed(kit: Kit) -> list[PackedPart]:
+    """Pack all parts of a kit that is in the cache; MachineLacks if it is not."""
+    kit.require()
+    parts = []
+    for part in kit.parts:
+        folder, _, _ = look(part)
+        files = {name: zlib.compress((folder / name).read_bytes(), _FAST) for name in part.products}
+        parts.append(PackedPart(folder.name, (folder / MANIFEST).read_text(), files))
+    return parts
+
+
+def take(kit: Kit, parts: Sequence[PackedPart]) -> str:
+    """Put the parts that are missing here into the cache; say which part here is another one, empty if none is."""
+    for place in (cache_dir(), recipe.store()):
+        kept.folder_of_ours(place)
+    program = kit.qemu.products[0]
+    problems = [_take(part, sent, program) for part, sent in zip(kit.parts, parts, strict=True)]
+    return "; ".join(filter(None, problems))
+
+
+def _take(part: recipe.Part, sent: PackedPart, program: str) -> str:
+    folder, manifest, why = look(part)
+    if folder.name != sent.folder:
+        return f"expected the build key {sent.folder}, got {folder.name}"
+    if why == NOT_THERE:
+        if spoilt := _put(part, sent, program):
+            return f"{sent.folder}, as it was sent: {spoilt}"
+        folder, manifest, why = look(part)
+    if why:
+        return f"{folder}: {why}"
+    return "; ".join(
+        f"{folder / name}: expected SHA-256 {digest[:16]}…, got {manifest['products'][name][:16]}…"
+        for name, digest in sent.products.items()
+        if manifest["products"][name] != digest
+    )
+
+
+def _put(part: recipe.Part, sent: PackedPart, program: str) -> str:
+    """Write a part beside its place, and rename it if it is as its manifest says; else say what is wrong with it.
+
+    Whoever looks into the cache finds a whole part or none.
+    """
+    folder = recipe.store() / sent.folder
+    with Registry(secrets.token_hex(3)) as registry:
+        whole = registry.directory("copy", recipe.store()) / "whole"
+        whole.mkdir()
+        for name in part.products:
+            (whole / name).write_bytes(zlib.decompress(sent.files[name]))
+            (whole / name).chmod(0o755 if name == program else 0o644)
+        (whole / MANIFEST).write_text(sent.manifest)
+        (whole / MANIFEST).chmod(0o644)
+        whole.chmod(0o755)
+        if problem := kept.problem_with_files(whole, sent.products):
+            return problem
+        try:
+            whole.rename(folder)
+        except OSError:  # another worker of this machine was faster
+            if not (folder / MANIFEST).is_file():
+                raise
+    return ""

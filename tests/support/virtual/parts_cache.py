@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cache with parts of guests that nobody built: their keys are right, their products a few bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from espbench.platforms.virtual.parts import recipe
+from espbench.platforms.virtual.parts.build import MANIFEST, Kit
+
+
+def fill(monkeypatch: pytest.MonkeyPatch, home: Path, kit: Kit, *, text: str = "") -> Path:
+    """Fill the cache below home, which becomes the one of this process; text: in all products. Return its folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    for part in kit.parts:
+        folder = recipe.store() / f"{part.name}-{recipe.key(part)}"
+        folder.mkdir(parents=True)
+        for name in part.products:
+            (folder / name).write_text(f"{name}: {text}")
+        products = {name: recipe.digest(folder / name) for name in part.products}
+        manifest = {"inputs": recipe.inputs(part), "built_by": {}, "products": products}
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+    assert kit.find() is not None
+    return recipe.store()
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    """Return all files of a cache, hidden ones too."""
+    return {str(file.relative_to(store)): file.read_bytes() for file in store.rglob("*") if file.is_file()}
