@@ -95,6 +95,7 @@ class NativeGenerator:
         self._buffer = b""
         self._grace_s = _GRACE_S
         self._trials = itertools.count()
+        self._links_open: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
         self._moments = deque[Moment]()
         self._now_ns = 0
         self.version = str(self._ask({"cmd": "hello"}, "hello")["version"])
@@ -121,7 +122,11 @@ class NativeGenerator:
         self._grace_s = _VIRTUAL_GRACE_S if virtual else _GRACE_S
         if virtual:
             self._trials = itertools.count()
+            if self._links_open and self._links_open[0] == request:
+                return self._links_open[1]  # the guests that booted there are still at the other ends
+        self._links_open = None
         opened: list[dict[str, Any]] = self._ask(request, "opened")["ports"]
+        self._links_open = (request, opened) if virtual else None
         return opened
 
     def _interfaces(self, ports: list[Port], watch_cpus: list[int]) -> dict[str, Any]:
@@ -149,10 +154,11 @@ class NativeGenerator:
         lines: list[str] = self._ask(request, "console")["lines"]
         return lines
 
-    def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
+    def branch(self, between_guests: Sequence[Path], seed: int = 0, *, anew: bool = False) -> None:
         """Do what platforms.base.VirtualClock says."""
         others = [str(path) for path in between_guests]
-        self._ask({"cmd": "branch", "others": others, **({"seed": seed} if seed else {})}, "branched")
+        more = ({"seed": seed} if seed else {}) | ({"anew": True} if anew else {})
+        self._ask({"cmd": "branch", "others": others, **more}, "branched")
 
     def in_next_trial(self, moments: Sequence[Moment]) -> None:
         """Do what platforms.base.TrialClock says."""

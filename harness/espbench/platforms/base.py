@@ -94,10 +94,11 @@ class VirtualClock(Protocol):
         Returns all it printed until then; line None: nothing is typed. timeout_s is of virtual time.
         """
 
-    def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
+    def branch(self, between_guests: Sequence[Path], seed: int = 0, *, anew: bool = False) -> None:
         """Continue with copies of all guests in the state of the first call, instead of the present guests.
 
-        seed (64 bits) determines the faults of links.
+        seed (64 bits) determines the faults of links. anew: in the state of the first call that was anew, before which
+        there was no other; the next call that is not continues from there.
         """
 
 
@@ -234,6 +235,11 @@ class Testbed(ABC):
         chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
 
+    @property
+    def same_each_time(self) -> bool:
+        """True if a trial that is made again is the same to the last instruction, if nobody acts on the gateways."""
+        return False
+
     @contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:
         """Let everything in this context belong to one trial of a case, which counts them from 0.
@@ -248,6 +254,10 @@ class Testbed(ABC):
     @abstractmethod
     def close(self) -> None:
         """Undo everything the platform made for it."""
+
+    def release(self) -> None:
+        """Be done with it, nothing went wrong; what the next test bed of the same generator can use may stay."""
+        self.close()
 
 
 @runtime_checkable

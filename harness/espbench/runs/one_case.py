@@ -13,6 +13,7 @@ from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
 from espbench.measure.record import OfCase
+from espbench.measure.repeated import SAME_AS, Repeated
 from espbench.plan.keys.model import Throughput
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.procedure import Procedure, TrialMaker
@@ -83,6 +84,7 @@ class OneCase:
         self._keep = keep
         self._observer = observer
         self._virtual_time = virtual_time
+        self._repeated = Repeated()
         self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
 
     def measure(
@@ -110,7 +112,7 @@ class OneCase:
                     warm = True
                 began = time.monotonic()
                 record = running.measure(request, self._maker(case, pair, sequence))
-                if self._virtual_time:
+                if self._virtual_time and SAME_AS not in record.host:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self.pace = (time.monotonic() - began) / spent_s
                 deaths.went_through()
@@ -158,15 +160,20 @@ class OneCase:
         """Return what makes the trials of the case's procedure."""
 
         def measured(request: Request, actions: Sequence[Action]) -> Trial:
-            return trial.measure(
-                setup,
-                self._setups.traffic(case),
-                request,
-                OfCase(case.id, sequence, resolution_of(case), case.fragments),
-                waits_of(case),
-                actions=actions,
-                on_progress=self._observer.trial_progress,
-            )
+            of = OfCase(case.id, sequence, resolution_of(case), case.fragments)
+
+            def make() -> Trial:
+                return trial.measure(
+                    setup,
+                    self._setups.traffic(case),
+                    request,
+                    of,
+                    waits_of(case),
+                    actions=actions,
+                    on_progress=self._observer.trial_progress,
+                )
+
+            return make() if actions else self._repeated.record(setup.bed, request, of, make)
 
         return TrialMaker(setup, measured)
 

@@ -226,10 +226,11 @@ class Machines(_FromProfile):
         return None  # the generator's ceiling in virtual time is the line rate
 
     def memory_mb(self) -> float:
-        return (1 if self._single else 2) * self._profile.memory
+        """Count each guest three times: as it booted, with its case's stack, and in a trial."""
+        return 3 * (1 if self._single else 2) * self._profile.memory
 
     def links_mb(self) -> float:
-        return virtual_pair.links_mb(single=self._single)
+        return virtual_pair.links_mb(single=self._single, kept=True)
 
 
 class NetworkProcessors:

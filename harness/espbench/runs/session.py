@@ -173,9 +173,14 @@ class Session:
         try:
             for case in cases:
                 pair = self._run_case(case, pair)
-        finally:
+        except BaseException:
             if pair is not None:
                 pair.bed.close()
+            raise
+        if pair is not None:
+            # After the last case nobody would use what stays.
+            done = cases[-1] is self._cases[-1]
+            (pair.bed.close if done else pair.bed.release)()
 
     def _run_case(self, case: Case, pair: Setup | None) -> Setup | None:
         running = procedure_for(case, self._book.known(case), self._directory.trials_of(case.id))

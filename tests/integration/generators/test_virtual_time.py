@@ -265,6 +265,32 @@ def test_each_branch_begins_in_the_same_state(rigs: Any) -> None:
     assert sorted(path.name for path in rig.folder.iterdir()) == ["east", "west"]  # no copy is left behind
 
 
+def test_copies_made_anew_begin_where_the_guests_booted(rigs: Any) -> None:
+    """A case leaves nothing to the next one: it has a copy of the guests, of which its trials have copies."""
+    asked = {"cmd": "console", "port": "west", "line": "x", "until": "{", "timeout_s": 1}
+    anew = {"cmd": "branch", "anew": True}
+
+    def case(rig: Rig, load_fps: float) -> list[str]:
+        """Tell what a case is answered that asks the gateway once, and makes the same trial twice."""
+        told = [rig.line(asked)]
+        for _ in range(2):
+            told.append(rig.line({"cmd": "branch"}))
+            told.append(rig.trial_line(stream(64, rate_fps=load_fps), duration_s=0.01))
+        return [*told, rig.line(asked)]
+
+    rig, fresh = (rigs(service_ns=11_111, delay_ns=7_777, queue=17) for _ in range(2))
+    for each in (rig, fresh):
+        each.ask(asked)
+    seen = []
+    for load_fps in (95_123.4, 91_234.5, 95_123.4):
+        assert rig.ask(anew) == {"event": "branched", "now_ns": 1_000_000}
+        seen.append(case(rig, load_fps))
+    assert seen[0] == seen[2] == case(fresh, 95_123.4)
+    assert seen[0][2] == seen[0][4] != seen[1][2]
+    assert json.loads(seen[0][2])["streams"][0]["lost"] > 0
+    assert sorted(path.name for path in rig.folder.iterdir()) == ["east", "west"]
+
+
 ERRING = {
     "west": ["--lose", "0.01", "--late", "0.05", "--late-ns", "60000"],
     "east": ["--flip", "1e-6", "--late", "0.02", "--late-ns", "3000"],

@@ -40,7 +40,7 @@ class Lines:
         assert answer.startswith(until)
         return ["noise", answer]
 
-    def branch(self, between_guests: Sequence[Path], seed: int = 0) -> None:
+    def branch(self, between_guests: Sequence[Path], seed: int = 0, *, anew: bool = False) -> None:
         raise AssertionError
 
 

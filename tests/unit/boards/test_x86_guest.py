@@ -238,7 +238,7 @@ class Answers:
         self.typed.append(line)
         return [json.dumps(self.answers.pop(0), separators=(",", ":"))]
 
-    def branch(self, between_guests: object, seed: int = 0) -> None:
+    def branch(self, between_guests: object, seed: int = 0, *, anew: bool = False) -> None:
         raise AssertionError
 
 

@@ -25,7 +25,9 @@ pub struct Session {
     ports: Vec<Port>,
     /// Holds the ports, in place of `ports`, if they are links.
     world: Option<World>,
-    /// Begin of all branches: the world that was opened, and its numbers.
+    /// Begin of all trunks, where there is more than one: the world that was opened, and its numbers.
+    root: Option<(World, Numbering)>,
+    /// Begin of all branches: the world that was opened or copied anew, and its numbers.
     trunk: Option<(World, Numbering)>,
     branches: u32,
     key: Option<RunKey>,
@@ -95,6 +97,7 @@ impl Session {
         self.ports.clear();
         self.world = None;
         self.trunk = None;
+        self.root = None;
         self.branches = 0;
         self.idle.clear();
         self.key = None;
@@ -164,17 +167,30 @@ impl Session {
 
     /// Goes on with copies of the guests that were opened.
     pub fn branch(&mut self, asked: &protocol::Branch) -> Outcome<Event> {
-        if self.trunk.is_none() {
+        let begin = if asked.anew {
+            &mut self.root
+        } else {
+            &mut self.trunk
+        };
+        if begin.is_none() {
             let numbering = &self.numbering;
-            self.trunk = self.world.take().map(|world| (world, numbering.clone()));
+            *begin = self.world.take().map(|world| (world, numbering.clone()));
         }
-        let Some((trunk, numbering)) = &mut self.trunk else {
+        self.world = None; // the guests of the branch before end
+        if asked.anew {
+            self.trunk = None;
+        }
+        let begin = if asked.anew {
+            &mut self.root
+        } else {
+            &mut self.trunk
+        };
+        let Some((trunk, numbering)) = begin else {
             return Err(Failure::new(
                 "only guests in virtual time have branches",
                 "open ports with \"link\"",
             ));
         };
-        self.world = None; // the guests of the branch before end
         self.branches += 1;
         let world = branch::branch(trunk, self.branches, &asked.others, asked.seed)?;
         let now_ns = world.now_ns();

@@ -106,7 +106,8 @@ pub struct Console {
 }
 
 /// Copies all guests as they stand and goes on with the copies, in place of those of the last branch. The guests that
-/// were opened stay as they are: each branch begins there. Works in virtual time alone.
+/// were opened stay as they are: each branch begins there, or with the last copy that was made anew. Works in virtual
+/// time alone.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
@@ -116,6 +117,10 @@ pub struct Branch {
     /// The errors of links that err depend on it; 0: there are none.
     #[serde(default)]
     pub seed: u64,
+    /// Begins with the guests as they stood at the first such command, and ends all other copies. Later branches begin
+    /// with this one.
+    #[serde(default)]
+    pub anew: bool,
 }
 
 fn default_ring() -> usize {

@@ -46,7 +46,7 @@ fn order(trunk: &World, number: u32, name: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Makes a branch of all that stands here; `trunk` stays as it is. `others` are the links between guests. What goes wrong
+/// Makes a branch of all that stands here; `trunk` stays as it is, and may be a branch itself. `others` are the links between guests. What goes wrong
 /// on links that err depends on the seed; 0: nothing does.
 pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf], seed: u64) -> Outcome<World> {
     let name = format!(".{number}");
@@ -62,9 +62,13 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf], seed: u64) -> 
         links += 1;
         if seed == 0 { 0 } else { seed_of(seed, links) }
     };
-    for path in others {
-        let copy = copies.of(path, &name);
-        between.push((path, Memory::open(path)?.copy(path, &copy, next_seed())?));
+    for (position, path) in others.iter().enumerate() {
+        let copy = copies.of(path, &format!("{}{name}", trunk.name));
+        let copied = match trunk.between.get(position) {
+            Some(memory) => memory.copy(path, &copy, next_seed())?,
+            None => Memory::open(path)?.copy(path, &copy, next_seed())?,
+        };
+        between.push((path, copied));
     }
     let mut ports = Vec::new();
     for port in &trunk.ports {
@@ -80,7 +84,8 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf], seed: u64) -> 
     }
     order(trunk, fork, &name)?;
     all_come(trunk, &ports, &between)?;
-    Ok(trunk.with(ports, between.into_iter().map(|(_, memory)| memory).collect()))
+    let between = between.into_iter().map(|(_, memory)| memory).collect();
+    Ok(trunk.with(ports, between, &name))
 }
 
 /// Returns a seed for each link, far from that of any other; its two ends draw from it and the number after it.

@@ -279,7 +279,9 @@ impl Memory {
             .open(to)
             .map_err(failed)?;
         reserve(&new, to, self.length as u64, PATIENCE)?;
-        std::io::copy(&mut File::open(from).map_err(failed)?, &mut new).map_err(failed)?;
+        // A copy has no name any more: it is opened by its descriptor.
+        let here = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        std::io::copy(&mut File::open(here).map_err(failed)?, &mut new).map_err(failed)?;
         std::os::unix::fs::FileExt::write_all_at(&new, &seed.to_ne_bytes(), SEED_AT).map_err(failed)?;
         let copy = Memory::open(to)?;
         for end in [0, 1].map(|end| copy.end(end)) {

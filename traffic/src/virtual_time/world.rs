@@ -18,6 +18,8 @@ pub struct World {
     pub ports: Vec<LinkPort>,
     /// Links between guests, of a branch: what they count is told with that of the ports.
     pub between: Vec<Memory>,
+    /// Name of the branch, which the links between guests add to their paths; empty: it is none.
+    pub name: String,
     now_ns: u64,
 }
 
@@ -30,15 +32,17 @@ impl World {
         Ok(World {
             ports,
             between: Vec::new(),
+            name: String::new(),
             now_ns: 0,
         })
     }
 
-    /// Makes another world at the same time.
-    pub fn with(&self, ports: Vec<LinkPort>, between: Vec<Memory>) -> Self {
+    /// Makes another world at the same time, whose links have this added to their paths.
+    pub fn with(&self, ports: Vec<LinkPort>, between: Vec<Memory>, name: &str) -> Self {
         World {
             ports,
             between,
+            name: format!("{}{name}", self.name),
             now_ns: self.now_ns,
         }
     }

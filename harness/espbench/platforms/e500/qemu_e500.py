@@ -77,7 +77,7 @@ class QemuE500Platform:
             facts | facts_of(built, self._errors),
             single=single,
             line_rate_bps=line_rate_bps,
-            profiled=profile is not None,
         )
         bed.chance = machine.chance
+        bed.profiled = profile is not None
         return bed

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from espbench.errors import EspbenchError, GatewayFailed
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName, Side, VirtualClock
@@ -52,6 +53,14 @@ class VirtualGateway:
         self._clock = clock
         self._number = 0
         return self._ask(None, "it did not boot")
+
+    def as_booted(self) -> Self:
+        """Return the same gateway as it is after its greeting; its requests are those of another test bed."""
+        other = copy.copy(self)
+        other._guest = self._guest.from_now()
+        other._number = other._asking_ns = other._asked = 0
+        other._before_trials = None
+        return other
 
     def set_up_ports(self) -> None:
         """Give its ports what they need beside addresses; nothing here."""

@@ -8,7 +8,7 @@ import struct
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,10 @@ class Guest:
     def alive(self) -> bool:
         """Neither the guest itself nor a copy of it has ended or panicked."""
         return self.process.poll() is None and PANIC not in _since(self.console, self.began[0])
+
+    def from_now(self) -> Guest:
+        """Return the same guest, whose part of the logs begins here."""
+        return replace(self, began=(_size(self.console), _size(self.log)))
 
     def last_words(self) -> str:
         """Return the end of its console, and of what QEMU said."""

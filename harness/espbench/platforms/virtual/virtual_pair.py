@@ -7,6 +7,9 @@
 Each ══ is a link in shared memory (harness/emulator/LINK.md). The guests boot, and are asked anything, only while
 the generator, which leads, lets virtual time pass; so they are configured when it has opened its ports. For a
 trial all of them are copied as they stand, and the copy is thrown away: each trial begins in the same state.
+
+Guests that take long to boot are copied once more, just after that: each case gets a copy, and those that booted stay
+for the next case whose guests would boot in the same way.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import math
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -66,6 +69,9 @@ class VirtualTestbed(Testbed):
     clock: VirtualClock | None = None
     profiled: bool = False
     errors: Errors = field(default_factory=Errors)
+    # Takes the test bed back, for the next one whose guests boot alike; None: there is no such.
+    keep: Callable[[VirtualTestbed], None] | None = None
+    booted: bool = False
     _one_trial: bool = False
 
     def attached(self, generator: object) -> None:
@@ -80,8 +86,12 @@ class VirtualTestbed(Testbed):
             return
         self.clock = generator
         guests = {side: g for side, g in self.gateways.items() if isinstance(g, VirtualGateway)}
-        for gateway in guests.values():
-            gateway.started_by(generator)
+        if not self.booted:
+            for gateway in guests.values():
+                gateway.started_by(generator)
+            self.booted = True
+        if self.keep is not None:
+            generator.branch(self.between, anew=True)
         for side, gateway in guests.items():
             configure(gateway, self.addressing.gateway(side))
             gateway.set_up_ports()
@@ -98,6 +108,11 @@ class VirtualTestbed(Testbed):
         for gateway in self.gateways.values():
             if isinstance(gateway, VirtualGateway):
                 gateway.as_before_trials()
+
+    @property
+    def same_each_time(self) -> bool:
+        """True unless trials meet the guests at different moments, or what they execute is to be counted."""
+        return not (self._one_trial or self.profiled)
 
     @contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:
@@ -122,6 +137,13 @@ class VirtualTestbed(Testbed):
             if isinstance(gateway, VirtualGateway):
                 gateway.tell_symbols()
 
+    def release(self) -> None:
+        """Keep the guests that booted; the copies of them end when the next are made."""
+        if self.keep is not None and all(gateway.alive() for gateway in self.gateways.values()):
+            self.keep(self)
+        else:
+            self.close()
+
     def close(self) -> None:
         """End the guests and all copies of them, and remove the links."""
         if self.registry is not None:
@@ -144,6 +166,7 @@ class VirtualPairs:
         self._addressing = addressing
         self._traffic = traffic
         self._errors = errors
+        self._kept: tuple[Hashable, VirtualTestbed] | None = None
 
     def build(
         self,
@@ -155,14 +178,18 @@ class VirtualPairs:
         *,
         single: bool = False,
         line_rate_bps: float = 1e9,
-        profiled: bool = False,
+        alike: Hashable = None,
     ) -> VirtualTestbed:
         """Start both guests; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
+        alike: equal for test beds whose guests boot in the same way, so that a released one can be used again; None:
+        they are never used again.
+
         EspbenchError quotes QEMU when it ends. What was made until then stays registered: leaving the registry
-        undoes it. facts: of the emulation, for the Security Context. profiled: the guests count their instructions by
-        address.
+        undoes it. facts: of the emulation, for the Security Context.
         """
+        if (again := self._again(alike)) is not None:
+            return again
         first = len(registry.entries)
         folder = _shared_memory(registry)
         links = {name: folder / name for name in ("west", "east", *([] if single else ["middle"]))}
@@ -188,9 +215,24 @@ class VirtualPairs:
             made=registry.entries[first:],
             between=[] if single else [links["middle"]],
             addressing=self._addressing,
-            profiled=profiled,
             errors=self._errors,
+            keep=None if alike is None else lambda bed: self._keep(alike, bed),
         )
+
+    def _keep(self, alike: Hashable, bed: VirtualTestbed) -> None:
+        self._kept = alike, bed
+
+    def _again(self, alike: Hashable) -> VirtualTestbed | None:
+        """Return a test bed of the guests that were kept, as they booted; end them if they are not alike."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return None
+        key, bed = kept
+        gateways = {side: g.as_booted() for side, g in bed.gateways.items() if isinstance(g, VirtualGateway)}
+        if key != alike or not all(gateway.alive() for gateway in gateways.values()):
+            bed.close()
+            return None
+        return replace(bed, gateways=dict(gateways), clock=None, queues={}, facts=dict(bed.facts))
 
     def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
         """Return eth0 and eth1 of each guest, as ends of links; the generator, or Home, is at their other ends."""
@@ -253,9 +295,12 @@ def _shared_memory(registry: Registry) -> Path:
     return registry.directory("links", _memory())
 
 
-def links_mb(*, single: bool) -> float:
-    """Return how much room for links a test bed takes in a trial, MB: for its own, and for a copy of each."""
-    return 2 * (2 if single else 3) * LINK_BYTES / 1e6
+def links_mb(*, single: bool, kept: bool = False) -> float:
+    """Return how much room for links a test bed takes in a trial, MB: for its own, and for a copy of each.
+
+    kept: and for those of the guests as they booted.
+    """
+    return (3 if kept else 2) * (2 if single else 3) * LINK_BYTES / 1e6
 
 
 def free_for_links_mb() -> float:

@@ -45,6 +45,7 @@ class QemuX86Platform:
         self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
         self._parts = parts
         self._own = own or {}
+        self._boots: dict[Machine, dict[Own, tuple[Kernel, Path]]] = {}
 
     def examine(self) -> None:
         """Look at the kernels and modules of the user's; UsageError where they are not such as a gateway could run."""
@@ -71,9 +72,11 @@ class QemuX86Platform:
         are counted into, without the gateway's name. facts: of the machine, for the Security Context.
         """
         built = self._parts()
-        boots = _boots(
-            registry.directory("boot"), built, machine, [self._own.get(side, Own()) for side in SIDES]
-        )
+        if machine not in self._boots:
+            self._boots[machine] = _boots(
+                registry.directory("boot"), built, machine, [self._own.get(side, Own()) for side in SIDES]
+            )
+        boots = self._boots[machine]
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
             kernel, root = boots[self._own.get(side, Own())]
@@ -92,9 +95,10 @@ class QemuX86Platform:
             facts | facts_of(built, self._errors) | userland_of(built, machine) | self._facts(boots),
             single=single,
             line_rate_bps=line_rate_bps,
-            profiled=profile is not None,
+            alike=None if profile else (machine, single, line_rate_bps),
         )
         bed.chance = machine.chance
+        bed.profiled = profile is not None
         bed.held = held(built, machine)
         return bed
 

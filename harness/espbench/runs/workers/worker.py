@@ -131,7 +131,7 @@ class Worker:
         running = procedure_for(task.case, task.known, task.trials)
         pair = run.one_case.measure(running, None, self._driver.time_left)
         if pair is not None:
-            pair.bed.close()
+            pair.bed.release()
 
     def _accelerator(self, task: AcceleratorTask, run: _Run) -> AcceleratorResult:
         results: list[AcceleratorResult] = []
