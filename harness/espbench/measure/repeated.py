@@ -15,7 +15,7 @@ from espbench.measure.record import OfCase
 from espbench.platforms.base import Testbed
 from espbench.terms import Trial
 
-# Where the `host` of a record says which trial of the case was executed in its place, by its sequence.
+# The key of a record's `host` that says which trial of the case was executed in its place, by its sequence.
 SAME_AS = "same_as_trial"
 
 

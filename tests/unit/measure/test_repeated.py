@@ -58,7 +58,7 @@ def test_a_case_has_nothing_of_another() -> None:
 
 
 def test_where_each_trial_is_another_all_are_executed() -> None:
-    """In real time, or where each trial meets the gateways' timers at another moment."""
+    """It is so in real time, or where each trial meets the gateways' timers at another moment."""
     _, executed = measured([FINAL] * 3, same=False)
     assert executed == [0, 1, 2]
 
