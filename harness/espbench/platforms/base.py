@@ -256,7 +256,7 @@ class Testbed(ABC):
         """Undo everything the platform made for it."""
 
     def release(self) -> None:
-        """Be done with it, nothing went wrong; what the next test bed of the same generator can use may stay."""
+        """End its use; nothing went wrong. What the next test bed of the same generator can use may stay."""
         self.close()
 
 

@@ -125,6 +125,16 @@ def test_guests_that_ended_meanwhile_are_not_used_again(machines: Machines) -> N
     assert events == [*BOOTS, *COPIES, "all end", *BOOTS, *COPIES]
 
 
+def test_guests_do_not_stay_where_links_have_no_room(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container has often 64 MiB for them: enough for two copies of each link, not for three."""
+    monkeypatch.setattr(virtual_pair, "free_for_links_mb", lambda: 64 * 1024**2 / 1e6)
+    for _ in range(2):
+        machines.case("one").release()
+    assert events == [*BOOTS, "a trial's copy", "all end"] * 2
+
+
 def test_others_are_copied_for_trials_alone(machines: Machines) -> None:
     """Boards boot in a moment, and guests that are profiled count what they execute from their boot."""
     for _ in range(2):

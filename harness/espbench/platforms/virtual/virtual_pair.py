@@ -190,6 +190,8 @@ class VirtualPairs:
         """
         if (again := self._again(alike)) is not None:
             return again
+        if free_for_links_mb() < links_mb(single=single, kept=True):
+            alike = None  # a container with little room: the next case boots
         first = len(registry.entries)
         folder = _shared_memory(registry)
         links = {name: folder / name for name in ("west", "east", *([] if single else ["middle"]))}
