@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of platforms, and the lab that builds test beds on them."""
+"""The table of platforms, and how a run builds test beds on them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
@@ -19,29 +20,16 @@ from espbench.platforms.remote import remote_platform
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
 from espbench.runs.beds import Beds, Choice, choose, profiles_of, virtual
-from espbench.runs.platform import Workspace
-from espbench.runs.platform_kinds import PLATFORMS, External
+from espbench.runs.platform import Platform, Workspace
+from espbench.runs.platform_kinds import PLATFORMS, External, kits_of
 from espbench.this_machine.registry import Registry
+from support.plans import external_text, plan_text
 
-PAIR = """\
-name: pair
-topology: gateway-to-gateway
-dut: {dut}
-stacks: [plain]
-frame_sizes: [64]
-tests:
-  - throughput: {{trial: 1s, final_trial: 1s}}
-"""
-BOXES = """\
-name: boxes
-topology: external
-frame_sizes: [64]
-ports:
-  west: {netns: t1, interface: a0, address: 10.0.1.2/24, gateway: 10.0.1.1}
-  east: {netns: t2, interface: a1, address: 10.0.2.2/24, gateway: 10.0.2.1}
-tests:
-  - throughput: {trial: 1s, final_trial: 1s}
-"""
+BOXES = external_text()
+
+
+def pair(dut: str) -> str:
+    return plan_text(dut=dut, stacks="[plain]", suites=None)
 
 
 def plan(text: str) -> ResolvedPlan:
@@ -49,7 +37,7 @@ def plan(text: str) -> ResolvedPlan:
 
 
 def chosen(dut: str) -> Choice:
-    (choice,) = choose(plan(PAIR.format(dut=dut)))
+    (choice,) = choose(plan(pair(dut)))
     return choice
 
 
@@ -70,7 +58,7 @@ def test_a_profile_is_on_the_platform_it_names(dut: str) -> None:
     assert choice.platform.line_rate_bps == profile.line_rate
     assert choice.reason == f"the plan asks for {dut}"
     assert virtual([choice]) == profile.emulated
-    (other,) = choose(plan(PAIR.format(dut=dut) + "line_rate: 100Mbps\n"))
+    (other,) = choose(plan(pair(dut) + "line_rate: 100Mbps\n"))
     assert other.platform.line_rate_bps == 100e6
 
 
@@ -84,8 +72,8 @@ def test_only_gateways_in_virtual_time_have_links_in_memory() -> None:
     """A pair has three, a single gateway two; a copy each in a trial, and one more where guests stay."""
     whole = virtual_pair.LINK_BYTES / 1e6
     duts = ("netns", "uml", "remote-example", "mpc8548e", "virt-x86")
-    found = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
-    assert found == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 9}
+    shares = {dut: chosen(dut).platform.links_mb() / whole for dut in duts}
+    assert shares == {"netns": 0, "uml": 0, "remote-example": 0, "mpc8548e": 6, "virt-x86": 9}
     assert virtual_pair.links_mb(single=True) == 4 * whole
 
 
@@ -142,12 +130,20 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 
 def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path) -> None:
-    """The lab asks the platform of the case's device, and undoes what one left that failed."""
+    """Beds asks the platform of the case's device, and undoes what one left that failed."""
     one, two = Fake(), Fake(fails=True)
-    resolved = plan(PAIR.format(dut="netns"))
+    resolved = plan(pair("netns"))
     first, second = cases(resolved, ["one", "two"])
-    lab = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
-    assert cast(Any, lab.build(first)) == "one"
+    beds = Beds(resolved, cast(Any, {"one": one, "two": two}), Workspace(registry, tmp_path, cast(Any, None)))
+    assert cast(Any, beds.build(first)) == "one"
     with pytest.raises(EspbenchError, match="no more"):
-        lab.build(second)
+        beds.build(second)
     assert [path.exists() for path in (*one.made, *two.made)] == [True, False]
+
+
+def test_each_kit_of_a_plan_is_named_once() -> None:
+    """Workers of a cluster get the parts of these; boxes and namespaces are built of none."""
+    names = ["qemu_x86", "external", "qemu_e500", "netns", "qemu_e500"]
+    platforms = [cast(Platform, SimpleNamespace(name=name)) for name in names]
+    assert [kit.name for kit in kits_of(platforms)] == ["e500", "x86"]
+    assert kits_of(platforms[1:2]) == []
