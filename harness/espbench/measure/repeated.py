@@ -17,6 +17,8 @@ from espbench.terms import Trial
 
 # The key in a record's `host` that names the trial of the case that was executed in its place, by its sequence.
 SAME_AS = "same_as_trial"
+# The key in a record's `host` of a trial that would have the same figures if it were made again (`search.goals`).
+SAME_EACH_TIME = "same_each_time"
 
 
 class Repeated:
@@ -33,8 +35,9 @@ class Repeated:
         if of.case != self._case:
             self._case, self._made = of.case, {}
         earlier = self._made.get(request)
-        if earlier is None:
-            made = self._made[request] = make()
+        if earlier is None or bed.profiled:
+            made = make()
+            made = self._made[request] = made.model_copy(update={"host": made.host | {SAME_EACH_TIME: True}})
             return made
         host = earlier.host | {SAME_AS: earlier.sequence}
         return earlier.model_copy(update={"sequence": of.sequence, "host": host})

@@ -235,6 +235,8 @@ class Testbed(ABC):
         chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
 
+    profiled = False  # what each trial executes is counted, so that no trial may stand for another
+
     @property
     def same_each_time(self) -> bool:
         """True if a trial that is made again is the same to the last instruction, if nobody acts on the gateways."""

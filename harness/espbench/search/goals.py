@@ -78,6 +78,7 @@ class Observation:
     * counted: an INVALID trial whose counts are right, since only the host disturbed it. It is no evidence, but it may
       steer the search, and bound the throughput from below.
     * backlog_excused: a trial that was not sustained, because of stalls of the host.
+    * same_each_time: a trial of virtual time, which would be the same if it were made again.
     """
 
     load_fps: float
@@ -95,6 +96,7 @@ class Observation:
     directions: tuple[DirectionCount, ...] = ()
     counted: bool = False
     backlog_excused: bool = False
+    same_each_time: bool = False
 
     @property
     def loss_ratio(self) -> float:
@@ -183,10 +185,19 @@ def direction_counts(trials: Iterable[Observation]) -> list[tuple[int, int]]:
 def joint_loss_bound(trials: Iterable[Observation]) -> float | None:
     """Return the loss ratio that these trials exclude with 95 % confidence, of the worse direction; None if no frames.
 
-    All loss is counted as the DUT's, in stalls too: so the bound holds for disturbed trials as well.
+    All loss is counted as the DUT's, in stalls too: so the bound holds for disturbed trials as well. A trial that was
+    made again, and had to be the same, adds no confidence: it is counted once.
     """
-    bounds = [loss_bound(frames, lost) for frames, lost in direction_counts(trials)]
+    bounds = [loss_bound(frames, lost) for frames, lost in direction_counts(_without_repetitions(trials))]
     return max((bound for bound in bounds if bound is not None), default=None)
+
+
+def _without_repetitions(trials: Iterable[Observation]) -> list[Observation]:
+    kept: list[Observation] = []
+    for seen in trials:
+        if not (seen.same_each_time and seen in kept):
+            kept.append(seen)
+    return kept
 
 
 def weigh_finals(trials: Sequence[Observation], goal: float) -> Judgement:

@@ -10,16 +10,22 @@ from espbench.generators.base import Noise
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.measure.record import OfCase
-from espbench.measure.repeated import SAME_AS, Repeated
+from espbench.measure.repeated import SAME_AS, SAME_EACH_TIME, Repeated
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial
 
 SEARCH, FINAL = Request(1000.0, 0.05, "search"), Request(1000.0, 0.35, "final")
 
 
-def measured(asked: list[Request], *, same: bool = True, cases: str = "") -> tuple[list[Trial], list[int]]:
+def measured(
+    asked: list[Request], *, same: bool = True, profiled: bool = False, cases: str = ""
+) -> tuple[list[Trial], list[int]]:
     """Return the records, and which trials were executed. cases: a letter for the case of each; empty: of one case."""
-    bed, repeated, executed = cast(Any, SimpleNamespace(same_each_time=same)), Repeated(), list[int]()
+    bed, repeated, executed = (
+        cast(Any, SimpleNamespace(same_each_time=same, profiled=profiled)),
+        Repeated(),
+        list[int](),
+    )
 
     def one(number: int, request: Request) -> Trial:
         case = cases[number] if cases else "a"
@@ -50,6 +56,14 @@ def test_whatever_differs_in_a_request_is_executed() -> None:
     ]  # fmt: skip
     _, executed = measured([FINAL, *others])
     assert executed == [*range(len(others) + 1)]
+
+
+def test_each_says_that_it_would_be_the_same_again() -> None:
+    """A profile counts what each trial executes, so all are executed there; the figures are those of a run without."""
+    for profiled, expected in ((False, [0]), (True, [0, 1, 2])):
+        records, executed = measured([FINAL] * 3, profiled=profiled)
+        assert executed == expected
+        assert all(record.host[SAME_EACH_TIME] for record in records)
 
 
 def test_a_case_has_nothing_of_another() -> None:

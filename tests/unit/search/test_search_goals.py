@@ -18,6 +18,7 @@ from espbench.search.goals import (
     DirectionCount,
     frames_missing,
     frames_needed,
+    joint_loss_bound,
     loss_bound,
     poisson_tail,
     weigh,
@@ -135,6 +136,16 @@ def test_loss_in_stalls_alone_says_nothing() -> None:
 def test_a_figure_has_a_bound_of_its_loss(frames: int, lost: int, bound: float | None) -> None:
     """Known values of the exact 95 % bound of a Poisson count: 2.996 for none, 4.744 for one."""
     assert loss_bound(frames, lost) == (None if bound is None else pytest.approx(bound, rel=1e-3))
+
+
+def test_a_trial_that_had_to_be_the_same_adds_no_confidence() -> None:
+    """Six times 100,000 frames of one trial are 100,000 frames; those of six trials are 600,000."""
+    one = observed(100_000, 0, final=True)
+    again = dataclasses.replace(one, same_each_time=True)
+    assert joint_loss_bound([one] * 6) == loss_bound(600_000, 0)
+    assert joint_loss_bound([again] * 6) == loss_bound(100_000, 0)
+    another = dataclasses.replace(again, load_fps=again.load_fps * 0.99)
+    assert joint_loss_bound([again, another, again]) == loss_bound(200_000, 0)
 
 
 def test_frames_are_needed_in_each_direction() -> None:

@@ -111,8 +111,8 @@ class VirtualTestbed(Testbed):
 
     @property
     def same_each_time(self) -> bool:
-        """True unless trials meet the guests at different moments, or what they execute is to be counted."""
-        return not (self._one_trial or self.profiled)
+        """True unless trials meet the guests at different moments."""
+        return not self._one_trial
 
     @contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:

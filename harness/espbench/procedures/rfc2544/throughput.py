@@ -266,6 +266,7 @@ def observation(trial: Trial) -> Observation:
         backlog_excused=bool(trial.host.get("backlog_in_stalls")),
         forwarding_fps=in_time_fps(trial),
         reasons=tuple(trial.reasons),
+        same_each_time=bool(trial.host.get("same_each_time")),
     )
 
 
