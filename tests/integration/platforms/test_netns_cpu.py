@@ -78,6 +78,7 @@ def relieve(setup: Setup, side: Side) -> None:
     assert setup.bed.gateways[side].run(["nft", "delete table ip burden"]).rc == 0
 
 
+@pytest.mark.slow
 def test_work_laid_upon_a_gateway_shows_in_its_own_figure(setup: Setup, tmp_path: Path) -> None:
     """Neither forwards in the other's thread, nor in the sender's.
 

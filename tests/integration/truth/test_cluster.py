@@ -131,8 +131,14 @@ def test_a_worker_with_other_code_does_no_task(
     file = truth.written(folder, content())
     with cluster.run(folder, file, "--out", folder / "runs") as run:
         until(run, lambda: run.lines() >= 1)
+        for worker in cluster.workers:  # the run does not end before the stranger has come
+            worker.send_signal(signal.SIGSTOP)
         stranger = cluster.worker(PYTHONPATH=path)
-        assert stranger.wait(PATIENCE_S) == 0
+        try:
+            assert stranger.wait(PATIENCE_S) == 0
+        finally:
+            for worker in cluster.workers:
+                worker.send_signal(signal.SIGCONT)
         assert re.search(r"Unequal: the worker at \S+ on \S+\n +expected: espbench", cluster.log)
         assert files(ended(run)) == one_job
     registered = cluster.log.count("Registered to:")
