@@ -18,12 +18,12 @@ from campaign.rows.hit import (
 )
 from campaign.rows.mutated import MutatedPlans
 from campaign.rows.resumed import Resumed
-from campaign.rows.tampered import DamagedLog, EditedPlan
+from campaign.rows.tampered import DamagedKernels, DamagedLog, EditedPlan, EditedProcedures
 from campaign.rows.truth_dut import Damages, Leaks, Stalls
 from campaign.rows.two_runs import TwoRuns
 
 ROWS: list[Row] = [
     GatewayHit(), AgentHit(), GeneratorHit(), ReceiverHit(), DaemonHit(), ControllerHit(), RemoteHelperHit(),
-    Resumed(), DiskFull(), TwoRuns(), TesterClockSteps(), GatewayClockSteps(), EditedPlan(), DamagedLog(),
-    MutatedPlans(), Leaks(), Stalls(), Damages(),
+    Resumed(), DiskFull(), TwoRuns(), TesterClockSteps(), GatewayClockSteps(), EditedPlan(), EditedProcedures(),
+    DamagedLog(), DamagedKernels(), MutatedPlans(), Leaks(), Stalls(), Damages(),
 ]  # fmt: skip

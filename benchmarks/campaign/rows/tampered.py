@@ -15,10 +15,16 @@ from typing import Any, Self
 import yaml
 
 from campaign import checks, truth
-from campaign.observed import like, tables
+from campaign.observed import Observed, like, tables
 from campaign.row import Row, Verdict
+from espbench.results import kernels
 
 REFUSED = 2
+COMPILER = "riscv64-unknown-elf-gcc"
+KERNELS = {
+    "name": "kernels", "topology": "no-network", "dut": ["ixp2800"],
+    "tests": [{"cipher_kernels": {"levels": [0, 1]}}],
+}  # fmt: skip
 Path_ = tuple[str | int, ...]
 
 
@@ -60,9 +66,13 @@ def another(value: Any) -> Any:
 class _OfAFinishedRun(Row):
     """Has the common parts of this file's rows: a finished run, its tables, a copy of it for each repetition."""
 
+    def plan(self) -> dict[str, Any]:
+        """Return the plan of the finished run."""
+        return whole_plan()
+
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="campaign-tampered-"))
-        self._finished, _ = truth.finished(self._folder / "reference", whole_plan())
+        self._finished, _ = truth.finished(self._folder / "reference", self.plan())
         self._wanted = tables(self._finished)
         return self
 
@@ -90,6 +100,21 @@ def whole_plan() -> dict[str, Any]:
     )
 
 
+def procedures_plan() -> dict[str, Any]:
+    """The other tests of RFC 2544 and their keys, after a throughput test that gives them their rates; one size."""
+    waits = {"settle": "0s", "residue": "50ms", "learning": "0s", "retries": 2}
+    content = truth.plan(directions=["one-way"], repeat=1, stacks=["plain"], frame_sizes=[512])
+    content["tests"] += [
+        {"latency": {"trial": "500ms", "tag_at": "250ms", "repeats": 2, "loss_goal": 0, **waits}},
+        {"frame_loss": {"trial": "200ms", "step": "10%", "maximum": "10000fps", **waits}},
+        {"back_to_back": {
+            "searches": 2, "longest": "100ms", "maximum": "20000fps", "loss_goal": 0, **waits}},
+        {"system_recovery": {"overload": "200ms", "recovery": "200ms", "repeats": 2, "loss_goal": 0, **waits}},
+        {"flood": {"trial": "200ms", "maximum": "20000fps", "loss_goal": 0, **waits}},
+    ]  # fmt: skip
+    return content
+
+
 class EditedPlan(_OfAFinishedRun):
     """Each key of plan.yaml in turn."""
 
@@ -102,8 +127,8 @@ class EditedPlan(_OfAFinishedRun):
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """One key."""
-        path = list(keys(whole_plan()))[repetition]
-        content = edited(whole_plan(), path)
+        path = list(keys(self.plan()))[repetition]
+        content = edited(self.plan(), path)
         directory = self._copy(str(repetition))
         (directory / "plan.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
         log = (directory / "trials.jsonl").read_bytes()
@@ -127,6 +152,18 @@ class EditedPlan(_OfAFinishedRun):
         return verdict
 
 
+class EditedProcedures(EditedPlan):
+    """The same for a plan of the other tests of RFC 2544."""
+
+    name = "edited-procedures"
+    what = "the same for each key of a plan of the other tests of RFC 2544: latency, loss, bursts, recovery, flood"
+    repetitions = len(list(keys(procedures_plan())))
+
+    def plan(self) -> dict[str, Any]:
+        """Return the plan of the finished run."""
+        return procedures_plan()
+
+
 class DamagedLog(_OfAFinishedRun):
     """Lines of trials.jsonl: each deleted, and each with one random bit flipped."""
 
@@ -139,18 +176,9 @@ class DamagedLog(_OfAFinishedRun):
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """A line deleted in even repetitions, flipped in odd ones; lines in turn, from the last one."""
-        random_number = random.Random(seed)
         directory = self._copy(str(repetition))
         log = directory / "trials.jsonl"
-        lines = log.read_bytes().splitlines(keepends=True)
-        # 7 lines apart: a sample of the row has lines of the beginning and of the end.
-        number = (repetition // 2 * 7) % len(lines)
-        if repetition % 2:
-            lines[number] = flipped(lines[number], random_number)
-            done = f"line {number + 1} of {len(lines)} flipped"
-        else:
-            del lines[number]
-            done = f"line {number + 1} of {len(lines) + 1} deleted"
+        lines, done = damaged(log.read_bytes().splitlines(keepends=True), repetition, seed)
         log.write_bytes(b"".join(lines))
         code, said, left = self._resumed(directory)
         verdict = Verdict(faults=left + checks.ended(code, said, (*checks.WHOLE, REFUSED)))
@@ -164,6 +192,80 @@ class DamagedLog(_OfAFinishedRun):
         verdict.faults = [f"{done}: {text}" for text in verdict.faults]
         shutil.rmtree(directory.parent, ignore_errors=True)
         return verdict
+
+
+class DamagedKernels(Row):
+    """Lines of kernels.jsonl, the log of the cipher kernels on network processors."""
+
+    name = "damaged-kernels"
+    what = (
+        "each line of the log of a finished run of cipher kernels is deleted, or a random bit of it is flipped, "
+        "then `--resume`: it is executed again and the log and its table are equal, or it is refused"
+    )
+    repetitions = 20
+
+    def missing(self) -> str:
+        """Return what this machine lacks to compile the kernels."""
+        return "" if shutil.which(COMPILER) else f"{COMPILER} is not installed"
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="campaign-kernels-"))
+        plan = truth.written(self._folder, KERNELS)
+        with Observed(self._folder / "reference", plan, "--out", self._folder / "runs") as run:
+            if run.ended() != 0 or run.directory is None:
+                raise RuntimeError(f"a run that nobody disturbed did not end as it should: {run.said[-500:]}")
+            self._finished = run.directory
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        """A line deleted in even repetitions, flipped in odd ones."""
+        directory = self._folder / str(repetition) / "run"
+        shutil.copytree(self._finished, directory)
+        wanted = kernel_files(directory)
+        log = directory / kernels.FILE
+        lines, done = damaged(log.read_bytes().splitlines(keepends=True), repetition, seed)
+        log.write_bytes(b"".join(lines))
+        with Observed(directory.parent, "--resume", directory) as run:
+            code = run.ended()
+            said, left = run.said, run.left()
+        verdict = Verdict(faults=left + checks.ended(code, said, (0, REFUSED)))
+        if code == REFUSED:
+            verdict.outcomes["refused"] += 1
+            if log.read_bytes() != b"".join(lines):
+                verdict.faults.append(f"refused, and {kernels.FILE} was changed all the same")
+        elif code == 0:
+            verdict.faults += checks.same_tables(wanted, kernel_files(directory))
+            verdict.outcomes["executed again, equal"] += not verdict.faults
+        verdict.faults = [f"{done}: {text}" for text in verdict.faults]
+        shutil.rmtree(directory.parent, ignore_errors=True)
+        return verdict
+
+
+def kernel_files(directory: Path) -> dict[str, bytes]:
+    """Return the log, its lines in order of their text because those made anew stand at its end, and the table."""
+    log = (directory / kernels.FILE).read_bytes()
+    return {
+        kernels.FILE: b"".join(sorted(log.splitlines(keepends=True))),
+        kernels.TABLE: (directory / kernels.TABLE).read_bytes(),
+    }
+
+
+def damaged(lines: list[bytes], repetition: int, seed: int) -> tuple[list[bytes], str]:
+    """Delete a line in even repetitions, flip one bit of it in odd ones; return the lines, and what was done.
+
+    The lines are 7 apart: a sample of the row has lines of the beginning and of the end.
+    """
+    number = (repetition // 2 * 7) % len(lines)
+    before, line, after = lines[:number], lines[number], lines[number + 1 :]
+    where = f"line {number + 1} of {len(lines)}"
+    if repetition % 2:
+        return [*before, flipped(line, random.Random(seed)), *after], f"{where} flipped"
+    return [*before, *after], f"{where} deleted"
 
 
 def flipped(line: bytes, random_number: random.Random) -> bytes:

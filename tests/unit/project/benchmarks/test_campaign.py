@@ -162,8 +162,9 @@ def test_the_document_has_a_place_for_the_table() -> None:
 # -- rows --------------------------------------------------------------------------------------------
 
 
-def test_each_edit_of_a_plan_changes_just_one_key() -> None:
-    plan = tampered.whole_plan()
+@pytest.mark.parametrize("plan", [tampered.whole_plan(), tampered.procedures_plan()])
+def test_each_edit_of_a_plan_changes_just_one_key(plan: dict[str, Any], tmp_path: Path) -> None:
+    load_plan(written(tmp_path, plan))
     paths = list(tampered.keys(plan))
     assert len(paths) == len(set(paths)) > 20
     for path in paths:
@@ -179,6 +180,18 @@ def test_a_flip_changes_one_bit_and_no_end_of_line() -> None:
         changed = tampered.flipped(line, random.Random(seed))
         assert sum((a ^ b).bit_count() for a, b in zip(line, changed, strict=True)) == 1
         assert changed.endswith(b"\n")
+
+
+def test_damage_is_to_one_line_and_the_lines_take_turns() -> None:
+    lines = [b'{"line": %d}\n' % number for number in range(10)]
+    for repetition in range(20):
+        got, what = tampered.damaged(lines, repetition, seed=repetition)
+        if repetition % 2:
+            assert sum(a != b for a, b in zip(lines, got, strict=True)) == 1, what
+        else:
+            assert len(got) == 9, what
+            assert set(got) < set(lines), what
+    assert len({tampered.damaged(lines, 2 * n, 0)[1] for n in range(10)}) == 10
 
 
 def outcome(**changes: Any) -> dict[str, Any]:
