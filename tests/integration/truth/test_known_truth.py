@@ -74,7 +74,7 @@ def test_the_rate_of_a_limiting_router_is_found_within_2_percent(
     if own_threads:
         box.give_own_threads(max(os.sched_getaffinity(0)))
     box.limit_rate(rate)
-    plan = box.plan(frame_sizes=sizes, throughput={"trial": "1s", "final_trial": "3s"})
+    plan = box.plan(frame_sizes=sizes, throughput={"trial": "500ms", "final_trial": "2s"})
     _, rows, _ = run_plan(plan, tmp_path, "--no-report")
     assert [int(row["frame_size"]) for row in rows] == sizes
     for row in rows:
