@@ -22,7 +22,7 @@ from espbench.platforms.virtual.virtual_guest import Built
 # The daemon's own files in Debian's archive: an own build has its own.
 _DEBIANS_OWN = ("usr/lib/ipsec/", "usr/libexec/ipsec/", "usr/sbin/swanctl")
 _PLUGINS = "usr/lib/ipsec/plugins/"
-# Where a build has its libraries and plugins, below the folder that `make install` filled.
+# A build has its libraries and plugins in these, below the folder that `make install` filled.
 _BUILD_FOLDERS = ("lib/ipsec", "lib64/ipsec", "lib", "lib64", "lib/x86_64-linux-gnu")
 _HOST_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
