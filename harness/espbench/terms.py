@@ -51,6 +51,11 @@ Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
 Better = Literal["more", "less"]
 
+# Keys of Trial.host in virtual time: of a trial that would have the same figures if it were made again, and the
+# sequence of the trial of the case that was executed in place of this one.
+SAME_EACH_TIME = "same_each_time"
+SAME_AS_TRIAL = "same_as_trial"
+
 FCS_BYTES = 4
 NOT_SENT = (
     "generator, not sent"  # of Trial.loss_at: booked beside the losses, though nothing was there to lose

@@ -13,12 +13,7 @@ from collections.abc import Callable
 from espbench.measure.inputs.setup import Request
 from espbench.measure.record import OfCase
 from espbench.platforms.base import Testbed
-from espbench.terms import Trial
-
-# The key in a record's `host` that names the trial of the case that was executed in its place, by its sequence.
-SAME_AS = "same_as_trial"
-# The key in a record's `host` of a trial that would have the same figures if it were made again (`search.goals`).
-SAME_EACH_TIME = "same_each_time"
+from espbench.terms import SAME_AS_TRIAL, SAME_EACH_TIME, Trial
 
 
 class Repeated:
@@ -39,5 +34,5 @@ class Repeated:
             made = make()
             made = self._made[request] = made.model_copy(update={"host": made.host | {SAME_EACH_TIME: True}})
             return made
-        host = earlier.host | {SAME_AS: earlier.sequence}
+        host = earlier.host | {SAME_AS_TRIAL: earlier.sequence}
         return earlier.model_copy(update={"sequence": of.sequence, "host": host})

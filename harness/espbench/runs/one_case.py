@@ -13,7 +13,7 @@ from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
 from espbench.measure.record import OfCase
-from espbench.measure.repeated import SAME_AS, Repeated
+from espbench.measure.repeated import Repeated
 from espbench.plan.keys.model import Throughput
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.procedure import Procedure, TrialMaker
@@ -21,7 +21,7 @@ from espbench.runs.setups import Setups
 from espbench.sentences import Code
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
-from espbench.terms import Encryption, Reason, Remark, Trial
+from espbench.terms import SAME_AS_TRIAL, Encryption, Reason, Remark, Trial
 
 # A load at which gateways die again and again is not worth more rebuilding than this.
 MAXIMUM_REBUILDS = 2
@@ -112,7 +112,7 @@ class OneCase:
                     warm = True
                 began = time.monotonic()
                 record = running.measure(request, self._maker(case, pair, sequence))
-                if self._virtual_time and SAME_AS not in record.host:
+                if self._virtual_time and SAME_AS_TRIAL not in record.host:
                     spent_s = request.duration_s + case.settings.learning + case.settings.residue
                     self.pace = (time.monotonic() - began) / spent_s
                 deaths.went_through()

@@ -205,22 +205,38 @@ class Machines(_FromProfile):
             self._profile.name, self._addressing, native.binary, X86_KIT.require, _errors(self._plan.links),
             _own_kernels(self._profile),
         )  # fmt: skip
+        self._own_daemons: dict[tuple[str, Path], qemu_x86.OwnDaemon] = {}
 
     def require(self, on_note: OnNote) -> None:
-        """Demand what guests are made of; UsageError where one cannot run the profile's kernel or modules."""
+        """Demand what guests are made of; UsageError where one cannot run the user's kernel, modules or daemons."""
         demand([X86_KIT.readiness()])
         self._builder.examine()
+        for stack in self._plan.stacks:
+            self._own(stack)
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, machine = workspace, self._profile.machine
         assert machine is not None
         return self._named(
             self._builder.build(
-                w.registry, w.logs, w.placement, _x86_machine(self._profile.memory, machine, case, self._chance(case)),
+                w.registry, w.logs, w.placement,
+                _x86_machine(self._profile.memory, machine, case, self._chance(case), self._own(case.stack)),
                 _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
                 profile=w.profile(case),
             )
         )  # fmt: skip
+
+    def _own(self, choice: StackChoice) -> tuple[qemu_x86.OwnDaemon, ...]:
+        """Return the daemons of the user's that a stack names, packed once for all cases."""
+        daemons = []
+        for name, build in stacking.own_in_root(choice, self._resolved.path).items():
+            key = name, build.folder
+            if key not in self._own_daemons:
+                root = build.folder if build.image else Path("/")
+                files = qemu_x86.OwnBuild(name, root, build.base, tuple(build.programs.values()))
+                self._own_daemons[key] = self._builder.pack(files)
+            daemons.append(self._own_daemons[key])
+        return tuple(daemons)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
         return None  # the generator's ceiling in virtual time is the line rate
@@ -541,7 +557,9 @@ def _facts_of(board: Board) -> dict[str, str]:
     }
 
 
-def _x86_machine(memory_mb: int, machine: Machine, case: Case, chance: Chance) -> qemu_x86.Machine:
+def _x86_machine(
+    memory_mb: int, machine: Machine, case: Case, chance: Chance, own: tuple[qemu_x86.OwnDaemon, ...]
+) -> qemu_x86.Machine:
     return qemu_x86.Machine(
         memory_mb=memory_mb,
         ns_per_instruction=machine.ns_per_instruction,
@@ -550,6 +568,7 @@ def _x86_machine(memory_mb: int, machine: Machine, case: Case, chance: Chance) -
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
         images=_images(case.stack),
+        own=own,
         chance=chance,
     )
 

@@ -45,6 +45,15 @@ def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> d
     return {daemon: builds.find(daemon, choice.version, prefix, on_note) for daemon in daemons_of(choice)}
 
 
+def own_in_root(choice: StackChoice, plan_path: Path | None) -> dict[str, Build]:
+    """Return the user's build of each daemon, as guests in virtual time have it; nothing if the plan names none.
+
+    UsageError where the plan's prefix holds no such daemon.
+    """
+    prefix = choice.prefix_beside(plan_path)
+    return {d: builds.own_in_root(d, prefix) for d in daemons_of(choice)} if prefix else {}
+
+
 def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_note: OnNote) -> Stack:
     """Return the case's stack on this bed, not yet blocking or established."""
     choice = case.stack
@@ -53,7 +62,9 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     suite = suites()[case.suite]
     options = options_of(choice)
     if bed.virtual_time:
-        held = {daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)}
+        held = own_in_root(choice, plan_path) or {
+            daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)
+        }
     else:
         held = builds_of(choice, plan_path, on_note)
     if not held:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.stacks.daemons import packages
+from support.gateways.own_build import own_strongswan
 from support.gateways.workshop import workshop
 from support.plans import pair_plan, quick, write_plan
 from support.runs import espbench
@@ -27,21 +27,9 @@ pytestmark = pytest.mark.uml
 
 @pytest.fixture(scope="module")
 def own_build() -> Iterator[Path]:
-    """A DESTDIR image: Debian's strongSwan whose version, as charon tells it, is of the same length but ours.
-
-    Below /var, over which its own var/ is laid.
-    """
+    """Make a DESTDIR image below /var, over which its own var/ is laid."""
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="espbench-test-") as folder:
-        yield _own_build(Path(folder) / "image")
-
-
-def _own_build(image: Path) -> Path:
-    shutil.copytree(packages.unpacked("strongswan"), image, symlinks=True)
-    plugin = image / "usr/lib/ipsec/plugins/libstrongswan-vici.so"
-    code = plugin.read_bytes()
-    (version,) = set(re.findall(rb"\0(5\.\d+\.\d+)\0", code))
-    plugin.write_bytes(code.replace(b"\0" + version + b"\0", b"\0" + b"7" + version[1:] + b"\0"))
-    return image
+        yield own_strongswan(Path(folder) / "image")
 
 
 def available(package: str) -> list[str]:

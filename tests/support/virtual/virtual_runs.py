@@ -9,11 +9,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from espbench.paths import cache_dir
 from support.runs import espbench
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
@@ -65,9 +68,21 @@ def build(kit: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def measured(plan: Path, out: Path, *options: str) -> Measured:
-    """Run a plan to its end."""
-    done = espbench("run", plan, "--out", out, *options, timeout=PATIENCE_S)
+def without_rights(home: Path) -> list[str]:
+    """Return what, put before a command, makes its user one without any capability, and without an interface.
+
+    The guests are those of the present user's cache. The test is skipped where the kernel refuses this.
+    """
+    nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net", "env"]
+    nobody += [f"HOME={home}", f"XDG_RUNTIME_DIR={home}", f"XDG_CACHE_HOME={cache_dir().parent}"]
+    if subprocess.run([*nobody, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this kernel lets nobody make a user namespace")
+    return nobody
+
+
+def measured(plan: Path, out: Path, *options: str, as_user: Sequence[str] = ()) -> Measured:
+    """Run a plan to its end; `as_user` is put before the command."""
+    done = espbench("run", plan, "--out", out, *options, as_user=as_user, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (directory,) = out.iterdir()
     return Measured(directory)

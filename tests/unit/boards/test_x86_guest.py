@@ -22,6 +22,7 @@ from espbench.platforms.virtual.parts import recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.packages import parse_show
 from espbench.platforms.virtual.parts.recipe import BinaryPackage
 from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd, Userland
+from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import debians
 from espbench.platforms.x86.x86_gateway import X86Gateway
 from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
@@ -160,6 +161,17 @@ def test_a_stack_with_a_daemon_has_it_in_its_root_and_no_other_has(built: Built)
     assert userland_of(built, MACHINE) == {}
     charon = hashlib.sha256(b"CHARON..").hexdigest()[:16]
     assert userland_of(built, with_daemon)["x86-userland"].endswith(f"strongswan.cpio sha256 {charon}")
+
+
+def test_a_daemon_of_the_users_takes_the_place_of_debians(built: Built) -> None:
+    """The archive beneath it and the libraries of this machine are told; the daemon itself is told by its stack."""
+    own = OwnDaemon("strongswan", b"MINE", "libgmp.so.10 sha256 0123")
+    with_daemon = replace(MACHINE, images=("base", "strongswan"), own=(own,))
+    assert initramfs(built, with_daemon, debians(built)).endswith(b"BASEMINE")
+    assert held(built, with_daemon) == {}
+    facts = userland_of(built, with_daemon)
+    assert facts["libraries of this machine"] == own.libraries
+    assert facts["x86-userland"] == userland_of(built, replace(with_daemon, own=()))["x86-userland"]
 
 
 def test_a_machine_without_room_for_its_root_is_one_message(built: Built) -> None:

@@ -58,8 +58,8 @@ def _asked(command: list[str]) -> dict[str, Any]:
 
 def test_there_are_commands_of_each_kind() -> None:
     assert {command[0] for command in COMMANDS} == {"run", "baseline", "check", "bisect", "build"}
-    assert sum("--build" in command for command in COMMANDS) == 3
-    assert len(FILES) == 4
+    assert sum("--build" in command for command in COMMANDS) == 4
+    assert len(FILES) == 5
     assert len(JOBS) == 2
 
 

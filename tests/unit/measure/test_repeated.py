@@ -10,9 +10,9 @@ from espbench.generators.base import Noise
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.measure.record import OfCase
-from espbench.measure.repeated import SAME_AS, SAME_EACH_TIME, Repeated
+from espbench.measure.repeated import Repeated
 from espbench.sentences import Code
-from espbench.terms import Reason, Trial
+from espbench.terms import SAME_AS_TRIAL, SAME_EACH_TIME, Reason, Trial
 
 SEARCH, FINAL = Request(1000.0, 0.05, "search"), Request(1000.0, 0.35, "final")
 
@@ -43,7 +43,7 @@ def test_the_same_request_is_executed_once() -> None:
     records, executed = measured([SEARCH, FINAL, FINAL, SEARCH, FINAL])
     assert executed == [0, 1]
     assert [record.sequence for record in records] == [0, 1, 2, 3, 4]
-    assert [record.host.get(SAME_AS) for record in records] == [None, None, 1, 0, 1]
+    assert [record.host.get(SAME_AS_TRIAL) for record in records] == [None, None, 1, 0, 1]
     figures = [record.model_dump(exclude={"sequence", "host"}) for record in records]
     assert figures[1] == figures[2] == figures[4] != figures[0] == figures[3]
 

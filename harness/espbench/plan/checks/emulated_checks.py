@@ -76,16 +76,16 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             involves=_DUT,
         )
         return
-    for key in ("version", "prefix"):
-        if getattr(choice, key) is not None:
-            yield Problem(
-                (*at, key),
-                f"no {key} {where}",
-                shown(getattr(choice, key)),
-                "its guests have the daemons that `espbench build x86` made of pinned packages: remove it",
-                on_key=True,
-                involves=_DUT,
-            )
+    if choice.version is not None:
+        yield Problem(
+            (*at, "version"),
+            f"no version {where}",
+            shown(choice.version),
+            "its guests have the daemons that `espbench build x86` made of pinned packages: remove it, or name a build "
+            "of your own by prefix",
+            on_key=True,
+            involves=_DUT,
+        )
     if choice.auth == "certificates":
         yield Problem(
             (*at, "auth"),

@@ -15,13 +15,14 @@ from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
-from espbench.platforms.x86 import own_kernel
+from espbench.platforms.x86 import own_daemon, own_kernel
+from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon
 from espbench.platforms.x86.own_kernel import Kernel, Own
 from espbench.platforms.x86.x86_gateway import X86Gateway
 from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
 from espbench.this_machine.registry import Registry
 
-__all__ = ["Machine", "Own", "QemuX86Platform"]
+__all__ = ["Machine", "Own", "OwnBuild", "OwnDaemon", "QemuX86Platform"]
 
 
 class QemuX86Platform:
@@ -52,6 +53,10 @@ class QemuX86Platform:
         built = self._parts()
         for own in dict.fromkeys(self._own.values()):
             own_kernel.read(own, built)
+
+    def pack(self, own: OwnBuild) -> OwnDaemon:
+        """Return the archive of a daemon of the user's; UsageError where a library of it is nowhere."""
+        return own_daemon.packed(own, self._parts())
 
     def build(
         self,

@@ -16,6 +16,7 @@ from espbench.platforms.virtual import virtual_guest
 from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
 from espbench.platforms.virtual.parts.x86_kernel import MODULES
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import PORTS, Kernel
 
 # The clock is known and reliable, the kernel stands where it was linked to, and nobody tests timers or ciphers at boot.
@@ -41,8 +42,8 @@ class Machine:
 
     cpu is one of QEMU's named models, with what is added or taken away; rings are frames; interrupts is what the
     driver's InterruptThrottleRate says: 3 adapts itself, 100 and more are at most so many a second. images: what it
-    runs beside its init, by the names of the userland's archives (parts/userland.py), in the order of laying.
-    chance: what its random numbers are drawn from.
+    runs beside its init, by the names of the userland's archives (parts/userland.py), in the order of laying; own:
+    those daemons of them that the user built. chance: what its random numbers are drawn from.
     """
 
     memory_mb: int
@@ -52,6 +53,7 @@ class Machine:
     transmit_ring: int
     interrupts: int
     images: tuple[str, ...] = ()
+    own: tuple[OwnDaemon, ...] = ()
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
@@ -60,6 +62,7 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
 
     Raises UsageError if the machine has too little memory for it.
     """
+    own = {daemon.daemon: daemon.data for daemon in machine.own}
     needed_here = [file for file in kernel.order if file != _TUN or _TUN_USER in machine.images]
     order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in needed_here)
     settings = [archive([Entry.file(f"{MODULES}/order", order.encode())])] if order else []
@@ -67,7 +70,7 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
         built.initramfs.read_bytes(),
         kernel.modules,
         *settings,
-        *((_userland(built) / f"{name}.cpio").read_bytes() for name in machine.images),
+        *(own.get(name) or (_userland(built) / f"{name}.cpio").read_bytes() for name in machine.images),
     )
     # While the kernel unpacks it, it is there twice.
     needed = _KERNEL_MB + 2 * len(whole) // 2**20
@@ -81,25 +84,31 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
 
 
 def held(built: Built, machine: Machine) -> dict[str, HeldDaemon]:
-    """Return the daemons in the guest's root, by name."""
+    """Return the daemons of Debian's in the guest's root, by name."""
     if not machine.images:
         return {}
     daemons = json.loads((_userland(built) / "daemons.json").read_text())
+    own = {daemon.daemon for daemon in machine.own}
     return {
         name: HeldDaemon(daemons[name]["programs"], daemons[name]["packages"])
         for name in machine.images
-        if name in daemons
+        if name in daemons and name not in own
     }
 
 
 def userland_of(built: Built, machine: Machine) -> dict[str, str]:
-    """Return what identifies the archives that are laid over its root; nothing where none is."""
+    """Return what identifies the archives that are laid over its root, also those beneath a daemon of the user's.
+
+    The daemon itself is told by its stack. Nothing where no archive is laid.
+    """
     files = [f"{name}.cpio" for name in machine.images]
     if not files or built.userland is None:
         return {}
-    return {
+    of_host = ", ".join(daemon.libraries for daemon in machine.own if daemon.libraries)
+    facts = {
         "x86-userland": ", ".join(f"{file} sha256 {built.userland.products[file][:16]}" for file in files)
     }
+    return facts | ({"libraries of this machine": of_host} if of_host else {})
 
 
 def _userland(built: Built) -> Path:

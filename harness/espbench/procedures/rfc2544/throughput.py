@@ -19,6 +19,7 @@ from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, Thro
 from espbench.search.goals import DirectionCount
 from espbench.sentences import Code
 from espbench.terms import (
+    SAME_EACH_TIME,
     WITH_FIGURE,
     Deviation,
     Encryption,
@@ -266,7 +267,7 @@ def observation(trial: Trial) -> Observation:
         backlog_excused=bool(trial.host.get("backlog_in_stalls")),
         forwarding_fps=in_time_fps(trial),
         reasons=tuple(trial.reasons),
-        same_each_time=bool(trial.host.get("same_each_time")),
+        same_each_time=bool(trial.host.get(SAME_EACH_TIME)),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
@@ -34,6 +34,7 @@ class Build:
     programs: their paths inside the gateway. name tells it from other builds of that daemon, `details`
     says more. An image looks like a root (usr/, etc/, var/); else the folder is an install prefix, which
     appears at the same path inside. in_root: gateways have it from their boot, and nothing is to be laid.
+    base: the folder inside below which it is installed. own: it is the user's.
     """
 
     folder: Path
@@ -42,6 +43,8 @@ class Build:
     details: str
     image: bool
     in_root: bool = False
+    base: str = "/usr"
+    own: bool = False
 
 
 def find(
@@ -73,15 +76,16 @@ def held(daemon: str, by_gateways: HeldDaemon) -> Build:
     return Build(Path("/"), by_gateways.programs, name, details, image=True, in_root=True)
 
 
+def own_in_root(daemon: str, prefix: Path) -> Build:
+    """Return the user's build, as guests have it in their root from their boot; UsageError if there is none.
+
+    Its tools are those of the guests.
+    """
+    return replace(_in(daemon, prefix), in_root=True)
+
+
 def _own(daemon: str, prefix: Path) -> Build:
-    if why := _hidden(prefix):
-        raise UsageError(f"prefix: {why}; move the build elsewhere")
-    installed = _programs(daemon, prefix)
-    if installed is None:
-        raise UsageError(
-            f"prefix: expected a build of {daemon}, an install prefix or a DESTDIR image, with "
-            f"{_sought(daemon)}, got {prefix}; give the folder that `make install` filled"
-        )
+    build = _in(daemon, prefix)
     lacking = [
         name
         for name in _TOOLS[daemon]
@@ -91,10 +95,25 @@ def _own(daemon: str, prefix: Path) -> Build:
         raise MachineLacks(
             f"no {' and '.join(lacking)}, which {daemon} keeps its keys with", "apt-get install libnss3-tools"
         )
+    return build
+
+
+def _in(daemon: str, prefix: Path) -> Build:
+    if why := _hidden(prefix):
+        raise UsageError(f"prefix: {why}; move the build elsewhere")
+    installed = _programs(daemon, prefix)
+    if installed is None:
+        raise UsageError(
+            f"prefix: expected a build of {daemon}, an install prefix or a DESTDIR image, with "
+            f"{_sought(daemon)}, got {prefix}; give the folder that `make install` filled"
+        )
     base, programs = installed
     digest = _digest(base)[:_DIGITS]
     details = f"own build; SHA-256 of its programs, libraries and plugins {digest}…"
-    return Build(prefix, programs, f"own build {digest}", details, image=base != prefix)
+    inside = f"/{base.relative_to(prefix)}" if base != prefix else str(prefix)
+    return Build(
+        prefix, programs, f"own build {digest}", details, image=base != prefix, base=inside, own=True
+    )
 
 
 def _programs(daemon: str, folder: Path) -> tuple[Path, dict[str, str]] | None:

@@ -37,6 +37,8 @@ lay() {{ # the layer's name, what it is laid over, that again if it shows throug
 {lines}
 """
 _LAID = ("usr", "etc", "var")
+_ON_BOXES = "install those libraries there (not the daemon), or give prefix: an image built for that box"
+_IN_GUESTS = "build the daemon on the Debian whose libraries the guests have (harness/emulator/packages.yaml)"
 _NO_OVERLAYS = re.compile(r"unknown filesystem type|No such device")
 _TOO_DEEP = re.compile(r"wrong fs type|Invalid argument")
 
@@ -44,6 +46,8 @@ _TOO_DEEP = re.compile(r"wrong fs type|Invalid argument")
 def lay(gateway: Gateway, build: Build) -> None:
     """Put a build where the gateway finds it; what the daemon writes goes to memory, nothing to the host."""
     if build.in_root:
+        if build.own:
+            _need_libraries(gateway, build, _IN_GUESTS)
         return
     place = gateway.deliver(build.folder)
     if place != str(build.folder):
@@ -57,7 +61,7 @@ def lay(gateway: Gateway, build: Build) -> None:
             raise MachineLacks(what, "use a root, and a place of the build, not already two overlays deep")
         raise EspbenchError(what)
     if place != str(build.folder):
-        _need_libraries(gateway, build)
+        _need_libraries(gateway, build, _ON_BOXES)
 
 
 def refuse_elsewhere(build: Build) -> None:
@@ -70,8 +74,8 @@ def refuse_elsewhere(build: Build) -> None:
         )
 
 
-def _need_libraries(gateway: Gateway, build: Build) -> None:
-    """Raise MachineLacks if another machine has not the libraries that a build made or fetched here needs."""
+def _need_libraries(gateway: Gateway, build: Build, remedy: str) -> None:
+    """Raise MachineLacks if the gateway has not the libraries that a build made or fetched here needs."""
     for name, path in build.programs.items():
         # This is what ldd(1) does; not every machine has it.
         loaded = gateway.run(["env", "LD_TRACE_LOADED_OBJECTS=1", path])
@@ -79,8 +83,8 @@ def _need_libraries(gateway: Gateway, build: Build) -> None:
         if loaded.rc or lacking:
             words = ", ".join(dict.fromkeys(lib or version for lib, version in lacking)) or loaded.err.strip()
             raise MachineLacks(
-                f"gateway {gateway.side}: {name} of {build.name} cannot run on that box, which lacks {words}",
-                "install those libraries there (not the daemon), or give prefix: an image built for that box",
+                f"gateway {gateway.side}: {name} of {build.name} cannot run there: that machine lacks {words}",
+                remedy,
             )
 
 

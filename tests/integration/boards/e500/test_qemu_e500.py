@@ -7,7 +7,6 @@ import json
 import re
 import secrets
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +18,6 @@ import yaml
 
 from espbench.errors import EspbenchError
 from espbench.generators.native import NativeGenerator, binary
-from espbench.paths import cache_dir
 from espbench.plan import load_topology
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
@@ -39,6 +37,7 @@ from support.virtual.virtual_runs import (
     frames,
     measured,
     patiently,
+    without_rights,
     without_the_host,
 )
 
@@ -149,20 +148,9 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
 def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
     """A user without any capability, and no interface: the same frames."""
     first, _ = twice
-    nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net"]
-    nobody += [
-        "env",
-        f"HOME={tmp_path}",
-        f"XDG_RUNTIME_DIR={tmp_path}",
-        f"XDG_CACHE_HOME={cache_dir().parent}",
-    ]
-    if subprocess.run([*nobody, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this kernel lets nobody make a user namespace")
-    file = written(tmp_path, plan("xfrm"))
-    done = espbench("run", file, "--out", tmp_path / "runs", as_user=nobody, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    (directory,) = (tmp_path / "runs").iterdir()
-    assert frames(Measured(directory).of("xfrm")) == frames(first.of("xfrm"))
+    nobody = without_rights(tmp_path)
+    run = measured(written(tmp_path, plan("xfrm")), tmp_path / "runs", as_user=nobody)
+    assert frames(run.of("xfrm")) == frames(first.of("xfrm"))
     assert list((tmp_path / "espbench").iterdir()) == []  # its journal is gone
 
 

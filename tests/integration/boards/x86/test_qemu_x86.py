@@ -4,23 +4,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from espbench.paths import cache_dir
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from support.plans import pair_plan, write_plan
-from support.runs import assert_complete, espbench, rows
+from support.runs import assert_complete, rows
 from support.virtual.virtual_runs import (
-    PATIENCE_S,
     Measured,
     build,
     busy_host,
     frames,
     measured,
+    without_rights,
     without_the_host,
 )
 
@@ -132,17 +130,6 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
 def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
     """A user without any capability, and no interface: the same frames."""
     first, _ = twice
-    nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net"]
-    nobody += [
-        "env",
-        f"HOME={tmp_path}",
-        f"XDG_RUNTIME_DIR={tmp_path}",
-        f"XDG_CACHE_HOME={cache_dir().parent}",
-    ]
-    if subprocess.run([*nobody, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this kernel lets nobody make a user namespace")
-    file = write_plan(tmp_path, plan("xfrm"))
-    done = espbench("run", file, "--out", tmp_path / "runs", as_user=nobody, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    (directory,) = (tmp_path / "runs").iterdir()
-    assert frames(Measured(directory).of("xfrm")) == frames(first.of("xfrm"))
+    nobody = without_rights(tmp_path)
+    run = measured(write_plan(tmp_path, plan("xfrm")), tmp_path / "runs", as_user=nobody)
+    assert frames(run.of("xfrm")) == frames(first.of("xfrm"))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from espbench.measure.proof import readiness
 from espbench.platforms.chance import Chance
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from espbench.stacks.daemons import credentials
+from support.gateways.own_build import own_strongswan
 from support.gateways.workshop import TRAFFIC, Workshop
 from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, rows
@@ -104,6 +106,27 @@ def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
         setup.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
         first, *_ = setup.stack.security_context()["mismatches"]
     assert first.startswith("home: charon does not answer: ")
+
+
+@pytest.mark.slow
+def test_a_build_of_the_users_negotiates_and_costs_what_debians_costs(
+    strongswan: Measured, tmp_path: Path
+) -> None:
+    """Its image has Debian's programs with another version, which charon tells; no library is of this machine."""
+    image = own_strongswan(tmp_path / "image")
+    run = measure(tmp_path, {"stack": "strongswan", "label": "mine", "prefix": str(image)})
+    trials, debians = run.of("mine"), strongswan.of("strongswan")
+    assert all(trial["validity"] == "VALID" and trial["proof"]["proven"] for trial in trials)
+    context = json.loads((run.directory / "manifest.json").read_text())["contexts"]["mine-aes128gcm16-ipv4"]
+    assert re.fullmatch(
+        r"strongSwan 7\.[\d.]+ \(own build [0-9a-f]{12}\)", context["stack_version"]["office"]
+    )
+    assert "libraries of this machine" not in context["emulation"]
+    mine, of_debian = (
+        [trial for trial in each if trial["phase"] == "final"][-1]["gateways"]["home"]["cpu_us_per_frame"]
+        for each in (trials, debians)
+    )
+    assert mine == pytest.approx(of_debian, rel=0.01)
 
 
 @pytest.mark.slow

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import gzip
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+_FIELDS = 13
+_HEADER = 6 + 8 * _FIELDS
+_TRAILER = "TRAILER!!!"
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,22 @@ class Entry:
 def archive(entries: Iterable[Entry]) -> bytes:
     """Return a newc archive of these in this order, every time stamp 0."""
     parts = [_record(number, entry) for number, entry in enumerate(entries, start=1)]
-    return b"".join([*parts, _record(0, Entry("TRAILER!!!", 0))])
+    return b"".join([*parts, _record(0, Entry(_TRAILER, 0))])
+
+
+def entries(data: bytes) -> Iterator[Entry]:
+    """Read the entries of one archive that `archive` made."""
+    at = 0
+    while True:
+        numbers = [int(data[at + 6 + 8 * n : at + 14 + 8 * n], 16) for n in range(_FIELDS)]
+        mode, size, device, name_size = numbers[1], numbers[6], (numbers[9], numbers[10]), numbers[11]
+        begins = at + _HEADER
+        path = data[begins : begins + name_size - 1].decode()
+        content = begins + name_size + (-(_HEADER + name_size) % 4)
+        if path == _TRAILER:
+            return
+        yield Entry(path, mode, data[content : content + size], device)
+        at = content + size + (-size % 4)
 
 
 def joined(*archives: bytes) -> bytes:
