@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from espbench.plan.checks.emulated_checks import no_dual_pass
+from espbench.plan.keys.model import Accelerator
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
@@ -21,6 +22,7 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield Problem(("tests", index), "one accelerator test", "another", "list its sizes and suites in one")
     for index in asked[:1]:
         yield from _dual_pass(resolved, index)
+        yield from _variants(plan.tests[index].accelerator, index)
     of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
     for index, (dut, profile) in product(of_boards, resolved.duts):
         is_known = profile is not None or dut == AUTO or plan.is_external
@@ -33,6 +35,31 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 on_key=True,
                 involves=(("dut",),),
             )
+
+
+def _variants(accelerator: Accelerator | None, index: int) -> Iterator[Problem]:
+    """Find variants that no guest can make."""
+    assert accelerator is not None
+    unbuilt = [crypto for crypto in accelerator.crypto if crypto in ("dual-pass", "software")]
+    for number, variant in enumerate(accelerator.variants):
+        at = ("tests", index, "accelerator", "variants", number)
+        if variant.descriptors == "prebuilt" and unbuilt:
+            yield Problem(
+                (*at, "descriptors"),
+                f"no prebuilt descriptors with crypto: {unbuilt[0]}",
+                shown("prebuilt"),
+                "only a single pass of the engine has a descriptor for the whole operation: "
+                "measure the others without this variant, in a plan of their own",
+            )
+        if variant.operation == "decrypt" and variant.data == "cached":
+            yield Problem(
+                (*at, "data"),
+                "unique data with operation: decrypt",
+                shown("cached"),
+                "the block that all operations read is plain: remove one of the two keys",
+            )
+        if variant in accelerator.variants[:number]:
+            yield Problem(at, "variants that differ", "the same again", "remove it")
 
 
 def _dual_pass(resolved: ResolvedPlan, index: int) -> Iterator[Problem]:

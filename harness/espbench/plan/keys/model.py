@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_val
 
 from espbench.catalogue.board_crypto import DEFAULT, Behaviour
 from espbench.catalogue.stack_names import BASELINES
-from espbench.plan.keys.board_tests import Bus
+from espbench.plan.keys.board_tests import AcceleratorVariant, Bus
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.plan.keys.generator_choice import GeneratorChoice, Native
 from espbench.plan.keys.ipsec_tests import (
@@ -114,7 +114,7 @@ class Accelerator(Strict):
     keys_are: ClassVar[str] = "a key of an accelerator test"
 
     operations: Annotated[int, Field(ge=1000, le=1_000_000)] = 50_000
-    """Number of operations in each of the two tests; each has its own block, all have one key."""
+    """Number of operations in each of the two tests; each has its own block and all have one key, unless a variant differs."""
     sizes: list[Annotated[int, Field(ge=16, le=4096, multiple_of=16)]] = _list_of(
         64, 128, 256, 512, 1024, 1456
     )
@@ -125,6 +125,10 @@ class Accelerator(Strict):
     """Cipher and hash, computed by one request to the driver."""
     crypto: list[Behaviour] = _list_of(DEFAULT)
     """Uses of the engine by the driver (docs/powerquicc.md): async, polling, dual-pass, software."""
+    variants: list[AcceleratorVariant] = Field(
+        default_factory=lambda: [AcceleratorVariant()], min_length=1, json_schema_extra={"default": [{}]}
+    )
+    """Ways to make the test: operation, descriptors, data, keys, check. Each is made with every suite, size and use."""
 
 
 class Test(Strict):
