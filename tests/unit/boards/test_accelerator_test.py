@@ -185,6 +185,45 @@ def test_each_use_of_the_engine_has_a_board_of_its_own(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_each_variant_is_asked_of_the_guest_and_kept_apart(tmp_path: Path) -> None:
+    run = made.build(tmp_path, made.Shape())
+    variants = "{}, {operation: decrypt, check: after}, {descriptors: prebuilt}, {data: cached, keys: 16}"
+    text = PLAN.replace("[64, 1024]", "[64]").replace(
+        "[aes128-sha1]}", f"[aes128-sha1], variants: [{variants}]}}"
+    )
+    asked = plan(text).plan.accelerator
+    assert asked is not None
+    log: list[str] = []
+    new = cast(Any, lambda: cast(Generator, Tester()))
+    figures = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
+    assert [line.removeprefix("accel aes128-sha1 64 50000") for line in log if line.startswith("accel ")] == [
+        "", " decrypt check=after", " prebuilt", " cached keys=16",
+    ]  # fmt: skip
+    assert accelerator.read(run.path) == figures
+    assert len({accelerator.name_of(accelerator.key(figure)) for figure in figures}) == 4
+    accelerator.save(run.path, figures[:3])
+    log.clear()
+    assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == figures
+    assert [line for line in log if line.startswith("accel ")] == [
+        "accel aes128-sha1 64 50000 cached keys=16"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("variants: [{}, {}]", "tests[1].accelerator.variants[1]: expected variants that differ"),
+        ("variants: [{operation: decrypt, data: cached}]", "variants[0].data: expected unique data"),
+        ("crypto: [polling, software], variants: [{descriptors: prebuilt}]", "with crypto: software"),
+        ("variants: [{keys: 257}]", "tests[1].accelerator.variants[0].keys"),
+        ("variants: [{check: never}]", "tests[1].accelerator.variants[0].check"),
+        ("variants: []", "tests[1].accelerator.variants"),
+    ],
+)
+def test_variants_that_no_guest_can_make(keys: str, message: str) -> None:
+    assert message in refused(PLAN.replace("[aes128-sha1]}", f"[aes128-sha1], {keys}}}"))
+
+
 def test_figures_of_before_there_were_several_uses_are_of_the_only_one(tmp_path: Path) -> None:
     """They are those that a resumed run does not make again."""
     run = made.build(tmp_path, made.Shape())

@@ -114,7 +114,7 @@ class Accelerator(Strict):
     keys_are: ClassVar[str] = "a key of an accelerator test"
 
     operations: Annotated[int, Field(ge=1000, le=1_000_000)] = 50_000
-    """Number of operations in each of the two tests; each has its own block and all have one key, unless a variant differs."""
+    """Number of operations in each of the two tests; each has its own block; all have one key."""
     sizes: list[Annotated[int, Field(ge=16, le=4096, multiple_of=16)]] = _list_of(
         64, 128, 256, 512, 1024, 1456
     )

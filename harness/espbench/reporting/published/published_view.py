@@ -298,6 +298,7 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
     ]  # fmt: skip
     head = [
         "DUT", "Engine", "Variant", "Suite", "Block, B", "Driver", "Operations",
-        "n+1 after n, µs each", "All at once, µs each", "n+1 after n, Mbps", "All at once, Mbps", "All at once is faster, ×",
+        "n+1 after n, µs each", "All at once, µs each", "n+1 after n, Mbps", "All at once, Mbps",
+        "All at once is faster, ×",
     ]  # fmt: skip
     return Table(head, rows, numeric=[4, 6, 7, 8, 9, 10, 11])
