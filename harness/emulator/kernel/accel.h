@@ -4,6 +4,7 @@
 #define ESPBENCH_ACCEL_H
 
 #include <linux/scatterlist.h>
+#include <linux/string.h>
 #include <linux/types.h>
 
 #include "crypto.h"
@@ -87,8 +88,16 @@ static inline bool accel_is_prepared(const struct accel_asked *asked)
 	return asked->decrypt || asked->prebuilt || asked->checking != ACCEL_LAST;
 }
 
-/* The data to be encrypted by the operation of this number: no two are alike, unless all read one block. */
-void accel_fill(const struct accel_asked *asked, struct accel_operation *operation, unsigned int number);
+/* The data to be encrypted by the operation of this number: no two are alike. */
+static inline void accel_fill(struct accel_operation *operation, unsigned int number)
+{
+	__be32 mark = cpu_to_be32(number);
+
+	memcpy(operation->data + ACCEL_HEADER - sizeof(mark), &mark, sizeof(mark));
+	memcpy(operation->data + ACCEL_HEADER, &mark, sizeof(mark));
+	memset(operation->iv, 0, sizeof(operation->iv));
+	memcpy(operation->iv, &mark, sizeof(mark));
+}
 
 /* The input of an operation, what is to come of it, and with `build` its descriptor; 0 or an error. */
 int accel_prepare(struct accel_batch *batch, struct accel_operation *operation, unsigned int number, bool build);

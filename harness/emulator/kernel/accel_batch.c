@@ -47,16 +47,6 @@ int accel_parse(char *text, struct accel_asked *asked)
 	return asked->cached && asked->decrypt ? -EINVAL : 0; /* the block that all read is plain */
 }
 
-void accel_fill(const struct accel_asked *asked, struct accel_operation *operation, unsigned int number)
-{
-	__be32 mark = cpu_to_be32(asked->cached ? 0 : number);
-
-	memcpy(operation->data + ACCEL_HEADER - sizeof(mark), &mark, sizeof(mark));
-	memcpy(operation->data + ACCEL_HEADER, &mark, sizeof(mark));
-	memset(operation->iv, 0, sizeof(operation->iv));
-	memcpy(operation->iv, &mark, sizeof(mark));
-}
-
 /* What software makes of the operation's data: in place if it is to be decrypted, else beside it. */
 static int expect(struct accel_batch *batch, struct accel_operation *operation, unsigned int key)
 {
@@ -95,7 +85,7 @@ int accel_prepare(struct accel_batch *batch, struct accel_operation *operation, 
 	unsigned int key = number % batch->asked->keys;
 	int error = 0;
 
-	accel_fill(batch->asked, operation, number);
+	accel_fill(operation, batch->asked->cached ? 0 : number);
 	aead_request_set_tfm(operation->request, batch->tfms[key]);
 	if (operation->expected)
 		error = expect(batch, operation, key);

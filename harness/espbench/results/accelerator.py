@@ -51,7 +51,8 @@ class AcceleratorResult(Record):
     after_ns: each dispatched when the one before has completed. at_once_ns: all as fast as the driver takes
     them; `full` times it took no more. Both from the first request to the last completion, ns of the guest's time;
     of these the CPU was idle for after_idle_ns and at_once_idle_ns (None: the guest does not say). crypto: how the
-    driver used the engine (catalogue/board_crypto.py).
+    driver used the engine (catalogue/board_crypto.py). disturbed_pct: in real time, how much of the guest's
+    time the host took in every attempt, if that was too much; then the figure is INVALID.
     """
 
     dut: str
@@ -66,6 +67,7 @@ class AcceleratorResult(Record):
     full: int
     after_idle_ns: int | None = None
     at_once_idle_ns: int | None = None
+    disturbed_pct: float | None = None
 
     @property
     def gain(self) -> float:

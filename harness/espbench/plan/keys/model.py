@@ -109,7 +109,7 @@ class Throughput(AroundTrials):
 
 
 class Accelerator(Strict):
-    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards)."""
+    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards; UML in software)."""
 
     keys_are: ClassVar[str] = "a key of an accelerator test"
 
@@ -124,7 +124,7 @@ class Accelerator(Strict):
     )
     """Cipher and hash, computed by one request to the driver."""
     crypto: list[Behaviour] = _list_of(DEFAULT)
-    """Uses of the engine by the driver (docs/powerquicc.md): async, polling, dual-pass, software."""
+    """Uses of the engine by the driver (docs/powerquicc.md): async, polling, dual-pass, software (UML: only this)."""
     variants: list[AcceleratorVariant] = Field(
         default_factory=lambda: [AcceleratorVariant()], min_length=1, json_schema_extra={"default": [{}]}
     )
@@ -170,7 +170,7 @@ class Test(Strict):
     public_key: PublicKey | None = None
     """Speed of public-key operations on both gateways, the upper bound of every set-up rate."""
     accelerator: Accelerator | None = None
-    """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
+    """Driver-level test of the crypto engine, once for each DUT (platforms: qemu_e500, uml)."""
     cipher_kernels: CipherKernels | None = None
     """NPCryptBench: cipher and hash kernels on a network processor (platform: ixp)."""
 

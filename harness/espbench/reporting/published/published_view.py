@@ -292,7 +292,8 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
         [
             a.dut, a.crypto, ", ".join(a.variant.words) or "–", a.suite, count(a.size), a.driver, count(a.operations),
             number(a.after_ns / a.operations / 1e3, 4), number(a.at_once_ns / a.operations / 1e3, 4),
-            number(a.after_mbps, 4), number(a.at_once_mbps, 4), f"{a.gain:.2f}",
+            number(a.after_mbps, 4), number(a.at_once_mbps, 4),
+            f"{a.gain:.2f}" if a.disturbed_pct is None else f"INVALID: the host took {a.disturbed_pct:.0f} %",
         ]
         for a in results
     ]  # fmt: skip
