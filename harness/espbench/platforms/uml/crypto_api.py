@@ -91,7 +91,7 @@ def load(gateway: Gateway) -> None:
         )
 
 
-def measure(gateway: Gateway, program: Path, asked: Asked) -> dict[str, str | int]:
+def measure(gateway: Gateway, program: Path, asked: Asked) -> dict[str, int]:
     """Make one test: after_ns and at_once_ns, ns; full. EspbenchError if an output is wrong."""
     done = gateway.run([str(program), *asked.words], timeout_s=_TIMEOUT_S)
     if done.rc:
