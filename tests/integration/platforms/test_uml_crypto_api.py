@@ -15,10 +15,13 @@ from espbench.platforms.uml.crypto_api import SUITES, Asked
 from espbench.platforms.uml.uml_kernel import UmlProfile
 from espbench.platforms.uml.uml_platform import UmlPlatform
 from espbench.procedures.boards.crypto_api import UmlGuest
+from espbench.results import accelerator
 from espbench.results.accelerator import Variant
 from espbench.this_machine.registry import Registry
 from support.gateways.addresses import GATEWAY_TO_GATEWAY
 from support.gateways.uml_pairs import PLACEMENT
+from support.plans import pair_plan, write_plan
+from support.runs import espbench
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed, pytest.mark.slow]
 
@@ -47,6 +50,19 @@ def test_the_guest_computes_what_is_asked(tmp_path: Path) -> None:
         assert str(said["driver"]).startswith("authenc(hmac(sha1-generic),cbc(")
         assert {"after_ns", "at_once_ns", "full", "disturbed_pct"} < set(said)
         bed.close()
+
+
+def test_a_run_of_this_test_alone_sends_no_frames(tmp_path: Path) -> None:
+    """It has no cases, so nothing is calibrated; it once ended with a fault there."""
+    asked = {"operations": 1000, "sizes": [64], "suites": ["aes128-sha1"], "crypto": ["software"]}
+    file = write_plan(
+        tmp_path, pair_plan("uml", name="driver", frame_sizes=[64], tests=[{"accelerator": asked}])
+    )
+    done = espbench("run", file, "--wait", "--out", tmp_path / "runs", timeout=900)
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    (figure,) = accelerator.read(run)
+    assert (figure.dut, figure.crypto, figure.operations) == ("uml", "software", 1000)
 
 
 def the_last_output_is_compared(gateway: Gateway, program: Path) -> None:
