@@ -33,7 +33,7 @@ const struct accel_suite *accel_suite(const char *name)
 	return NULL;
 }
 
-static int set_key(struct crypto_aead *tfm, const struct accel_suite *suite)
+static int set_key(struct crypto_aead *tfm, const struct accel_suite *suite, unsigned int number)
 {
 	u8 key[KEY_ROOM];
 	struct rtattr *attribute = (void *)key;
@@ -46,18 +46,18 @@ static int set_key(struct crypto_aead *tfm, const struct accel_suite *suite)
 	parameter->enckeylen = cpu_to_be32(suite->cipher_key);
 	/* Three different DES keys: equal ones are refused. */
 	for (i = 0; i < suite->hash_key + suite->cipher_key; i++)
-		key[length + i] = 37 * i + 11;
+		key[length + i] = 37 * i + 11 + number;
 	return crypto_aead_setkey(tfm, key, length + suite->hash_key + suite->cipher_key);
 }
 
-struct crypto_aead *accel_open(const struct accel_suite *suite, const char *algorithm)
+struct crypto_aead *accel_open(const struct accel_suite *suite, const char *algorithm, unsigned int key)
 {
 	struct crypto_aead *tfm = crypto_alloc_aead(algorithm, 0, 0);
 	int error;
 
 	if (IS_ERR(tfm))
 		return tfm;
-	error = set_key(tfm, suite);
+	error = set_key(tfm, suite, key);
 	if (!error)
 		error = crypto_aead_setauthsize(tfm, suite->icv);
 	if (!error)
@@ -66,8 +66,7 @@ struct crypto_aead *accel_open(const struct accel_suite *suite, const char *algo
 	return ERR_PTR(error);
 }
 
-/* In place, to its end. */
-static int once(struct crypto_aead *tfm, bool encrypt, u8 *data, unsigned int size, const u8 *iv)
+int accel_once(struct crypto_aead *tfm, bool encrypt, u8 *data, unsigned int size, const u8 *iv)
 {
 	struct aead_request *request = aead_request_alloc(tfm, GFP_KERNEL);
 	DECLARE_CRYPTO_WAIT(wait);
@@ -91,26 +90,26 @@ static int once(struct crypto_aead *tfm, bool encrypt, u8 *data, unsigned int si
 int accel_check(struct crypto_aead *tfm, const struct accel_suite *suite, struct accel_example *example)
 {
 	unsigned int size = example->size, plain = ACCEL_HEADER + size, whole = plain + suite->icv;
-	struct crypto_aead *software = accel_open(suite, suite->software);
+	struct crypto_aead *software = accel_open(suite, suite->software, example->key);
 	int error;
 
 	if (IS_ERR(software))
 		return PTR_ERR(software);
-	error = once(software, true, example->input, size, example->iv);
+	error = accel_once(software, true, example->input, size, example->iv);
 	if (!error && memcmp(example->input, example->output, whole))
 		error = -EBADMSG;
 	if (!error)
-		error = once(software, false, example->input, size, example->iv);
+		error = accel_once(software, false, example->input, size, example->iv);
 	if (!error)
-		error = once(tfm, false, example->output, size, example->iv);
+		error = accel_once(tfm, false, example->output, size, example->iv);
 	if (!error && memcmp(example->input, example->output, plain))
 		error = -EBADMSG;
 	/* Both are plain again, with the ICV behind. */
 	if (!error)
-		error = once(tfm, true, example->output, size, example->iv);
+		error = accel_once(tfm, true, example->output, size, example->iv);
 	if (!error) {
 		example->output[whole - 1] ^= 1;
-		error = once(tfm, false, example->output, size, example->iv);
+		error = accel_once(tfm, false, example->output, size, example->iv);
 		error = error == -EBADMSG ? 0 : error ?: -EBADMSG;
 	}
 	crypto_free_aead(software);

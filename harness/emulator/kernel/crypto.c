@@ -23,6 +23,7 @@ static const char *const names[] = { "async", "polling", "dual-pass", "software"
 
 enum espbench_crypto espbench_crypto;
 struct espbench_sec espbench_sec;
+struct espbench_descriptor *espbench_built;
 static char asked[32];
 static bool was_asked;
 

@@ -26,4 +26,21 @@ static inline bool espbench_polls(void)
 	return espbench_crypto == ESPBENCH_POLLING || espbench_crypto == ESPBENCH_DUAL_PASS;
 }
 
+/* A descriptor that the driver has built and not dispatched: what its talitos_submit() was called with. */
+struct device;
+struct talitos_desc;
+struct espbench_descriptor {
+	struct device *dev;
+	int ch;
+	struct talitos_desc *desc;
+	void (*callback)(struct device *dev, struct talitos_desc *desc, void *context, int error);
+	void *context;
+};
+
+/* Where the driver puts the next descriptor instead of dispatching it; NULL, as the driver leaves it: it dispatches. */
+extern struct espbench_descriptor *espbench_built;
+
+/* -EINPROGRESS; -EAGAIN: the queue is full, the descriptor may be dispatched later. */
+int espbench_dispatch(const struct espbench_descriptor *built);
+
 #endif

@@ -19,6 +19,7 @@ from espbench.claims.model import (
     AcceleratorSpread,
     AcceleratorSuites,
     AcceleratorTrend,
+    AcceleratorVariant,
     BusCount,
     BusIncrease,
     BusShare,
@@ -290,16 +291,41 @@ def _goal_gain(m: GoalGain, claim: Claim, measured: Points) -> OurValue:
 
 
 def _accelerated(dut: str, measured: Points) -> list[AcceleratorResult]:
-    """Return the device's results of the accelerator test with the engine used as the articles' driver did."""
+    """Return the device's results of the accelerator test as usual: no variant, the engine used asynchronously."""
+    return [a for a in _of_articles(dut, measured) if not a.variant.words]
+
+
+def _of_articles(dut: str, measured: Points) -> list[AcceleratorResult]:
+    """Return the same of all variants."""
     return [a for a in measured.accelerator if (a.dut, a.crypto) == (dut, DEFAULT)]
 
 
 @_measure.register
 def _accelerator(m: Accelerator, claim: Claim, measured: Points) -> OurValue:
-    gains = [a.gain for a in _accelerated(claim.dut(m), measured) if (a.suite, a.size) == (m.suite, m.size)]
+    gains = [
+        a.gain
+        for a in _of_articles(claim.dut(m), measured)
+        if (a.suite, a.size, " ".join(a.variant.words)) == (m.suite, m.size, m.variant)
+    ]
     if not gains:
         return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
     return ranged([median(gains)], text=f"{m.suite}, {m.size} B")
+
+
+@_measure.register
+def _accelerator_variant(m: AcceleratorVariant, claim: Claim, measured: Points) -> OurValue:
+    """Return the ratio of speeds of a variant to the test without it."""
+    times: dict[bool, float] = {}
+    for a in _of_articles(claim.dut(m), measured):
+        if (a.suite, a.size) == (m.suite, m.size) and a.variant.words in ([], [m.variant]):
+            each = a.at_once_ns if m.way == "all at once" else a.after_ns
+            times[bool(a.variant.words)] = each / a.operations
+    if len(times) < 2:
+        return lacking(
+            f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B with and without {m.variant}"
+        )
+    text = f"{m.way}, {m.size} B: {times[True] / 1e3:.2f} µs, without {m.variant} {times[False] / 1e3:.2f} µs"
+    return ranged([times[False] / times[True]], text=text)
 
 
 @_measure.register

@@ -155,6 +155,7 @@ class Accelerator(_Data):
     quantity: Literal["accelerator"]
     suite: str
     size: int
+    variant: Literal["", "prebuilt"] = ""
     dut: str = ""
 
 
@@ -172,6 +173,17 @@ class AcceleratorTrend(_Data):
     quantity: Literal["accelerator trend"]
     what: Literal["time for a byte falls", "suites drift apart"]
     sizes: list[int] = Field(min_length=2)
+    dut: str = ""
+
+
+class AcceleratorVariant(_Data):
+    """Speed of a variant of the driver-level test, as a ratio to that of the test without it, at one block size."""
+
+    quantity: Literal["accelerator variant"]
+    variant: Literal["prebuilt", "decrypt", "cached", "check=after", "check=during"]
+    way: Literal["n+1 after n", "all at once"]
+    suite: str
+    size: int
     dut: str = ""
 
 
@@ -266,6 +278,7 @@ Measure = Annotated[
     | AcceleratorSpread
     | AcceleratorTrend
     | AcceleratorSuites
+    | AcceleratorVariant
     | BusCount
     | BusShare
     | BusIncrease
@@ -275,7 +288,7 @@ Measure = Annotated[
 ]
 
 
-AcceleratorTest = Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites
+AcceleratorTest = Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites | AcceleratorVariant
 
 
 class Claim(_Data):

@@ -224,7 +224,11 @@ def _measure(
 def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:
     """Return how many things could be measured at the same time."""
     asked = resolved.plan.accelerator
-    figures = len(choices) * len(asked.crypto) * len(asked.suites) * len(asked.sizes) if asked else 0
+    figures = (
+        len(choices) * len(asked.crypto) * len(asked.suites) * len(asked.sizes) * len(asked.variants)
+        if asked
+        else 0
+    )
     return len(cases_of(resolved, choices)) + figures
 
 

@@ -1,27 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`accelerator.jsonl`: results of the driver-level accelerator test, one line a suite and block size."""
+"""`accelerator.jsonl`: results of the driver-level accelerator test, one line a suite, block size and variant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from espbench.results.durable import write_atomically
 from espbench.results.records import Records, read_records, read_what_is_whole, sealed
 from espbench.terms import Record
 
 FILE = "accelerator.jsonl"
-Figure = tuple[str, str, str, int]
-"""DUT, use of the engine, suite, block size."""
+
+
+class Variant(Record):
+    """Says what is other than usual in a driver-level test; the defaults are the test as it always was.
+
+    descriptors: when the driver builds those of all operations at once. data: whether each operation has a block of its
+    own, or all read one. keys: so many, used in turns. check: the outputs that are compared with the kernel's software
+    (the last one, or all: after the clock stopped, or while it runs).
+    """
+
+    operation: Literal["encrypt", "decrypt"] = "encrypt"
+    descriptors: Literal["as-dispatched", "prebuilt"] = "as-dispatched"
+    data: Literal["unique", "cached"] = "unique"
+    keys: int = 1
+    check: Literal["last", "after", "during"] = "last"
+
+    @property
+    def words(self) -> list[str]:
+        """The words that ask a guest for it (harness/emulator/init/PROTOCOL.md)."""
+        flags = {
+            "decrypt": self.operation == "decrypt",
+            "cached": self.data == "cached",
+            "prebuilt": self.descriptors == "prebuilt",
+            f"keys={self.keys}": self.keys > 1,
+            f"check={self.check}": self.check != "last",
+        }
+        return [word for word, holds in flags.items() if holds]
+
+
+Figure = tuple[str, str, str, int, Variant]
+"""DUT, use of the engine, suite, block size, variant."""
 
 
 class AcceleratorResult(Record):
-    """Operations on blocks of one size with one key, encrypted and authenticated, no two blocks alike.
+    """Operations on blocks of one size, encrypted and authenticated, or the reverse; `variant` says what is unusual.
 
     after_ns: each dispatched when the one before has completed. at_once_ns: all as fast as the driver takes
     them; `full` times it took no more. Both from the first request to the last completion, ns of the guest's time;
     of these the CPU was idle for after_idle_ns and at_once_idle_ns (None: the guest does not say). crypto: how the
-    driver used the engine (catalogue/board_crypto.py).
+    driver used the engine (catalogue/board_crypto.py). disturbed_pct: in real time, how much of the guest's
+    time the host took in every attempt, if that was too much; then the figure is INVALID.
     """
 
     dut: str
@@ -29,12 +60,14 @@ class AcceleratorResult(Record):
     size: int
     operations: int
     crypto: str = "async"  # older files do not say: there was no other
+    variant: Variant = Variant()  # the same
     driver: str
     after_ns: int
     at_once_ns: int
     full: int
     after_idle_ns: int | None = None
     at_once_idle_ns: int | None = None
+    disturbed_pct: float | None = None
 
     @property
     def gain(self) -> float:
@@ -54,12 +87,13 @@ class AcceleratorResult(Record):
 
 def key(result: AcceleratorResult) -> Figure:
     """Return what distinguishes a figure from the others of its run."""
-    return result.dut, result.crypto, result.suite, result.size
+    return result.dut, result.crypto, result.suite, result.size, result.variant
 
 
 def name_of(figure: Figure) -> str:
     """Return the name of a figure's job, `accelerator-mpc8548e-async-3des-sha1-64`."""
-    return "-".join(["accelerator", *map(str, figure)])
+    *point, variant = figure
+    return "-".join(["accelerator", *map(str, point), *(word.replace("=", "-") for word in variant.words)])
 
 
 def save(run: Path, results: Sequence[AcceleratorResult]) -> None:

@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators.base import Generator
+from espbench.measure.validity import host
 from espbench.plan import ResolvedPlan, cases, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import Testbed
 from espbench.platforms.e500.e500_gateway import E500Gateway
+from espbench.platforms.uml import crypto_api
 from espbench.procedures.boards.accelerator import measure
+from espbench.procedures.boards.crypto_api import UmlGuest
 from espbench.results import accelerator
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Variant
 from espbench.results.durable import to_json
 from support.plans import plan_text
 from support.synthetic import powerquicc as made
@@ -54,7 +58,8 @@ def test_it_is_no_case_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("dut: mpc8548e", "dut: uml", "9:5: tests[1]: expected an emulated board (platform: qemu_e500)"),
+        ("dut: mpc8548e", "dut: virt-x86", "9:5: tests[1]: expected an emulated board (platform: qemu_e500)"),
+        ("dut: mpc8548e", "dut: uml", "tests[1].accelerator.crypto: expected crypto: [software] with uml"),
         ("  - throughput: {}", "  - accelerator: {}", "9:5: tests[1]: expected one accelerator test"),
         ("[64, 1024]", "[64, 100]", "tests[1].accelerator.sizes[1]"),
         ("[aes128-sha1]", "[aes128-gcm]", "tests[1].accelerator.suites[0]"),
@@ -183,6 +188,99 @@ def test_each_use_of_the_engine_has_a_board_of_its_own(tmp_path: Path) -> None:
     assert [line for line in log if line.startswith(("mpc", "accel "))] == [
         "mpc8548e xfrm software", "accel aes128-sha1 1024 50000",
     ]  # fmt: skip
+
+
+def test_each_variant_is_asked_of_the_guest_and_kept_apart(tmp_path: Path) -> None:
+    run = made.build(tmp_path, made.Shape())
+    variants = "{}, {operation: decrypt, check: after}, {descriptors: prebuilt}, {data: cached, keys: 16}"
+    text = PLAN.replace("[64, 1024]", "[64]").replace(
+        "[aes128-sha1]}", f"[aes128-sha1], variants: [{variants}]}}"
+    )
+    asked = plan(text).plan.accelerator
+    assert asked is not None
+    log: list[str] = []
+    new = cast(Any, lambda: cast(Generator, Tester()))
+    figures = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
+    assert [line.removeprefix("accel aes128-sha1 64 50000") for line in log if line.startswith("accel ")] == [
+        "", " decrypt check=after", " prebuilt", " cached keys=16",
+    ]  # fmt: skip
+    assert accelerator.read(run.path) == figures
+    assert len({accelerator.name_of(accelerator.key(figure)) for figure in figures}) == 4
+    accelerator.save(run.path, figures[:3])
+    log.clear()
+    assert measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append) == figures
+    assert [line for line in log if line.startswith("accel ")] == [
+        "accel aes128-sha1 64 50000 cached keys=16"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("variants: [{}, {}]", "tests[1].accelerator.variants[1]: expected variants that differ"),
+        ("variants: [{operation: decrypt, data: cached}]", "variants[0].data: expected unique data"),
+        ("crypto: [polling, software], variants: [{descriptors: prebuilt}]", "with crypto: software"),
+        ("variants: [{keys: 257}]", "tests[1].accelerator.variants[0].keys"),
+        ("variants: [{check: never}]", "tests[1].accelerator.variants[0].check"),
+        ("variants: []", "tests[1].accelerator.variants"),
+    ],
+)
+def test_variants_that_no_guest_can_make(keys: str, message: str) -> None:
+    assert message in refused(PLAN.replace("[aes128-sha1]}", f"[aes128-sha1], {keys}}}"))
+
+
+def test_a_uml_guest_computes_in_software() -> None:
+    """Its kernel has no engine, so it has no descriptors to be built before."""
+    text = PLAN.replace("dut: mpc8548e", "dut: uml").replace(
+        "[aes128-sha1]}", "[aes128-sha1], crypto: [software]}"
+    )
+    asked = plan(text).plan.accelerator
+    assert asked is not None
+    assert asked.crypto == ["software"]
+    words = refused(text.replace("[software]}", "[software], variants: [{descriptors: prebuilt}]}"))
+    assert "expected no prebuilt descriptors with crypto: software" in words
+
+
+class Guest:
+    """A UML guest whose others take this share of its time, %, in each attempt."""
+
+    def __init__(self, *taken_pct: float) -> None:
+        self._taken_pct = iter(taken_pct)
+        self.asked = 0
+        self.side = "home"
+        self.waited = 0
+
+    def measured(self, *_: object) -> dict[str, int]:
+        self.asked += 1
+        self.waited += int(1e7 * next(self._taken_pct))
+        return {"after_ns": 2, "at_once_ns": 1, "full": 0}
+
+
+@pytest.mark.parametrize(
+    ("taken_pct", "attempts", "disturbed_pct"),
+    [((1,), 1, None), ((20, 3), 2, None), ((20, 30, 40, 50, 60), 5, 60)],
+)
+def test_a_figure_that_the_host_disturbed_is_made_again_or_invalid(
+    monkeypatch: pytest.MonkeyPatch, taken_pct: tuple[float, ...], attempts: int, disturbed_pct: float | None
+) -> None:
+    """An attempt takes a second; so much of it others kept the guest from its CPU."""
+    guest = Guest(*taken_pct)
+
+    def look() -> host.HostSnapshot:
+        return host.HostSnapshot(guest.asked * 1_000_000_000, 0, {0: host.CpuTimes(0, 0, 0)})
+
+    monkeypatch.setattr(host, "look", look)
+    monkeypatch.setattr(crypto_api, "measure", guest.measured)
+    asker = UmlGuest.__new__(UmlGuest)
+    gateway = SimpleNamespace(
+        cpu_ns=lambda: 0, waited_ns=lambda: guest.waited, read=lambda paths: {paths[0]: ""}
+    )
+    asker._gateway = cast(Any, gateway)
+    placed = SimpleNamespace(cpus={"home": [0]})
+    asker._bed = cast(Any, SimpleNamespace(kept_waiting_ns=lambda: guest.waited, placement=placed))
+    asker._program = Path("made-up")
+    said = asker.ask("aes128-sha1", 64, 1000, Variant())
+    assert (guest.asked, said["disturbed_pct"]) == (attempts, disturbed_pct)
 
 
 def test_figures_of_before_there_were_several_uses_are_of_the_only_one(tmp_path: Path) -> None:

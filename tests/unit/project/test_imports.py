@@ -52,8 +52,8 @@ MAY_IMPORT = {
     "procedures.rfc2544": "plan.keys plan.resolved search measure.inputs procedures",
     "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
     "measure.proof procedures",
-    "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 npcrypt "
-    "generators measure.inputs procedures",
+    "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
+    "platforms.uml npcrypt generators measure.inputs measure.validity procedures",
     "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
     "runs.workers": "this_machine results plan plan.resolved platforms platforms.virtual.parts measure.inputs "
     "procedures procedures.boards runs",

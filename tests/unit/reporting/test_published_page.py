@@ -11,9 +11,10 @@ import pytest
 
 from espbench.claims import claims
 from espbench.reporting.published import published_documents
+from espbench.reporting.published.published_view import accelerator_table
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Variant
 from support.command_line import in_process
 from support.synthetic import powerquicc as made
 from support.synthetic import run as synthetic_run
@@ -38,6 +39,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 @pytest.fixture(scope="module")
 def page(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return published_documents.write([run], tmp_path_factory.mktemp("page"))
+
+
+def test_a_figure_that_the_host_disturbed_is_shown_as_invalid() -> None:
+    result = AcceleratorResult(
+        dut="uml", suite="aes128-sha1", size=64, operations=1000, crypto="software", driver="made-up",
+        after_ns=2, at_once_ns=1, full=0, variant=Variant(keys=3, check="after"),
+    )  # fmt: skip
+    disturbed = result.model_copy(update={"disturbed_pct": 60.0})
+    (sound,), (invalid,) = (accelerator_table([one]).rows for one in (result, disturbed))
+    assert (sound[2], sound[-1]) == ("keys=3, check=after", "2.00")
+    assert invalid[-1] == "INVALID: the host took 60 %"
 
 
 def test_every_claim_is_in_every_document(page: Path) -> None:

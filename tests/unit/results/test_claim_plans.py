@@ -17,7 +17,7 @@ from espbench.paths import data_dir
 from espbench.plan import Profile, ResolvedPlan, cases, conditions, load_plan
 from espbench.plan.resolved.cases import Case
 from espbench.quantities import Key, figure
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Variant
 from espbench.terms import CaseIdentity, Finding, Manifest, Outcome, layer2_mbps
 from support.synthetic import run as synthetic_run
 from support.synthetic.kernels import everything
@@ -92,10 +92,12 @@ def accelerator_of(name: str) -> list[AcceleratorResult]:
         AcceleratorResult(
             dut=profile.name, suite=suite, size=size, operations=asked.operations, driver="made-up",
             after_ns=4_000_000, at_once_ns=1_000_000, full=0,
+            variant=Variant.model_validate(variant.model_dump()),
         )
         for profile in profiles_of(name)
         for suite in asked.suites
         for size in asked.sizes
+        for variant in asked.variants
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from espbench.claims import Claim, Judged, Points, claims, judge_all
 from espbench.claims.other_tests import bus_counts, floods
 from espbench.claims.points import Limit, link_fps, points
 from espbench.quantities import Key, figure
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Variant
 from espbench.results.published import documents
 from espbench.sentences import Code
 from espbench.terms import CaseEntry, CaseIdentity, Finding, Manifest, Remark, layer2_mbps
@@ -536,6 +536,40 @@ def test_claims_about_the_accelerator_are_of_asynchronous_use() -> None:
     asked = claim(value=4, unit="x", ours=ours)
     assert judge_all([asked], Points((), (polling, fast)))[0].word == "agrees"
     assert judge_all([asked], Points((), (polling,)))[0].word == "not measured"
+
+
+def test_claims_about_the_accelerator_are_of_no_variant_unless_they_say_so() -> None:
+    """A test with prebuilt descriptors is no answer to a claim about one without, and the reverse."""
+    ours = {"quantity": "accelerator", "suite": "aes128-sha1", "size": 64}
+    usual = accelerated("aes128-sha1", 64, 8)
+    prebuilt = usual.model_copy(update={"variant": Variant(descriptors="prebuilt"), "at_once_ns": 1_000_000})
+    both = [
+        claim(value=4, unit="x", ours=ours),
+        claim(value=8, unit="x", ours=ours | {"variant": "prebuilt"}),
+    ]
+    assert [j.word for j in judge_all(both, Points((), (prebuilt, usual)))] == ["agrees", "agrees"]
+    assert [j.word for j in judge_all(both, Points((), (usual,)))] == ["agrees", "not measured"]
+    assert [j.word for j in judge_all(both, Points((), (prebuilt,)))] == ["not measured", "agrees"]
+
+
+def test_a_variant_of_the_accelerator_test_against_the_test_without_it() -> None:
+    def word(after_us: float, at_once_ns: int, way: str) -> str:
+        ours = {"quantity": "accelerator variant", "variant": "check=during", "way": way}
+        asked = claim(
+            value=0.99,
+            unit="x",
+            qualifier="below",
+            tolerance=0,
+            ours=ours | {"suite": "aes128-sha1", "size": 64},
+        )
+        usual = accelerated("aes128-sha1", 64, 4, 2_000_000)
+        checked = accelerated("aes128-sha1", 64, after_us, at_once_ns)
+        checked = checked.model_copy(update={"variant": Variant(check="during")})
+        return judge_all([asked], Points((), (usual, checked)))[0].word
+
+    assert word(5, 2_000_000, "n+1 after n") == "agrees"
+    assert word(4, 3_000_000, "n+1 after n") == "differs"
+    assert word(4, 3_000_000, "all at once") == "agrees"
 
 
 def test_what_block_size_changes_of_the_accelerator_test() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds an accelerator test that is asked for twice, and tests of boards of something that is no emulated board."""
+"""Finds an accelerator test that is asked for twice, and tests of boards of something that cannot make them."""
 
 from __future__ import annotations
 
@@ -7,32 +7,76 @@ from collections.abc import Iterator
 from itertools import product
 
 from espbench.plan.checks.emulated_checks import no_dual_pass
+from espbench.plan.keys.model import Accelerator
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
+_INSTEAD = {"accelerator": "mpc8548e or uml", "bus": "mpc8548e"}
 _WHY = {"accelerator": "it runs inside the guest", "bus": "only emulated devices count what they move"}
 
 
 def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a second accelerator test, and one, or a bus test, of a device that is not emulated."""
+    """Find a second accelerator test, one of a device that has none, and a bus test of one that is not emulated."""
     plan = resolved.plan
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
         yield Problem(("tests", index), "one accelerator test", "another", "list its sizes and suites in one")
     for index in asked[:1]:
         yield from _dual_pass(resolved, index)
+        yield from _variants(plan.tests[index].accelerator, index)
     of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
     for index, (dut, profile) in product(of_boards, resolved.duts):
         is_known = profile is not None or dut == AUTO or plan.is_external
-        if is_known and (profile is None or profile.board is None):
+        is_uml = profile is not None and profile.platform == "uml"
+        if is_uml and plan.tests[index].accelerator is not None:
+            yield from _without_engine(plan.tests[index].accelerator, index, dut)
+        elif is_known and (profile is None or profile.board is None):
             yield Problem(
                 ("tests", index),
                 f"an emulated board (platform: qemu_e500) for the test {plan.tests[index].name}",
                 shown(dut),
-                f"{_WHY[plan.tests[index].name]}: use dut: mpc8548e, or remove the test",
+                f"{_WHY[plan.tests[index].name]}: use dut: {_INSTEAD[plan.tests[index].name]}, or remove the test",
                 on_key=True,
                 involves=(("dut",),),
             )
+
+
+def _without_engine(accelerator: Accelerator | None, index: int, dut: str) -> Iterator[Problem]:
+    """Find uses of an engine that a guest does not have."""
+    assert accelerator is not None
+    if accelerator.crypto != ["software"]:
+        yield Problem(
+            ("tests", index, "accelerator", "crypto"),
+            f"crypto: [software] with {dut}",
+            shown(", ".join(accelerator.crypto)),
+            "its kernel has no engine: write crypto: [software], and measure boards in a plan of their own",
+            involves=(("dut",),),
+        )
+
+
+def _variants(accelerator: Accelerator | None, index: int) -> Iterator[Problem]:
+    """Find variants that no guest can make."""
+    assert accelerator is not None
+    unbuilt = [crypto for crypto in accelerator.crypto if crypto in ("dual-pass", "software")]
+    for number, variant in enumerate(accelerator.variants):
+        at = ("tests", index, "accelerator", "variants", number)
+        if variant.descriptors == "prebuilt" and unbuilt:
+            yield Problem(
+                (*at, "descriptors"),
+                f"no prebuilt descriptors with crypto: {unbuilt[0]}",
+                shown("prebuilt"),
+                "only a single pass of the engine has a descriptor for the whole operation: "
+                "measure the others without this variant, in a plan of their own",
+            )
+        if variant.operation == "decrypt" and variant.data == "cached":
+            yield Problem(
+                (*at, "data"),
+                "unique data with operation: decrypt",
+                shown("cached"),
+                "the block that all operations read is plain: remove one of the two keys",
+            )
+        if variant in accelerator.variants[:number]:
+            yield Problem(at, "variants that differ", "the same again", "remove it")
 
 
 def _dual_pass(resolved: ResolvedPlan, index: int) -> Iterator[Problem]:

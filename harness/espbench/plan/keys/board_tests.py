@@ -6,12 +6,30 @@ The docstring under each key is also its description in the JSON Schema editors 
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from espbench.plan.keys.rfc2544_tests import AtThroughput
 from espbench.plan.keys.values import TrialDuration
+from espbench.plan.reading.reader import Strict
+
+
+class AcceleratorVariant(Strict):
+    """One way to make the driver-level test; keys that are left out are as usual."""
+
+    keys_are: ClassVar[str] = "a key of a variant"
+
+    operation: Literal["encrypt", "decrypt"] = "encrypt"
+    """encrypt and make the ICV, or check the ICV and decrypt; the kernel's software made the ciphertext before."""
+    descriptors: Literal["as-dispatched", "prebuilt"] = "as-dispatched"
+    """Builds the descriptors of all at once as they are dispatched, or before the clock starts."""
+    data: Literal["unique", "cached"] = "unique"
+    """A block of its own for each operation, or one that all operations read."""
+    keys: Annotated[int, Field(ge=1, le=256)] = 1
+    """Number of keys, used in turns."""
+    check: Literal["last", "after", "during"] = "last"
+    """Compares the last output with the kernel's software; all, after the clock stopped; or all while it runs."""
 
 
 class Bus(AtThroughput):

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_val
 
 from espbench.catalogue.board_crypto import DEFAULT, Behaviour
 from espbench.catalogue.stack_names import BASELINES
-from espbench.plan.keys.board_tests import Bus
+from espbench.plan.keys.board_tests import AcceleratorVariant, Bus
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.plan.keys.generator_choice import GeneratorChoice, Native
 from espbench.plan.keys.ipsec_tests import (
@@ -109,12 +109,12 @@ class Throughput(AroundTrials):
 
 
 class Accelerator(Strict):
-    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards)."""
+    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards; UML in software)."""
 
     keys_are: ClassVar[str] = "a key of an accelerator test"
 
     operations: Annotated[int, Field(ge=1000, le=1_000_000)] = 50_000
-    """Number of operations in each of the two tests; each has its own block, all have one key."""
+    """Number of operations in each of the two tests; each has its own block; all have one key."""
     sizes: list[Annotated[int, Field(ge=16, le=4096, multiple_of=16)]] = _list_of(
         64, 128, 256, 512, 1024, 1456
     )
@@ -124,7 +124,11 @@ class Accelerator(Strict):
     )
     """Cipher and hash, computed by one request to the driver."""
     crypto: list[Behaviour] = _list_of(DEFAULT)
-    """Uses of the engine by the driver (docs/powerquicc.md): async, polling, dual-pass, software."""
+    """Uses of the engine by the driver (docs/powerquicc.md): async, polling, dual-pass, software (UML: only this)."""
+    variants: list[AcceleratorVariant] = Field(
+        default_factory=lambda: [AcceleratorVariant()], min_length=1, json_schema_extra={"default": [{}]}
+    )
+    """Ways to make the test: operation, descriptors, data, keys, check. Each is made with every suite, size and use."""
 
 
 class Test(Strict):
@@ -166,7 +170,7 @@ class Test(Strict):
     public_key: PublicKey | None = None
     """Speed of public-key operations on both gateways, the upper bound of every set-up rate."""
     accelerator: Accelerator | None = None
-    """Driver-level test of the crypto engine, once for each DUT (platform: qemu_e500)."""
+    """Driver-level test of the crypto engine, once for each DUT (platforms: qemu_e500, uml)."""
     cipher_kernels: CipherKernels | None = None
     """NPCryptBench: cipher and hash kernels on a network processor (platform: ixp)."""
 

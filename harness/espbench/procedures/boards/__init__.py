@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the tests that only emulated hardware has.
+"""Has the tests of emulated hardware.
 
-These are the driver-level accelerator test, bytes over the bus, what a board says of its crypto engine, and the
-cipher kernels of network processors. May import `catalogue`, `results`, `plan`, `plan.keys`, `plan.duts`,
-`plan.resolved`, `platforms`, `platforms.e500`, `npcrypt`, `generators`, `measure.inputs` and `procedures`.
+These are the driver-level accelerator test (also of a UML guest), bytes over the bus, what a board says of its crypto
+engine, and the cipher kernels of network processors. May import `catalogue`, `results`, `plan`, `plan.keys`,
+`plan.duts`, `plan.resolved`, `platforms`, `platforms.e500`, `platforms.uml`, `npcrypt`, `generators`, `measure.inputs`,
+`measure.validity` and `procedures`.
 """

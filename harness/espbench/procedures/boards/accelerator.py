@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver-level accelerator test: asks the guest of one gateway for it, for each suite and block size.
+"""The driver-level accelerator test: asks the guest of one gateway for it, for each suite, block size and variant.
 
 Waters, "Understanding Crypto Performance in Embedded Systems", part 2, figure 1: one key, no two blocks alike, each
-operation after the one before against all at once. Each figure begins in the same state of the guest.
+operation after the one before against all at once; with the variables that the article names (Variant). Each figure
+begins in the same state of the guest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
-from espbench.errors import EspbenchError
 from espbench.generators.base import Generator
 from espbench.plan.keys.model import Accelerator, Throughput
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import Testbed
 from espbench.platforms.e500.e500_gateway import E500Gateway
+from espbench.procedures.boards.crypto_api import UmlGuest
 from espbench.results import RunDirectory, accelerator
-from espbench.results.accelerator import AcceleratorResult, Figure, key
+from espbench.results.accelerator import AcceleratorResult, Figure, Variant, key
 
 _VIRTUAL_TIMEOUT_S = 3600.0
 
@@ -42,15 +44,40 @@ def measure(
     kept = Kept(asked, duts, directory, note)
     for dut in duts:
         for crypto in asked.crypto:
-            points = [(suite, size) for of, how, suite, size in kept.missing() if (of, how) == (dut, crypto)]
-            if points:
-                measure_dut(dut, crypto, points, asked.operations, beds, new_generator, kept.take)
+            wanted = [figure[2:] for figure in kept.missing() if figure[:2] == (dut, crypto)]
+            if wanted:
+                measure_dut(dut, crypto, wanted, asked.operations, beds, new_generator, kept.take)
     return kept.results
 
 
 def points(asked: Accelerator, duts: Sequence[str]) -> list[Figure]:
     """List every figure of a test, in the plan's order."""
-    return [*product(duts, asked.crypto, asked.suites, asked.sizes)]
+    variants = [Variant.model_validate(variant.model_dump()) for variant in asked.variants]
+    return [*product(duts, asked.crypto, asked.suites, asked.sizes, variants)]
+
+
+class Guest(Protocol):
+    """A guest that makes the test: returns the fields of AcceleratorResult that it alone knows."""
+
+    def ask(self, suite: str, size: int, operations: int, variant: Variant) -> dict[str, Any]: ...
+    def close(self) -> None: ...
+
+
+class BoardGuest:
+    """Asks a board's kernel; each figure begins in the same state."""
+
+    def __init__(self, bed: Testbed, gateway: E500Gateway) -> None:
+        self._bed = bed
+        self._gateway = gateway
+
+    def ask(self, suite: str, size: int, operations: int, variant: Variant) -> dict[str, Any]:
+        """Make one test."""
+        self._bed.begin_trial()
+        request = " ".join(["accel", suite, str(size), str(operations), *variant.words])
+        return self._gateway.request(request, timeout_s=_VIRTUAL_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Do nothing: the board ends with its test bed."""
 
 
 class Kept:
@@ -80,14 +107,14 @@ class Kept:
         self.results.append(result)
         self.results.sort(key=lambda r: place.get(key(r), -1))
         accelerator.save(self._directory.path, self.results)
-        what = f"{result.dut}, {result.crypto}, {result.suite}, {result.size} B"
+        what = ", ".join([result.dut, result.crypto, result.suite, f"{result.size} B", *result.variant.words])
         self._note(f"accelerator test: {what}: all at once {result.gain:.2f} times as fast")
 
 
 def measure_dut(
     dut: str,
     crypto: str,
-    wanted: Sequence[tuple[str, int]],
+    wanted: Sequence[tuple[str, int, Variant]],
     operations: int,
     beds: Builder,
     new_generator: Callable[[], Generator],
@@ -99,18 +126,34 @@ def measure_dut(
     try:
         generator.open(list(bed.ports.values()), [])
         bed.attached(generator)
-        gateway = bed.gateways["home"]
-        if not isinstance(gateway, E500Gateway):
-            raise EspbenchError(f"{dut}: only an emulated board has the accelerator test")
-        for suite, size in wanted:
-            bed.begin_trial()
-            answer = gateway.request(f"accel {suite} {size} {operations}", timeout_s=_VIRTUAL_TIMEOUT_S)
-            asked = {"dut": dut, "suite": suite, "size": size, "operations": operations, "crypto": crypto}
-            said = {key: value for key, value in answer.items() if key in AcceleratorResult.model_fields}
-            take(AcceleratorResult.model_validate(said | asked))
+        with closing(_guest(bed)) as guest:
+            _measure_all(dut, crypto, wanted, operations, guest, take)
     finally:
         bed.close()
         generator.close()
+
+
+def _measure_all(
+    dut: str,
+    crypto: str,
+    wanted: Sequence[tuple[str, int, Variant]],
+    operations: int,
+    guest: Guest,
+    take: Callable[[AcceleratorResult], None],
+) -> None:
+    for suite, size, variant in wanted:
+        answer = guest.ask(suite, size, operations, variant)
+        asked = {
+            "dut": dut, "suite": suite, "size": size, "operations": operations, "crypto": crypto,
+            "variant": variant,
+        }  # fmt: skip
+        said = {key: value for key, value in answer.items() if key in AcceleratorResult.model_fields}
+        take(AcceleratorResult.model_validate(said | asked))
+
+
+def _guest(bed: Testbed) -> Guest:
+    gateway = bed.gateways["home"]
+    return BoardGuest(bed, gateway) if isinstance(gateway, E500Gateway) else UmlGuest(bed)
 
 
 def _case(dut: str, crypto: str) -> Case:

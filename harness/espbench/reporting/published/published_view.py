@@ -287,17 +287,19 @@ def _sources() -> Table:
 
 
 def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
-    """Return the driver-level accelerator test, one row a suite and block size."""
+    """Return the driver-level accelerator test, one row a suite, block size and variant."""
     rows = [
         [
-            a.dut, a.crypto, a.suite, count(a.size), a.driver, count(a.operations),
+            a.dut, a.crypto, ", ".join(a.variant.words) or "–", a.suite, count(a.size), a.driver, count(a.operations),
             number(a.after_ns / a.operations / 1e3, 4), number(a.at_once_ns / a.operations / 1e3, 4),
-            number(a.after_mbps, 4), number(a.at_once_mbps, 4), f"{a.gain:.2f}",
+            number(a.after_mbps, 4), number(a.at_once_mbps, 4),
+            f"{a.gain:.2f}" if a.disturbed_pct is None else f"INVALID: the host took {a.disturbed_pct:.0f} %",
         ]
         for a in results
     ]  # fmt: skip
     head = [
-        "DUT", "Engine", "Suite", "Block, B", "Driver", "Operations", "n+1 after n, µs each", "All at once, µs each",
-        "n+1 after n, Mbps", "All at once, Mbps", "All at once is faster, ×",
+        "DUT", "Engine", "Variant", "Suite", "Block, B", "Driver", "Operations",
+        "n+1 after n, µs each", "All at once, µs each", "n+1 after n, Mbps", "All at once, Mbps",
+        "All at once is faster, ×",
     ]  # fmt: skip
-    return Table(head, rows, numeric=[3, 5, 6, 7, 8, 9, 10])
+    return Table(head, rows, numeric=[4, 6, 7, 8, 9, 10, 11])

@@ -21,7 +21,7 @@ from espbench.platforms.base import Placement
 from espbench.procedures.boards import accelerator
 from espbench.procedures.procedure import CaseFacts, Procedure
 from espbench.results import RunDirectory
-from espbench.results.accelerator import AcceleratorResult, Figure, name_of
+from espbench.results.accelerator import AcceleratorResult, Figure, Variant, name_of
 from espbench.runs.beds import Beds
 from espbench.runs.book import Book
 from espbench.runs.one_case import case_warnings, encryption_of
@@ -64,7 +64,7 @@ class _Job:
     name: str
     observer: Observer
     case: Case | None = None
-    figure: Figure = ("", "", "", 0)
+    figure: Figure = ("", "", "", 0, Variant())
     behind: int = 0  # so many wait for it, one after the other
     lost: int = 0
     began: float = 0.0

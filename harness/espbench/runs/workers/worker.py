@@ -135,11 +135,11 @@ class Worker:
 
     def _accelerator(self, task: AcceleratorTask, run: _Run) -> AcceleratorResult:
         results: list[AcceleratorResult] = []
-        dut, crypto, suite, size = task.figure
+        dut, crypto = task.figure[:2]
         accelerator.measure_dut(
             dut,
             crypto,
-            [(suite, size)],
+            [task.figure[2:]],
             task.operations,
             run.beds,
             lambda: parts.new_generator(self._resolved, self._registry, self._driver.logs),
