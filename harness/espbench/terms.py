@@ -52,6 +52,7 @@ Encryption = Literal["proven", "not proven", "baseline"]
 Better = Literal["more", "less"]
 
 FCS_BYTES = 4
+CACHE_LINE_BYTES = 32  # of the e500 and the e300
 NOT_SENT = (
     "generator, not sent"  # of Trial.loss_at: booked beside the losses, though nothing was there to lose
 )
