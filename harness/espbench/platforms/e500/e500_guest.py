@@ -36,9 +36,9 @@ class Machine:
     sec_version: str
     sec_clock_hz: int
     sec_costs: str
-    sec_at_once: int = 1
     crypto: str = ""
     coalescing: Coalescing = Coalescing()
+    sec_at_once: int = 1
     bus_bytes_per_second: int | None = None
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
