@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """An accelerator without DMA, computed, against the measured one: from which block on is which done first?
 
-The CPU writes keys and data into its registers and reads the results: cipher first, then hash, eight bytes an access. It has
-the SEC's own cycles for both. How long an access takes, no document says; so the answer is the range of times with which
-a claim holds.
+The CPU writes keys and data into its registers and reads the results: cipher first, then hash, eight bytes an access.
+It has the SEC's own cycles for both. How long an access takes, no document says; so the answer is the range of times
+with which a claim holds.
 """
 
 from __future__ import annotations

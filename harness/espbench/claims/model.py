@@ -186,11 +186,11 @@ class AcceleratorSuites(_Data):
 
 
 class LowLevel(_Data):
-    """An accelerator that the CPU feeds through registers, computed, against the measured one, n+1 after n (accelerator test).
+    """An accelerator that the CPU feeds through registers, computed, against the measured one (n+1 after n).
 
-    crossover: it is done first with a block of `small` bytes, and later with one of `large`. none: the measured one could
-    be first with `small` already, its driver's time aside. set_up: accesses to registers beside the data. ns_per_byte: of
-    cipher and hash, one after the other. longest_access_ns: an access does not take longer.
+    crossover: it is done first with a block of `small` bytes, and later with one of `large`. none: the measured one
+    could be first with `small` already, its driver's time aside. set_up: accesses to registers beside the data.
+    ns_per_byte: of cipher and hash, one after the other. longest_access_ns: an access does not take longer.
     """
 
     quantity: Literal["low level"]

@@ -235,7 +235,9 @@ class MemoryBus(Strict):
             "efficiency": f"{self.efficiency * 100:g} % of its data rate used",
             "misses_per_us": f"{self.misses_per_us:g} cache misses per µs",
         }
-        return ", ".join(f"{words} (assumed)" if key in self.assumed else words for key, words in said.items())
+        return ", ".join(
+            f"{words} (assumed)" if key in self.assumed else words for key, words in said.items()
+        )
 
 
 class Board(Strict):

@@ -17,7 +17,14 @@ from support.virtual.virtual_runs import Measured, measured
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 DUT_PROFILES = Path(__file__).parents[4] / "dut-profiles"
-LATENCY = {"load": "2000fps", "trial": "50ms", "repeats": 1, "settle": 0, "residue": "20ms", "warm_up": "10ms"}
+LATENCY = {
+    "load": "2000fps",
+    "trial": "50ms",
+    "repeats": 1,
+    "settle": 0,
+    "residue": "20ms",
+    "warm_up": "10ms",
+}
 MBPS = 26.65  # 533 MHz x 8 bits x 5 %, in MB/s
 SIZE = 512
 RECEIVED, SENT = SIZE + 16, SIZE - 4 + 16  # with its descriptor read and written back; the FCS is not fetched
@@ -62,5 +69,7 @@ def test_frames_are_as_late_as_the_bus_takes_for_them(tmp_path: Path) -> None:
 def test_the_engine_waits_for_the_bus_too(tmp_path: Path) -> None:
     """Its bytes cross the bus as well, twice in each gateway: later than those of the ports alone make it."""
     stack = {"stack": "xfrm", "crypto": "async"}
-    late = latency_us(ran(tmp_path / "slow", slow_bus(), stack)) - latency_us(ran(tmp_path / "free", None, stack))
+    late = latency_us(ran(tmp_path / "slow", slow_bus(), stack)) - latency_us(
+        ran(tmp_path / "free", None, stack)
+    )
     assert late > (2 * (RECEIVED + SENT) + 2 * 2 * SIZE) / MBPS
