@@ -222,7 +222,7 @@ class MemoryBus(Strict):
     misses_per_us: Annotated[float, Field(ge=0, le=1000, strict=False)]
     """The CPU's cache misses per microsecond, of 32 bytes each. They are subtracted from what devices can use."""
     assumed: list[Literal["width", "efficiency", "misses_per_us"]]
-    """Those of the keys above that no document states; reports say so."""
+    """The keys above that no document states; the Security Context says so."""
 
     def bytes_per_second(self, memory_clock: int) -> int:
         """Return what is left for devices; 0 or less if the CPU takes all."""

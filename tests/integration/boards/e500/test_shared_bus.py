@@ -37,7 +37,9 @@ def ran(folder: Path, bus: dict[str, Any] | None, stack: dict[str, Any]) -> Meas
         profile["board"]["bus"] = bus
     folder.mkdir()
     (folder / "mine.yaml").write_text(yaml.safe_dump(profile))
-    plan = pair_plan("./mine.yaml", name="bus", stacks=[stack], suites=["3des-sha1"], frame_sizes=[SIZE])
+    plan = pair_plan("./mine.yaml", name="bus", stacks=[stack], frame_sizes=[SIZE])
+    if stack["stack"] != "plain":
+        plan["suites"] = ["3des-sha1"]
     plan |= {"directions": ["one-way"], "tests": [{"latency": LATENCY | {"learning": "10ms"}}]}
     return measured(write_plan(folder, plan), folder / "runs")
 
