@@ -57,6 +57,7 @@ SAME_EACH_TIME = "same_each_time"
 SAME_AS_TRIAL = "same_as_trial"
 
 FCS_BYTES = 4
+CACHE_LINE_BYTES = 32  # of the e500 and the e300
 NOT_SENT = (
     "generator, not sent"  # of Trial.loss_at: booked beside the losses, though nothing was there to lose
 )

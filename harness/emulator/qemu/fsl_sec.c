@@ -24,6 +24,7 @@
 #include "sysemu/reset.h"
 #include "bus.h"
 #include "fsl_sec.h"
+#include "memory_bus.h"
 #include "sec.h"
 
 #define TYPE_FSL_SEC "fsl-sec"
@@ -45,6 +46,7 @@ struct FslSecState {
     uint64_t clock;
     uint64_t seed;
     uint32_t done_queue;
+    uint32_t at_once;
     bool flip_icv;
 };
 
@@ -81,6 +83,13 @@ static void fsl_sec_wake_at(void *opaque, uint64_t when)
     } else {
         timer_mod_ns(s->timer, when);
     }
+}
+
+static struct sec_transfer fsl_sec_transfer(void *opaque, uint64_t from, uint64_t bytes)
+{
+    struct espbench_transfer transfer = espbench_bus_take(from, bytes);
+
+    return (struct sec_transfer) { transfer.begins_ns, transfer.ends_ns };
 }
 
 static void fsl_sec_timer(void *opaque)
@@ -142,11 +151,13 @@ static void fsl_sec_realize(DeviceState *dev, Error **errp)
         .interrupt = fsl_sec_interrupt,
         .now = fsl_sec_now,
         .wake_at = fsl_sec_wake_at,
+        .transfer = fsl_sec_transfer,
     };
     struct sec_config config = {
         .version = sec_version_by_name(s->version ? s->version : ""),
         .clock_hz = s->clock,
         .done_queue = s->done_queue,
+        .at_once = s->at_once,
         .seed = s->seed,
         .flip_icv = s->flip_icv,
     };
@@ -157,8 +168,8 @@ static void fsl_sec_realize(DeviceState *dev, Error **errp)
         error_setg(errp, "fsl-sec: version '%s': there are %s", s->version ? s->version : "", sec_version_names);
         return;
     }
-    if (!s->clock || !s->done_queue) {
-        error_setg(errp, "fsl-sec: clock (in Hz) and done-queue must be above zero");
+    if (!s->clock || !s->done_queue || !s->at_once) {
+        error_setg(errp, "fsl-sec: clock (in Hz), done-queue and at-once must be above zero");
         return;
     }
     if (!sec_costs_parse(s->costs ? s->costs : "", &config.costs, message, sizeof(message))) {
@@ -224,6 +235,7 @@ static Property fsl_sec_properties[] = {
     DEFINE_PROP_UINT64("clock", FslSecState, clock, 0),
     DEFINE_PROP_STRING("costs", FslSecState, costs),
     DEFINE_PROP_UINT32("done-queue", FslSecState, done_queue, 15),
+    DEFINE_PROP_UINT32("at-once", FslSecState, at_once, 1),
     DEFINE_PROP_UINT64("seed", FslSecState, seed, 1),
     DEFINE_PROP_BOOL("x-flip-icv", FslSecState, flip_icv, false),
     DEFINE_PROP_END_OF_LIST(),

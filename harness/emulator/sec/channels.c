@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Fetch FIFOs and the one server behind them.
+ * Fetch FIFOs and the server behind them; an engine with several sets of units has as many servers.
  *
  * A descriptor's header is read when its service begins, which fixes its time; its data are read, worked on and
- * written when the service ends. The next service begins at that very instant, with the next channel in the round
+ * written when the service ends. On a bus that others use too, the service waits for the bus first, and does not end
+ * before all bytes have crossed it. The next service begins at that very instant, with the next channel in the round
  * that has something queued, so that the engine's rate does not depend on when it is looked at.
  */
 #include "sec_internal.h"
@@ -28,34 +29,49 @@ void sec_channel_error(struct sec *sec, unsigned int n, uint32_t error)
 	sec_interrupts_update(sec);
 }
 
+/* When a service from `start` on ends that takes `duration` of the engine's own time and moves so many bytes. */
+static uint64_t end_of_service(struct sec *sec, uint64_t start, uint64_t duration, uint64_t bytes)
+{
+	struct sec_transfer transfer;
+
+	if (!sec->world.transfer)
+		return start + duration;
+	transfer = sec->world.transfer(sec->world.opaque, start, bytes);
+	return transfer.begins + duration > transfer.ends ? transfer.begins + duration : transfer.ends;
+}
+
 /* Take the next queued descriptor of channel n into service at time `start`. */
 static void begin(struct sec *sec, unsigned int n, uint64_t start)
 {
 	struct sec_state *state = &sec->state;
 	struct sec_channel_state *channel = &state->channels[n];
 	uint64_t cost = sec->config.costs.descriptor;
+	uint64_t bytes;
 	uint8_t raw[64] = { 0 };
 	struct sec_descriptor descriptor;
 
 	channel->current = channel->fifo[channel->head];
 	channel->head = (channel->head + 1) % sec->config.version->fifo_length;
 	channel->level--;
+	state->channel = n;
 
-	state->failed = 0;
+	channel->failed = 0;
 	if (!channel->current)
-		state->failed = ERROR_FPZ;
+		channel->failed = ERROR_FPZ;
 	else if (!sec->world.read(sec->world.opaque, channel->current, raw, sizeof(raw)))
-		state->failed = ERROR_MDTE;
+		channel->failed = ERROR_MDTE;
 	for (unsigned int i = 0; i < 16; i++)
 		channel->descriptor[i] = be32(raw + 4 * i);
-	if (!state->failed) {
+	bytes = sizeof(raw);
+	if (!channel->failed) {
 		sec_decode(sec, n, &descriptor);
-		state->failed = sec_plan(sec, &descriptor, &cost);
+		channel->failed = sec_plan(sec, &descriptor, &cost);
+		bytes += sec_bytes_moved(&descriptor);
 	}
-	state->serving = 1;
-	state->channel = n;
-	state->began = start;
-	state->due = start + sec_duration(sec, cost);
+	channel->serving = 1;
+	state->in_service++;
+	channel->began = start;
+	channel->due = end_of_service(sec, start, sec_duration(sec, cost), bytes);
 }
 
 /* The next service, from time `start` on: the first channel after `last`, round and round, that can be served. */
@@ -63,14 +79,12 @@ static void begin_next(struct sec *sec, unsigned int last, uint64_t start)
 {
 	unsigned int channels = sec->config.version->channels;
 
-	sec->state.serving = 0;
-	for (unsigned int i = 1; i <= channels; i++) {
+	for (unsigned int i = 1; i <= channels && sec->state.in_service < sec->config.at_once; i++) {
 		unsigned int n = (last + i) % channels;
+		struct sec_channel_state *channel = &sec->state.channels[n];
 
-		if (sec->state.channels[n].level && !sec->state.channels[n].halted) {
+		if (channel->level && !channel->halted && !channel->serving)
 			begin(sec, n, start);
-			return;
-		}
 	}
 }
 
@@ -94,15 +108,32 @@ static uint32_t notify(struct sec *sec, unsigned int n, uint32_t status, bool ch
 	return 0;
 }
 
-static void complete(struct sec *sec)
+/* The channel whose service ends first, or NULL if none is in service. */
+static struct sec_channel_state *first_due(struct sec *sec)
+{
+	struct sec_channel_state *first = NULL;
+
+	for (unsigned int n = 0; n < sec->config.version->channels; n++) {
+		struct sec_channel_state *channel = &sec->state.channels[n];
+
+		if (channel->serving && (!first || channel->due < first->due))
+			first = channel;
+	}
+	return first;
+}
+
+static void complete(struct sec *sec, struct sec_channel_state *channel)
 {
 	struct sec_state *state = &sec->state;
-	unsigned int n = state->channel;
-	uint32_t error = state->failed;
+	unsigned int n = (unsigned int)(channel - state->channels);
+	uint32_t error = channel->failed;
 	uint32_t status = 0;
 	struct sec_descriptor descriptor;
 
-	state->statistics.busy_ns += state->due - state->began;
+	state->channel = n;
+	channel->serving = 0;
+	state->in_service--;
+	state->statistics.busy_ns += channel->due - channel->began;
 	if (!error) {
 		sec_decode(sec, n, &descriptor);
 		error = sec_execute(sec, &descriptor, &status);
@@ -110,26 +141,29 @@ static void complete(struct sec *sec)
 	if (!error)
 		error = notify(sec, n, status, status != 0);
 	if (error) {
-		state->channels[n].halted = 1;
+		channel->halted = 1;
 		sec_channel_error(sec, n, error);
 	} else {
 		state->statistics.descriptors++;
 	}
-	begin_next(sec, n, state->due);
+	begin_next(sec, n, channel->due);
 }
 
 static void ask_for_wake(struct sec *sec)
 {
-	sec->world.wake_at(sec->world.opaque, sec->state.serving ? sec->state.due : SEC_NEVER);
+	struct sec_channel_state *first = first_due(sec);
+
+	sec->world.wake_at(sec->world.opaque, first ? first->due : SEC_NEVER);
 }
 
 /* Do all that is due by now, and ask for the call that the rest needs. */
 void sec_advance(struct sec *sec)
 {
+	struct sec_channel_state *first;
 	bool completed = false;
 
-	while (sec->state.serving && sec->state.due <= now(sec)) {
-		complete(sec);
+	while ((first = first_due(sec)) && first->due <= now(sec)) {
+		complete(sec, first);
 		completed = true;
 	}
 	if (completed)
@@ -163,7 +197,7 @@ void sec_fetch(struct sec *sec, unsigned int n, uint64_t address)
 	}
 	channel->fifo[(channel->head + channel->level) % length] = address;
 	channel->level++;
-	if (!sec->state.serving && !channel->halted) {
+	if (sec->state.in_service < sec->config.at_once && !channel->serving && !channel->halted) {
 		begin(sec, n, now(sec));
 		ask_for_wake(sec);
 	}
@@ -173,9 +207,12 @@ void sec_fetch(struct sec *sec, unsigned int n, uint64_t address)
 void sec_channel_reset(struct sec *sec, unsigned int n, bool keep_queue)
 {
 	struct sec_channel_state *channel = &sec->state.channels[n];
-	bool was_serving = sec->state.serving;
-	bool serving = was_serving && sec->state.channel == n;
+	bool serving = channel->serving;
 
+	if (serving) {
+		channel->serving = 0;
+		sec->state.in_service--;
+	}
 	if (serving || channel->error & ERROR_EU) {
 		for (unsigned int page = 0; page < 16; page++)
 			sec->state.unit_status[page] = 0;
@@ -191,7 +228,7 @@ void sec_channel_reset(struct sec *sec, unsigned int n, bool keep_queue)
 		channel->level = 0;
 		channel->head = 0;
 	}
-	if (serving || !was_serving) {
+	if (sec->state.in_service < sec->config.at_once) {
 		begin_next(sec, n, now(sec));
 		ask_for_wake(sec);
 	}

@@ -96,6 +96,16 @@ static uint32_t pkeu_cost(struct sec *sec, const struct sec_descriptor *descript
 	return error;
 }
 
+/* Bytes that its seven pointers lead to; the descriptor itself and link tables are not among them. */
+uint64_t sec_bytes_moved(const struct sec_descriptor *descriptor)
+{
+	uint64_t moved = 0;
+
+	for (unsigned int i = 0; i < 7; i++)
+		moved += descriptor->pointers[i].length + descriptor->pointers[i].extent;
+	return moved;
+}
+
 /*
  * What the descriptor costs, in thousandths of a cycle, is added to *cost: the bytes on the bus, and the slower of
  * the two units that work on the data side by side. Returns CPSR error bits.
@@ -107,13 +117,11 @@ uint32_t sec_plan(struct sec *sec, const struct sec_descriptor *descriptor, uint
 	uint32_t header = descriptor->header;
 	uint32_t primary = HEADER_UNIT0(header);
 	uint32_t error = check(sec->config.version, header);
-	uint64_t moved = 0, first, second;
+	uint64_t first, second;
 
 	if (error)
 		return error;
-	for (unsigned int i = 0; i < 7; i++)
-		moved += p[i].length + p[i].extent;
-	*cost += moved * costs->bus;
+	*cost += sec_bytes_moved(descriptor) * costs->bus;
 
 	switch (HEADER_TYPE(header)) {
 	case TYPE_PKEU_MM:

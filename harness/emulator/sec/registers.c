@@ -74,7 +74,7 @@ static uint64_t assignment(const struct sec *sec)
 		{ 0x8, 20 }, { 0x7, 16 }, { UNIT_PKEU, 8 }, { UNIT_RNGU, 0 },
 	};
 	const struct sec_state *state = &sec->state;
-	uint32_t header = state->serving ? state->channels[state->channel].descriptor[0] : 0;
+	uint32_t header = state->in_service ? state->channels[state->channel].descriptor[0] : 0;
 	uint64_t value = 0;
 
 	for (unsigned int i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {

@@ -19,6 +19,11 @@
 #define SEC_PARCEL_MAX		65536		/* a descriptor's 16-bit length and one more */
 #define SEC_NEVER		UINT64_MAX
 
+/* When the bus is the engine's, and when all has crossed it. */
+struct sec_transfer {
+	uint64_t begins, ends;
+};
+
 /* What the engine needs of its surroundings. All times are nanoseconds of one clock that never runs backwards. */
 struct sec_world {
 	void *opaque;
@@ -27,6 +32,8 @@ struct sec_world {
 	void (*interrupt)(void *opaque, bool level);
 	uint64_t (*now)(void *opaque);
 	void (*wake_at)(void *opaque, uint64_t when);	/* then call sec_wake(); SEC_NEVER: no call wanted */
+	/* Occupies a bus that others use too, for so many bytes from that time on; NULL: there is no such bus. */
+	struct sec_transfer (*transfer)(void *opaque, uint64_t from, uint64_t bytes);
 };
 
 /* One version of the engine, as the device tree describes it and as its registers answer. */
@@ -71,6 +78,7 @@ struct sec_config {
 	uint64_t clock_hz;
 	struct sec_costs costs;
 	uint32_t done_queue;	/* done interrupts a channel queues: 15 as the manual says; 1: one latch */
+	uint32_t at_once;	/* descriptors served at once, of different channels, with all units for each; chips: 1 */
 	uint64_t seed;		/* of the RNGU's reproducible sequence */
 	bool flip_icv;		/* one bit of each ICV computed in a single pass is wrong: for tests of tests */
 };
@@ -89,6 +97,10 @@ struct sec_channel_state {
 	uint32_t done_overflow;
 	uint32_t error_interrupt;
 	uint32_t halted;		/* after an error, until CCR[CON] or CCR[R] */
+	uint32_t serving;		/* its current descriptor is in service */
+	uint32_t failed;		/* it was found wrong before its work began: CPSR error bits */
+	uint64_t due;			/* when it is done */
+	uint64_t began;
 };
 
 struct sec_statistics {
@@ -96,16 +108,13 @@ struct sec_statistics {
 	uint64_t errors;		/* channel errors */
 	uint64_t bytes_in;		/* main data of completed descriptors */
 	uint64_t bytes_out;
-	uint64_t busy_ns;		/* time in which a descriptor was in service */
+	uint64_t busy_ns;		/* time in which descriptors were in service, added up */
 };
 
 struct sec_state {
 	uint32_t size;			/* of this struct: a snapshot of another layout is refused */
-	uint32_t serving;		/* a descriptor is in service, of this channel: */
-	uint32_t channel;
-	uint32_t failed;		/* it was found wrong before its work began: CPSR error bits */
-	uint64_t due;			/* when it is done */
-	uint64_t began;
+	uint32_t in_service;		/* channels whose descriptor is in service */
+	uint32_t channel;		/* of them, that which was looked at last */
 	uint64_t carry;			/* fraction of a nanosecond that earlier services took, x clock_hz */
 	uint64_t interrupt_mask;	/* IMR */
 	uint64_t master_control;	/* MCR */

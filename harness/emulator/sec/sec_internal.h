@@ -58,6 +58,7 @@ uint32_t sec_scatter(struct sec *sec, const struct sec_pointer *pointer, const v
 /* descriptors.c, plan.c */
 void sec_decode(const struct sec *sec, unsigned int channel, struct sec_descriptor *descriptor);
 uint32_t sec_plan(struct sec *sec, const struct sec_descriptor *descriptor, uint64_t *cost);
+uint64_t sec_bytes_moved(const struct sec_descriptor *descriptor);
 uint32_t sec_execute(struct sec *sec, const struct sec_descriptor *descriptor, uint32_t *status);
 
 /* Execution units: EU interrupt status bits, 0 if there is none. */

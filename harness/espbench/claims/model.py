@@ -197,6 +197,25 @@ class AcceleratorSuites(_Data):
     dut: str = ""
 
 
+class LowLevel(_Data):
+    """An accelerator that the CPU feeds through registers, computed, against the measured one (n+1 after n).
+
+    crossover: it is done first with a block of `small` bytes, and later with one of `large`. none: the measured one
+    could be first with `small` already, its driver's time aside. set_up: accesses to registers beside the data.
+    ns_per_byte: of cipher and hash, one after the other. longest_access_ns: an access does not take longer.
+    """
+
+    quantity: Literal["low level"]
+    what: Literal["crossover", "none"]
+    suite: str = "3des-sha1"
+    small: int = 64
+    large: int = 256
+    set_up: int = Field(ge=0)
+    ns_per_byte: float = Field(gt=0)
+    longest_access_ns: float = Field(gt=0)
+    dut: str = ""
+
+
 class BusCount(_Data):
     """Bytes over the bus for a frame that devices counted, in those of the article's own account (test bus)."""
 
@@ -279,6 +298,7 @@ Measure = Annotated[
     | AcceleratorTrend
     | AcceleratorSuites
     | AcceleratorVariant
+    | LowLevel
     | BusCount
     | BusShare
     | BusIncrease
@@ -288,7 +308,9 @@ Measure = Annotated[
 ]
 
 
-AcceleratorTest = Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites | AcceleratorVariant
+AcceleratorTest = (
+    Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites | AcceleratorVariant | LowLevel
+)
 
 
 class Claim(_Data):

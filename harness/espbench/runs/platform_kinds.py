@@ -502,8 +502,10 @@ def _machine(profile: Profile, board: Board, case: Case, chance: Chance) -> qemu
         sec_version=board.sec.version,
         sec_clock_hz=board.sec.clock,
         sec_costs=board.sec.costs,
+        sec_at_once=board.sec.at_once,
         crypto=case.stack.crypto or "",
         coalescing=_coalescing(board),
+        bus_bytes_per_second=board.bus_bytes_per_second,
         chance=chance,
     )
 
@@ -554,7 +556,16 @@ def _facts_of(board: Board) -> dict[str, str]:
                 ("sending", board.coalescing.transmit),
             )
         ),
-    }
+    } | _facts_of_options(board)
+
+
+def _facts_of_options(board: Board) -> dict[str, str]:
+    facts = {}
+    if board.sec.at_once > 1:
+        facts["requests served at once"] = f"{board.sec.at_once}, with execution units for each"
+    if board.bus is not None:
+        facts["memory's bus"] = f"{board.bus}; {(board.bus_bytes_per_second or 0) / 1e6:g} MB/s for devices"
+    return facts
 
 
 def _x86_machine(

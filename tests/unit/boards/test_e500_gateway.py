@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -222,3 +223,14 @@ def test_nothing_of_the_host_is_in_the_command_line() -> None:
     whole = command(BUILT, Machine(128, Fraction(1), "2.1", 1, ""), ends, 1, Path("/r/console"))
     assert "shift=0,sleep=off" in whole
     assert not re.search(r"espbench\.crypto", " ".join(whole))
+
+
+def test_a_bus_and_sets_of_units_are_in_the_command_line_where_asked_for() -> None:
+    """Without them QEMU is called as it was before it had them, so that its figures are the same."""
+    usual = command(BUILT, MACHINE, [], 1, Path("/r/console"))
+    assert not re.search("espbench-bus|at-once", " ".join(usual))
+    asked = replace(MACHINE, bus_bytes_per_second=372_000_000, sec_at_once=2)
+    words = command(BUILT, asked, [], 1, Path("/r/console"))
+    assert words[words.index("espbench-bus,bytes-per-second=372000000") - 1] == "-device"
+    assert "fsl-sec,version=2.1,clock=266000000,costs=descriptor=500:rng=1,at-once=2" in words
+    assert {word for word in words if not re.search("espbench-bus|fsl-sec", word)} <= set(usual)

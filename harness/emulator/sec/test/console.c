@@ -7,11 +7,12 @@
  *	P address bytes		put bytes into memory		G address length -> bytes
  *	T time			let time pass, waking the model when it asks to be woken
  *	L time			let time pass without waking it, then wake it: a timer that is late, or early
+ *	B from ns_per_byte	others have the bus until then; a byte takes so long	(else there is no such bus)
  *	S			-> time, interrupt line, its rising edges, wake-up asked for (or "never")
  *	C			-> descriptors errors bytes_in bytes_out busy_ns
  *	X			save the state, start anew, restore it: a snapshot
  *
- * Started with: version clock_hz costs done_queue seed flip_icv.
+ * Started with: version clock_hz costs done_queue seed flip_icv [at_once].
  */
 #include "../sec.h"
 
@@ -24,7 +25,7 @@
 
 /* Memory is at 0 and at 0x8_0000_0000, so that the upper four of 36 address bits matter; the rest is bus errors. */
 static uint8_t low[WINDOW], high[WINDOW];
-static uint64_t now, wake = SEC_NEVER, edges;
+static uint64_t now, wake = SEC_NEVER, edges, bus_free, bus_ns_per_byte;
 static bool line;
 static struct sec sec;
 
@@ -73,6 +74,15 @@ static void world_wake_at(void *opaque, uint64_t when)
 {
 	(void)opaque;
 	wake = when;
+}
+
+static struct sec_transfer world_transfer(void *opaque, uint64_t from, uint64_t bytes)
+{
+	uint64_t begins = from > bus_free ? from : bus_free;
+
+	(void)opaque;
+	bus_free = begins + bytes * bus_ns_per_byte;
+	return (struct sec_transfer){ begins, bus_free };
 }
 
 static void pass_time(uint64_t until)
@@ -138,6 +148,10 @@ static void command(const char *text, const struct sec_config *config, const str
 		now = a;
 		wake = SEC_NEVER;
 		sec_wake(&sec);
+	} else if (sscanf(text, "B %" SCNu64 " %" SCNu64, &a, &b) == 2) {
+		bus_free = a;
+		bus_ns_per_byte = b;
+		sec.world.transfer = world_transfer;
 	} else if (*text == 'S') {
 		printf("%" PRIu64 " %d %" PRIu64 " ", now, line, edges);
 		if (wake == SEC_NEVER)
@@ -166,7 +180,7 @@ int main(int argc, char **argv)
 	char message[200];
 	static char text[4 * SEC_PARCEL_MAX];
 
-	if (argc != 7)
+	if (argc != 7 && argc != 8)
 		return 2;
 	config.version = sec_version_by_name(argv[1]);
 	if (!config.version) {
@@ -177,6 +191,7 @@ int main(int argc, char **argv)
 	config.done_queue = (uint32_t)strtoul(argv[4], NULL, 10);
 	config.seed = strtoull(argv[5], NULL, 10);
 	config.flip_icv = *argv[6] == '1';
+	config.at_once = argc == 8 ? (uint32_t)strtoul(argv[7], NULL, 10) : 1;
 	if (!sec_costs_parse(argv[3], &config.costs, message, sizeof(message))) {
 		fprintf(stderr, "%s\n", message);
 		return 1;

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator
+from pydantic import Field, PlainSerializer, PlainValidator, SerializerFunctionWrapHandler, model_serializer
 
 from espbench.plan.keys.values import Name, text
 from espbench.plan.reading.reader import Problem, Strict, did_you_mean, shown
 from espbench.plan.reading.units import Expected
+from espbench.terms import CACHE_LINE_BYTES
 
 # The names of harness/emulator/sec/costs.c.
 COSTS = (
@@ -116,6 +117,14 @@ def _microseconds(value: object) -> int:
     return int(value.removesuffix("us"))
 
 
+def _efficiency(value: object) -> float:
+    if not isinstance(value, str) or not re.fullmatch(r"\d{1,3}(\.\d{1,3})?%", value):
+        raise Expected("a share such as 50%", "write a number and %")
+    if not 0 < float(value.removesuffix("%")) <= 100:
+        raise Expected("more than 0%, at most 100%", "it is of the bus's data rate")
+    return float(value.removesuffix("%")) / 100
+
+
 def _shown_clock(hertz: int) -> str:
     return f"{Decimal(hertz) / 10**6:f}MHz"
 
@@ -135,6 +144,12 @@ Microseconds = Annotated[
     PlainSerializer(lambda us: f"{us}us", return_type=str),
     text(_TIMER_PATTERN, "205us"),
 ]
+Efficiency = Annotated[
+    float,
+    PlainValidator(_efficiency),
+    PlainSerializer(lambda share: f"{share * 100:g}%", return_type=str),
+    text(r"^\d+(\.\d+)?%$", "50%"),
+]
 Cycles = Annotated[
     dict[str, Decimal],
     PlainValidator(_cycles),
@@ -153,6 +168,16 @@ class Sec(Strict):
     """Its clock."""
     cycles: Cycles
     """Durations of its work, in its cycles: for a descriptor; for a byte on the bus and through each algorithm."""
+
+    at_once: Annotated[int, Field(ge=1, le=4)] = 1
+    """Requests that it serves at once, of different channels, with a set of execution units for each. Default: 1, as
+    the devices of the articles have."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what is usual, so that earlier runs compare as equal."""
+        of: dict[str, Any] = written(self)
+        return {key: value for key, value in of.items() if key != "at_once" or value != 1}
 
     @property
     def costs(self) -> str:
@@ -185,6 +210,36 @@ class Coalescing(Strict):
     """The limits for sent frames. Default: an interrupt for each."""
 
 
+class MemoryBus(Strict):
+    """The bus of the memory, at the memory's clock. The Ethernet ports and the SEC get it one after the other."""
+
+    keys_are: ClassVar[str] = "a key of the memory's bus"
+
+    width: Literal[8, 16, 32, 64]
+    """Its width, bits."""
+    efficiency: Efficiency
+    """The share of its data rate that transfers reach."""
+    misses_per_us: Annotated[float, Field(ge=0, le=1000, strict=False)]
+    """The CPU's cache misses per microsecond, of 32 bytes each. They are subtracted from what devices can use."""
+    assumed: list[Literal["width", "efficiency", "misses_per_us"]]
+    """The keys above that no document states; the Security Context says so."""
+
+    def bytes_per_second(self, memory_clock: int) -> int:
+        """Return what is left for devices; 0 or less if the CPU takes all."""
+        usable = memory_clock * self.width / 8 * self.efficiency
+        return round(usable - self.misses_per_us * 1e6 * CACHE_LINE_BYTES)
+
+    def __str__(self) -> str:
+        said = {
+            "width": f"{self.width} bits",
+            "efficiency": f"{self.efficiency * 100:g} % of its data rate used",
+            "misses_per_us": f"{self.misses_per_us:g} cache misses per µs",
+        }
+        return ", ".join(
+            f"{words} (assumed)" if key in self.assumed else words for key, words in said.items()
+        )
+
+
 class Board(Strict):
     """The device that a profile with platform: qemu_e500 emulates."""
 
@@ -197,13 +252,26 @@ class Board(Strict):
     core_clock: Clock
     """The core's clock, for the report: what it comes to is ns_per_instruction."""
     memory_clock: Clock
-    """The data rate of its memory, for the report; there is no model of memory."""
+    """The data rate of its memory: the clock of `bus`; without `bus` for the report alone."""
     ns_per_instruction: NsPerInstruction
     """The time of each instruction, the same for all: 0.75, or a fraction such as 5/3."""
     sec: Sec
     """Its security engine."""
     coalescing: Coalescing = Coalescing()
     """The frames that its Ethernet ports gather before they interrupt. Default: none."""
+    bus: MemoryBus | None = None
+    """The bus of its memory, which its devices wait for. Default: a bus that takes no time."""
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out a bus that is not there, so that earlier runs compare as equal."""
+        of: dict[str, Any] = written(self)
+        return {key: value for key, value in of.items() if key != "bus" or value is not None}
+
+    @property
+    def bus_bytes_per_second(self) -> int | None:
+        """Return what the bus moves for devices, bytes/s; None if it takes no time."""
+        return None if self.bus is None else self.bus.bytes_per_second(self.memory_clock)
 
     @property
     def stands_in(self) -> bool:
@@ -216,6 +284,13 @@ def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[
     if board is None:
         remedy = "dut-profiles/mpc8548e.yaml shows it line by line"
         yield Problem((), "board: with platform: qemu_e500", "none", remedy, involves=(("platform",),))
+    elif board.bus_bytes_per_second is not None and board.bus_bytes_per_second <= 0:
+        yield Problem(
+            ("board", "bus", "misses_per_us"),
+            "a rate of cache misses that leaves some of the bus for the devices",
+            f"{board.bus.misses_per_us:g}" if board.bus else "",
+            "at most width / 8 x memory_clock x efficiency / 32 B per µs, less what frames need",
+        )
     yield from link_problems("qemu_e500", line_rate, mtu)
 
 

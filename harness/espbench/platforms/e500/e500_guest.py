@@ -27,6 +27,7 @@ class Coalescing:
 class Machine:
     """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default.
 
+    bus_bytes_per_second: what the memory's bus moves for devices; None: it takes no time.
     chance: what its random numbers are drawn from.
     """
 
@@ -37,6 +38,8 @@ class Machine:
     sec_costs: str
     crypto: str = ""
     coalescing: Coalescing = Coalescing()
+    sec_at_once: int = 1
+    bus_bytes_per_second: int | None = None
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
@@ -57,12 +60,15 @@ def command(
     kernel_words = ["console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1"]
     if machine.crypto:
         kernel_words.append(kernel_option(machine.crypto))
+    bus = machine.bus_bytes_per_second
     return [
         str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", str(machine.memory_mb), "-nodefaults",
         "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(built.initramfs),
         "-append", " ".join(kernel_words), *virtual_guest.lines(console),
         *virtual_guest.clock(machine.ns_per_instruction, seed),
         "-device",
-        f"fsl-sec,version={machine.sec_version},clock={machine.sec_clock_hz},costs={machine.sec_costs}",
+        f"fsl-sec,version={machine.sec_version},clock={machine.sec_clock_hz},costs={machine.sec_costs}"
+        + (f",at-once={machine.sec_at_once}" if machine.sec_at_once > 1 else ""),
+        *(() if bus is None else ("-device", f"espbench-bus,bytes-per-second={bus}")),
         "-device", "espbench-idle", *virtual_guest.network(ports, "eTSEC"), *more,
     ]  # fmt: skip

@@ -19,11 +19,10 @@ from espbench.procedures.clauses import common
 from espbench.procedures.procedure import Known
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
-from espbench.terms import Deviation, Quantity, Statement, Trial
+from espbench.terms import CACHE_LINE_BYTES, Deviation, Quantity, Statement, Trial
 
 # The bytes of a request to the engine: its descriptor is fetched, and its header is written back.
 _DESCRIPTOR_BYTES = 64 + 8
-_LINE_BYTES = 32
 _SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # the article's account knows their keys
 
 
@@ -88,7 +87,7 @@ def _quantities(trial: Trial, misses_per_us: float) -> list[Quantity]:
     engine = each("sec_read", "sec_written")
     requests = each("sec_descriptors") * _DESCRIPTOR_BYTES
     cpu_us = trial.gateways["home"].cpu_us_per_frame
-    cpu = 0.0 if cpu_us is None else cpu_us * misses_per_us * _LINE_BYTES
+    cpu = 0.0 if cpu_us is None else cpu_us * misses_per_us * CACHE_LINE_BYTES
     total = frames + descriptors + engine + cpu
     return [
         figure(Key.BUS_TOTAL, round(total, 2)),

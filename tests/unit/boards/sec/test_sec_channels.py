@@ -246,6 +246,57 @@ def test_channels_are_served_in_turn(make: Make) -> None:
     assert order == [(1, 1000), (3, 2000), (0, 3000), (1, 4000), (2, 5000), (3, 6000), (1, 7000)]
 
 
+def served(sec: Sec, queued: dict[int, int]) -> list[tuple[int, int]]:
+    """Let all be done; channel and time of each, in turn."""
+    order = []
+    while (wake := sec.wake()) is not None:
+        sec.until(wake)
+        done = [address for address in queued if sec.get(address, 1) == b"\xff"]
+        order += [(queued.pop(address), wake) for address in done]
+    return order
+
+
+def test_sets_of_units_serve_channels_at_once_and_no_request_sooner(make: Make) -> None:
+    """Four requests of four channels take the time of one; four of one channel take four times as long."""
+    sec = make(clock=1_000_000_000, costs=c.costs(descriptor="984"), at_once=4)
+    assert served(sec, {quick(sec, n): n for n in (0, 1, 2, 3)}) == [(n, 1000) for n in (0, 1, 2, 3)]
+    assert served(sec, {quick(sec, n): n for n in (0, 0, 0, 0)}) == [(0, 1000 * n) for n in (2, 3, 4, 5)]
+
+
+def test_two_sets_of_units_leave_the_third_channel_to_wait(make: Make) -> None:
+    sec = make(clock=1_000_000_000, costs=c.costs(descriptor="984"), at_once=2)
+    assert served(sec, {quick(sec, n): n for n in (0, 1, 3)}) == [(0, 1000), (1, 1000), (3, 2000)]
+
+
+def test_a_reset_leaves_other_channels_in_service(make: Make) -> None:
+    sec = make(clock=1_000_000_000, costs=c.costs(descriptor="984"), at_once=2)
+    queued = {quick(sec, n): n for n in (0, 1, 2)}
+    sec.until(400)
+    sec.reset_channel(0)
+    assert served(sec, queued) == [(1, 1000), (2, 1400)]
+
+
+@pytest.mark.parametrize(
+    ("busy_until", "ns_per_byte", "ends"),
+    [(0, 0, 1000), (700, 0, 1700), (0, 5, 1000), (0, 20, 2240), (700, 20, 2940)],
+    ids=["free", "taken", "fast", "slow", "taken and slow"],
+)
+def test_a_request_waits_for_the_bus_and_until_all_has_crossed_it(
+    make: Make, busy_until: int, ns_per_byte: int, ends: int
+) -> None:
+    """The descriptor's 64 bytes, the key, and the data in and out cross the bus while the engine works."""
+    sec = make(clock=1_000_000_000, costs=c.costs(descriptor="984"))
+    sec.tell(f"B {busy_until} {ns_per_byte}")
+    assert served(sec, {quick(sec): 0}) == [(0, ends)]
+
+
+def test_what_the_engine_moves_makes_others_wait(make: Make) -> None:
+    """The second request is served at once, but has the bus only behind the first one's 112 bytes."""
+    sec = make(clock=1_000_000_000, costs=c.costs(descriptor="984"), at_once=2)
+    sec.tell("B 0 5")
+    assert served(sec, {quick(sec, n): n for n in (0, 1)}) == [(0, 1000), (1, 1560)]
+
+
 def test_a_late_wake_up_delays_nothing(make: Make) -> None:
     """Neither a timer that fires late nor a register that is read before it changes when the next service ends."""
     for late in (True, False):

@@ -244,6 +244,53 @@ def test_what_ports_gather_makes_another_board(tmp_path: Path) -> None:
     assert apart == {"coalescing"}
 
 
+def with_bus(text: str) -> tuple[str, str]:
+    """Replaces the line of the core by itself and the key."""
+    return r"^  core: e500v2.*$", f"  core: e500v2\n  bus: {text}"
+
+
+BUS = "{width: 64, efficiency: 50%, misses_per_us: 10, assumed: [width]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (BUS.replace("64", "24"), "width: expected one of 8, 16, 32, 64"),
+        (BUS.replace("50%", "0.5"), "efficiency: expected a share such as 50%"),
+        (BUS.replace("50%", "0%"), "efficiency: expected more than 0%, at most 100%"),
+        (BUS.replace("us: 10", "us: 67"), "expected a rate of cache misses that leaves some of the bus"),
+        (BUS.replace("[width]", "[clock]"), "assumed[0]: expected one of width, efficiency, misses_per_us"),
+        ("{width: 64}", "efficiency: expected a value, got nothing"),
+        (BUS.replace("width: 64", "wide: 64, width: 64"), "a key of the memory's bus"),
+    ],
+)
+def test_a_mistake_in_the_bus_is_told(tmp_path: Path, text: str, words: str) -> None:
+    assert words in profile_said(tmp_path, *with_bus(text))
+
+
+def test_a_bus_makes_another_board_and_none_leaves_no_trace() -> None:
+    """The bus moves what its width, its clock and its efficiency say, less the CPU's lines of 32 bytes."""
+    board, usual = load_profile("mpc8360ea-bus").board, load_profile("mpc8360ea").board
+    assert board is not None
+    assert usual is not None
+    assert board.bus_bytes_per_second == 333_000_000 * 8 // 2 - 10 * 32 * 1_000_000
+    assert usual.bus_bytes_per_second is None
+    with_it, without = board.model_dump(mode="json"), usual.model_dump(mode="json")
+    assert with_it.pop("bus") == {
+        "width": 64, "efficiency": "50%", "misses_per_us": 10.0, "assumed": ["width", "efficiency", "misses_per_us"],
+    }  # fmt: skip
+    assert with_it == without
+
+
+def test_sets_of_units_make_another_board_and_one_leaves_no_trace() -> None:
+    board, usual = load_profile("mpc8379e-two-units").board, load_profile("mpc8379e").board
+    assert board is not None
+    assert usual is not None
+    two, one = board.model_dump(mode="json"), usual.model_dump(mode="json")
+    assert two["sec"].pop("at_once") == 2
+    assert two == one
+
+
 LINKS = (
     "links: {seed: 3, middle: {loss: 0.001%, reordering: {share: 1%, by: 1ms}}, east: {delay: 300us}}\ntests:"
 )
