@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds an accelerator test that is asked for twice, and tests of boards of something that is no emulated board."""
+"""Finds tests of a board's engine that are asked for twice, and tests of boards of something that is no board."""
 
 from __future__ import annotations
 
@@ -10,18 +10,27 @@ from espbench.plan.checks.emulated_checks import no_dual_pass
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
-_WHY = {"accelerator": "it runs inside the guest", "bus": "only emulated devices count what they move"}
+_WHY = {
+    "accelerator": "it runs inside the guest",
+    "public_key_unit": "it runs inside the guest",
+    "bus": "only emulated devices count what they move",
+}
 
 
 def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a second accelerator test, and one, or a bus test, of a device that is not emulated."""
+    """Find a second test of one kind, and tests of boards of a device that is not emulated."""
     plan = resolved.plan
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
         yield Problem(("tests", index), "one accelerator test", "another", "list its sizes and suites in one")
     for index in asked[:1]:
         yield from _dual_pass(resolved, index)
-    of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
+    units = [index for index, test in enumerate(plan.tests) if test.public_key_unit is not None]
+    for index in units[1:]:
+        yield Problem(
+            ("tests", index), "one public_key_unit test", "another", "list its clocks and sizes in one"
+        )
+    of_boards = [index for index, test in enumerate(plan.tests) if test.name in _WHY]
     for index, (dut, profile) in product(of_boards, resolved.duts):
         is_known = profile is not None or dut == AUTO or plan.is_external
         if is_known and (profile is None or profile.board is None):
