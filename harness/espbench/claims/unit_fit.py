@@ -2,9 +2,9 @@
 """Fits the cycles of the public-key unit to one half of the published times, and holds them against the other half.
 
 Entries are counted along the printed table, row by row. The first, third, fifth … are fitted, so that the second,
-fourth … (50, 83, 133 and 333 MHz) are held out. With d, the 32-bit digits of the modulus, and e, the bits of the exponent,
-cycles are p d^2 + q d + 3/2 e (a d^2 + b d + c): linear in five constants (3/2 is the definition of a bit's share). Each
-time counts by how many cycles its printed digit leaves open.
+fourth … (50, 83, 133 and 333 MHz) are held out. With d, the 32-bit digits of the modulus, and e, the bits of the
+exponent, cycles are p d^2 + q d + 3/2 e (a d^2 + b d + c): linear in five constants (3/2 is the definition of a bit's
+share). Each time counts by how many cycles its printed digit leaves open.
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ from espbench.plan.checks.remote_checks import remote_problems
 from espbench.plan.checks.single_checks import direction_problems, single_problems
 from espbench.plan.checks.stack_checks import stack_problems
 from espbench.plan.checks.throughput_checks import throughput_problems
+from espbench.plan.keys.board_tests import PublicKeyUnit
 from espbench.plan.keys.kernel_test import CipherKernels
-from espbench.plan.keys.model import NO_NETWORK, Accelerator, PublicKeyUnit, Test
+from espbench.plan.keys.model import NO_NETWORK, Accelerator, Test
 from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test of the engine's public-key unit: asks the guest of one gateway for each operation, at each clock.
 
-Short and Waters, "Understanding Public-Key Performance", table 1. Each figure begins in the same state of the guest. The
-guest compares each result with a known answer before it gives a time.
+Short and Waters, "Understanding Public-Key Performance", table 1. Each figure begins in the same state of the guest.
+The guest compares each result with a known answer before it gives a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import PublicKeyResult
 
+By = Literal["unit", "software"]
+
 _VIRTUAL_TIMEOUT_S = 3600.0
+_BOTH: tuple[By, ...] = ("unit", "software")
 _SMALL_EXPONENT_BITS = 3
 _CURVES = (256, 384)
 
@@ -32,7 +35,7 @@ class Operation:
     """One figure of a device at one clock of its engine."""
 
     clock_mhz: float
-    by: Literal["unit", "software"]
+    by: By
     name: Literal["rsa", "rsa-crt", "ecdh", "ecdsa-verify"]
     bits: int
     exponent_bits: int = 0
@@ -81,18 +84,17 @@ def measure(
 
 def operations(asked: PublicKeyUnit, own_mhz: float) -> list[Operation]:
     """List the figures of one device: its engine's own clock first, with software, then the plan's clocks."""
-    at_own = [
-        Operation(own_mhz, by, name, bits, exponent_bits)
-        for by in (("unit", "software") if asked.software else ("unit",))
-        for bits in asked.sizes
-        for name, exponent_bits in (("rsa", bits), ("rsa", _SMALL_EXPONENT_BITS), ("rsa-crt", 0))
-    ]  # type: list[Operation]
+    at_own: list[Operation] = []
+    for by in _BOTH if asked.software else _BOTH[:1]:
+        for bits in asked.sizes:
+            at_own += [
+                Operation(own_mhz, by, "rsa", bits, bits),
+                Operation(own_mhz, by, "rsa", bits, _SMALL_EXPONENT_BITS),
+                Operation(own_mhz, by, "rsa-crt", bits),
+            ]
     if asked.software:
-        at_own += [
-            Operation(own_mhz, "software", name, bits)
-            for name in ("ecdh", "ecdsa-verify")
-            for bits in _CURVES
-        ]
+        at_own += [Operation(own_mhz, "software", "ecdh", bits) for bits in _CURVES]
+        at_own += [Operation(own_mhz, "software", "ecdsa-verify", bits) for bits in _CURVES]
     of_unit = [o for o in at_own if (o.by, o.name) == ("unit", "rsa")]
     others = [replace(o, clock_mhz=float(mhz)) for mhz in asked.clocks_mhz if mhz != own_mhz for o in of_unit]
     return at_own + others
