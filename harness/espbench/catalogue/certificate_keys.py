@@ -30,4 +30,4 @@ CERTIFICATE_KEYS: Mapping[CertificateKey, KeyFacts] = {
     "ed25519": KeyFacts("Ed25519", "ed25519", "ED25519"),
 }
 NSS_KEYS: tuple[CertificateKey, ...] = ("rsa2048", "rsa3072", "rsa4096")
-"""Those that espbench sets libreswan up with; it refuses shorter RSA keys."""
+"""The kinds that espbench sets libreswan up with."""

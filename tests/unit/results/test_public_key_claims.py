@@ -64,7 +64,7 @@ def test_times_of_a_guest_agree_as_printed() -> None:
 
 @pytest.mark.parametrize("which", ["fitted", "held out"])
 def test_one_time_that_is_another_differs(which: str) -> None:
-    """12 µs more are more than half a printed digit and the empty operation's work."""
+    """A time that is 12 µs longer is more than half a printed digit and the empty operation's work."""
     wrong = half(which)[1]
     results = [result(e, overhead_ns=5_000 - 12_000 * (e == wrong)) for e in table()]
     judged = words(results)
