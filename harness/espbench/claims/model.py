@@ -252,7 +252,7 @@ class PublicKeyTime(_Data):
 
 
 class PublicKeyTable(_Data):
-    """Whether one half of the published times, measured in a guest, are as they are printed (claims/unit_fit.py)."""
+    """One half of the published times, measured in a guest, are as they are printed (claims/unit_fit.py)."""
 
     quantity: Literal["public key table"]
     half: Literal["fitted", "held out"]

@@ -32,7 +32,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Constants:
-    """What the cycles of an operation are made of."""
+    """The constants of which the cycles of an operation are made."""
 
     preparation: tuple[float, float]  # of d^2, d
     multiplication: tuple[float, float, float]  # of d^2, d, 1

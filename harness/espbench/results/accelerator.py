@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of a board's crypto engine found: `accelerator.jsonl` and `public_key.jsonl`, one line a figure.
+"""The results of the tests of a board's crypto engine: `accelerator.jsonl` and `public_key.jsonl`, one line a figure.
 
 The first has the driver-level accelerator test, the second the test of the public-key unit.
 """
