@@ -89,6 +89,11 @@ CONFIG_CRYPTO_NULL=y
 CONFIG_CRYPTO_ECHAINIV=y
 CONFIG_CRYPTO_SEQIV=y
 
+# Public keys in software, beside those of the SEC's PKEU (kernel/public_key.c).
+CONFIG_CRYPTO_RSA=y
+CONFIG_CRYPTO_ECDH=y
+CONFIG_CRYPTO_ECDSA=y
+
 # Tests of every algorithm as it registers, the fuzzing ones too; cryptomgr.notests=1 leaves them out at boot.
 CONFIG_DEBUG_KERNEL=y
 CONFIG_CRYPTO_MANAGER=y

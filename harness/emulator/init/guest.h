@@ -43,6 +43,7 @@ void do_netlink(struct answer *answer, char *arguments);
 void do_ip(struct answer *answer, char *arguments);
 void do_udp_encap(struct answer *answer, char *arguments);
 void do_accel(struct answer *answer, char *arguments);
+void do_public_key(struct answer *answer, char *arguments);
 void do_coalesce(struct answer *answer, char *arguments);
 void do_run(struct answer *answer, char *arguments);
 /* Of programs that `run` left running, those that have ended meanwhile. */

@@ -102,6 +102,7 @@ static const struct {
 	{ "netlink", do_netlink },   { "listen", do_listen },	{ "udp_encap", do_udp_encap },
 	{ "accel", do_accel },	     { "wait", do_wait },	{ "poweroff", do_poweroff },
 	{ "run", do_run },	     { "put", do_put },		{ "coalesce", do_coalesce },
+	{ "public_key", do_public_key },
 #ifdef __x86_64__
 	{ "rings", do_rings },	     { "symbols", do_symbols },
 #endif

@@ -11,13 +11,12 @@ from espbench.catalogue.suites import suites
 from espbench.claims.model import Computed
 from espbench.claims.our_value import OurValue, ranged
 from espbench.claims.points import link_fps, tunnelled_size
+from espbench.claims.unit_fit import as_printed, fit, half
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES, USUAL_MTU
-from espbench.results.published import documents
 from espbench.terms import layer2_mbps
 
 _GIGABIT = 1e9
 _DIGIT_BITS = 32
-_HALF_A_DIGIT_MS = 0.005
 # Cycles of the SEC for 3DES with SHA-1: the calibration's line through 390 and 1456 B (docs/powerquicc.md).
 _CIPHER_FIXED, _CIPHER_BYTE = 449.0, 1.7045
 _SIZES = (64, 128, 256, 512, 1024, 1456)
@@ -39,8 +38,8 @@ def computed(m: Computed) -> OurValue:
             return OurValue(holds=m.frame_size > size, text=f"up to {size} B pass whole")
         case "bus falls" | "bus beyond the MTU":
             return _bus(m)
-        case "rsa" | "rsa table" | "asymmetric":
-            return _public_key(m)
+        case "rsa held out" | "asymmetric":
+            return _held_out() if m.what == "rsa held out" else _asymmetric(m.modulus_bits)
 
 
 def _bus(m: Computed) -> OurValue:
@@ -73,29 +72,15 @@ def rsa_cycles(modulus_bits: int, exponent_bits: int) -> float:
     return 35 * digits**2 + 240 * digits + 1.5 * exponent_bits * (digits**2 + 3 * digits + 27)
 
 
-def _public_key(m: Computed) -> OurValue:
-    match m.what:
-        case "rsa table":
-            return _rsa_table()
-        case "asymmetric":
-            return _asymmetric(m.modulus_bits)
-    return _rsa(m.modulus_bits, m.exponent_bits)
-
-
-def _rsa_table() -> OurValue:
-    """Return whether a constant number of cycles gives every printed time, rounded as printed."""
-    off = {
-        (time.modulus_bits, time.exponent_bits, mhz): abs(
-            rsa_cycles(time.modulus_bits, time.exponent_bits) / mhz / 1e3 - ms
-        )
-        for document in documents().values()
-        for time in document.times
-        for mhz, ms in time.ms.items()
-    }
-    as_printed = [each for each in off.values() if each <= _HALF_A_DIGIT_MS]
+def _held_out() -> OurValue:
+    """Return whether the cycles that are fitted to one half of the printed times give the other half as printed."""
+    held_out, fitted = half("held out"), fit(half("fitted"))
+    agree, furthest = as_printed(fitted.rounded(), held_out)
+    exact, exact_furthest = as_printed(fitted, held_out)
     return OurValue(
-        holds=len(as_printed) == len(off),
-        text=f"{len(as_printed)} of {len(off)} times, the furthest {max(off.values()):.4f} ms away",
+        holds=agree == len(held_out),
+        text=f"{agree} of {len(held_out)} times, the furthest {furthest:.4f} ms away; constants that are not rounded: "
+        f"{exact}, {exact_furthest:.4f} ms",
     )
 
 
@@ -105,18 +90,3 @@ def _asymmetric(modulus_bits: int) -> OurValue:
     ratio = rsa_cycles(modulus_bits, modulus_bits) / (_CIPHER_FIXED + _CIPHER_BYTE * size)
     low, high = (10**magnitudes for magnitudes in (2.5, 3.5))
     return OurValue(holds=low <= ratio < high, text=f"{ratio:,.0f} times the cycles, for {size} B")
-
-
-def _rsa(modulus_bits: int, exponent_bits: int) -> OurValue:
-    """Return the time at 66 MHz, and how far from the printed one it is at any clock of the table."""
-    printed = next(
-        time.ms
-        for document in documents().values()
-        for time in document.times
-        if (time.modulus_bits, time.exponent_bits) == (modulus_bits, exponent_bits)
-    )
-    ours = {mhz: rsa_cycles(modulus_bits, exponent_bits) / mhz / 1e3 for mhz in printed}
-    furthest = max(abs(ours[mhz] - ms) for mhz, ms in printed.items())
-    return ranged(
-        [ours[66]], text=f"within {furthest:.4f} ms of the printed time at each of {len(printed)} clocks"
-    )

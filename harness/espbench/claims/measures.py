@@ -36,6 +36,11 @@ from espbench.claims.model import (
     LimitAt,
     LowLevel,
     Measure,
+    PublicKeyGain,
+    PublicKeyOverhead,
+    PublicKeyTable,
+    PublicKeyTest,
+    PublicKeyTime,
     Ratio,
     SaturatesFirst,
     Saturation,
@@ -45,6 +50,7 @@ from espbench.claims.model import (
 )
 from espbench.claims.our_value import OurValue, lacking, of, ranged, statement
 from espbench.claims.points import Point, Points
+from espbench.claims.public_key_measures import public_key
 from espbench.claims.wording import name, sizes_in_words
 from espbench.results.accelerator import AcceleratorResult
 
@@ -404,3 +410,11 @@ def _accelerator_trend(m: AcceleratorTrend, claim: Claim, measured: Points) -> O
     holds = all(after < before for of in each.values() for before, after in pairwise(of))
     text = "; ".join(f"{suite} {', '.join(f'{ns:.1f}' for ns in of)} ns a byte" for suite, of in each.items())
     return statement((), text, holds=holds)
+
+
+@_measure.register(PublicKeyTime)
+@_measure.register(PublicKeyTable)
+@_measure.register(PublicKeyOverhead)
+@_measure.register(PublicKeyGain)
+def _public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
+    return public_key(m, claim, measured)

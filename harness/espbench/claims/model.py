@@ -257,8 +257,7 @@ class Computed(_Data):
 
     quantity: Literal["computed"]
     what: Literal[
-        "rsa",
-        "rsa table",
+        "rsa held out",
         "asymmetric",
         "clear link",
         "tunnel link",
@@ -271,6 +270,39 @@ class Computed(_Data):
     frame_size: Size = 64
     modulus_bits: int = 0
     exponent_bits: int = 0
+
+
+class PublicKeyTime(_Data):
+    """The time of an RSA operation in the public-key unit at one clock, as a guest measured it."""
+
+    quantity: Literal["public key time"]
+    modulus_bits: int
+    exponent_bits: int
+    clock_mhz: int
+    dut: str = ""
+
+
+class PublicKeyTable(_Data):
+    """One half of the published times, measured in a guest, are as they are printed (claims/unit_fit.py)."""
+
+    quantity: Literal["public key table"]
+    half: Literal["fitted", "held out"]
+    dut: str = ""
+
+
+class PublicKeyOverhead(_Data):
+    """The time that driver, descriptor and operands take, % of the whole, at all published sizes and clocks."""
+
+    quantity: Literal["public key overhead"]
+    dut: str = ""
+
+
+class PublicKeyGain(_Data):
+    """The time of RSA in software, as a ratio to that of the unit, on one guest; 3-bit exponents or others."""
+
+    quantity: Literal["public key gain"]
+    small_exponent: bool
+    dut: str = ""
 
 
 class Kernels(_Data):
@@ -303,6 +335,10 @@ Measure = Annotated[
     | BusShare
     | BusIncrease
     | Computed
+    | PublicKeyTime
+    | PublicKeyTable
+    | PublicKeyOverhead
+    | PublicKeyGain
     | Kernels,
     Field(discriminator="quantity"),
 ]
@@ -311,6 +347,7 @@ Measure = Annotated[
 AcceleratorTest = (
     Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites | AcceleratorVariant | LowLevel
 )
+PublicKeyTest = PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain
 
 
 class Claim(_Data):
@@ -356,7 +393,7 @@ class Claim(_Data):
             raise ValueError(f"{self.id}: a value has a unit, a statement has neither")
         return self
 
-    def dut(self, configuration: Configuration | AcceleratorTest | None = None) -> str:
+    def dut(self, configuration: Configuration | AcceleratorTest | PublicKeyTest | None = None) -> str:
         """Return the profile that stands for the claim's device, or the one a configuration names."""
         named = configuration.dut if configuration is not None else ""
         return named or (self.device or "").lower()

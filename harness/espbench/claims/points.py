@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.results.kernels import KernelResult
 from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
 
@@ -68,6 +68,7 @@ class Points:
     kernels: tuple[KernelResult, ...] = ()
     bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
     flood: Mapping[CaseKey, float] = field(default_factory=dict)  # forwarded, in the throughput
+    public_keys: tuple[PublicKeyResult, ...] = ()
     # DUT → `processor` of its profile as the first run with it recorded that.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -78,6 +79,7 @@ class Points:
             dict.fromkeys(
                 [p.dut for p in self.points]
                 + [a.dut for a in self.accelerator]
+                + [p.dut for p in self.public_keys]
                 + [k.dut for k in self.kernels]
             )
         )
@@ -101,6 +103,7 @@ def points(
     kernels: Iterable[KernelResult] = (),
     bus: Mapping[CaseKey, BusBytes] | None = None,
     flood: Mapping[CaseKey, float] | None = None,
+    public_keys: Iterable[PublicKeyResult] = (),
 ) -> Points:
     """Return the points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
@@ -131,7 +134,15 @@ def points(
     # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
     figures = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
     return Points(
-        figures, tuple(accelerator), failed, cores, tuple(kernels), bus or {}, flood or {}, processors
+        figures,
+        tuple(accelerator),
+        failed,
+        cores,
+        tuple(kernels),
+        bus or {},
+        flood or {},
+        tuple(public_keys),
+        processors,
     )
 
 

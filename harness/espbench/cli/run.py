@@ -29,7 +29,7 @@ from espbench.plan import ResolvedPlan, load_plan, notes
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
-from espbench.procedures.boards import accelerator, cipher_kernels
+from espbench.procedures.boards import accelerator, cipher_kernels, public_key_unit
 from espbench.results import FORMAT, RunDirectory
 from espbench.results.durable import refused_by_disk, write_failure
 from espbench.results.prometheus_file import PrometheusFile
@@ -259,7 +259,24 @@ def _one_after_the_other(
     if resolved.plan.accelerator is not None and not directory.manifest.base_loads:
         duts = [choice.dut for choice in choices]
         accelerator.measure(resolved.plan.accelerator, duts, beds, new_generator, directory, observer.note)
+    _public_keys(resolved, choices, directory, beds, new_generator, observer.note)
     return results
+
+
+def _public_keys(
+    resolved: ResolvedPlan,
+    choices: list[Choice],
+    directory: RunDirectory,
+    beds: Beds,
+    new_generator: Callable[[], Generator],
+    note: Callable[[str], None],
+) -> None:
+    """Make the figures of the engine's public-key unit, if the plan asks for them."""
+    asked = resolved.plan.public_key_unit
+    if asked is None or directory.manifest.base_loads:
+        return
+    clocks = {c.dut: c.profile.board.sec.clock / 1e6 for c in choices if c.profile and c.profile.board}
+    public_key_unit.measure(asked, clocks, beds, new_generator, directory, note)
 
 
 def _side_by_side(
@@ -286,7 +303,14 @@ def _side_by_side(
         workers,
         observer,
     )
-    return session.run()
+    results = session.run()
+    if resolved.plan.public_key_unit is not None:  # its boards differ by their clocks: one after the other
+        with Registry(secrets.token_hex(3)) as registry:
+            workspace = Workspace(registry, directory.logs, placement, profiled)
+            own_beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
+            new = partial(parts.new_generator, resolved, registry, directory.logs)
+            _public_keys(resolved, choices, directory, own_beds, new, observer.note)
+    return results
 
 
 def _resume(directory: RunDirectory) -> str:
@@ -365,6 +389,8 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
         print(f"note: {note}")
     if (asked := resolved.plan.accelerator) is not None:
         print(f"  accelerator test: {', '.join(asked.crypto)}; {', '.join(asked.suites)}; {asked.sizes} B")
+    if (unit := resolved.plan.public_key_unit) is not None:
+        print(f"  public-key unit: {unit.sizes} bits at {unit.clocks_mhz} MHz")
     for text in cipher_kernels.listed(resolved):
         print(f"  {text}")
     for case in execution_order(listed, resolved):

@@ -24,7 +24,7 @@ from espbench.reporting.parts.documents import markdown_cell, picture, render, r
 from espbench.reporting.parts.figures import Unit, panel, theory_is_off_scale
 from espbench.reporting.parts.trial_digest import digest
 from espbench.reporting.published import published_documents
-from espbench.reporting.published.published_view import accelerator_table
+from espbench.reporting.published.published_view import accelerator_table, public_key_table
 from espbench.results import RunDirectory, accelerator, junit_file, wide_file
 from espbench.results.durable import write_atomically
 from espbench.terms import PAIRED
@@ -93,6 +93,7 @@ def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Compariso
         context = _context(report, compared) | {
             "is_published": is_published,
             "accelerator": accelerator_table(accelerator.read(run.path)),
+            "public_keys": public_key_table(accelerator.read_public_key(run.path)),
             "operations": operations_documents.beside_each_other(outcomes),
         }
         if "html" in formats:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`accelerator.jsonl`: results of the driver-level accelerator test, one line a suite, block size and variant."""
+"""The results of the tests of a crypto engine: `accelerator.jsonl` and `public_key.jsonl`, one line a figure.
+
+The first has the driver-level accelerator test, by suite, block size and variant; the second the test of the public-key
+unit.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from espbench.results.records import Records, read_records, read_what_is_whole, 
 from espbench.terms import Record
 
 FILE = "accelerator.jsonl"
+PUBLIC_KEY_FILE = "public_key.jsonl"
 
 
 class Variant(Record):
@@ -109,3 +114,65 @@ def read(run: Path) -> list[AcceleratorResult]:
 def read_to_resume(run: Path) -> Records[AcceleratorResult]:
     """Return the results that are as they were written, for a run that measures the others again."""
     return read_what_is_whole(run / FILE, AcceleratorResult)
+
+
+class PublicKeyResult(Record):
+    """Public-key operations of one kind, made one after the other; times are ns of the guest.
+
+    by: the engine's public-key unit, at its clock of clock_mhz, or the kernel's software on the same guest. operation:
+    `rsa` is base^exponent mod modulus; `rsa-crt` is RSA's private operation from the primes; `ecdh` multiplies a point.
+    bits: of the modulus or the curve. exponent_bits: 0 where that is no choice. whole_ns: from the first request to the
+    last completion, the CPU being idle for idle_ns of it. overhead_ns: the time of as many operations of the same
+    operands in which the unit has next to nothing to do (0: not measured). Results were compared with known answers.
+    """
+
+    dut: str
+    clock_mhz: float
+    by: Literal["unit", "software"]
+    operation: Literal["rsa", "rsa-crt", "ecdh", "ecdsa-verify"]
+    bits: int
+    exponent_bits: int
+    operations: int
+    whole_ns: int
+    idle_ns: int
+    overhead_ns: int
+
+    @property
+    def ms(self) -> float:
+        """The time of one operation as a caller sees it."""
+        return self.whole_ns / self.operations / 1e6
+
+    @property
+    def unit_ms(self) -> float:
+        """The time of one operation in the unit itself, from operands loaded to DONE."""
+        return (self.whole_ns - self.overhead_ns) / self.operations / 1e6
+
+    @property
+    def overhead_pct(self) -> float:
+        """Driver, descriptor and operands, % of the whole."""
+        return 100 * self.overhead_ns / self.whole_ns
+
+    @property
+    def cpu_pct(self) -> float:
+        """The share of the whole in which the CPU worked, %."""
+        return 100 * (1 - self.idle_ns / self.whole_ns)
+
+    @property
+    def per_s(self) -> float:
+        """Operations per second, which no rate of set-ups with one of them each can exceed."""
+        return 1e3 / self.ms
+
+
+def save_public_key(run: Path, results: Sequence[PublicKeyResult]) -> None:
+    """Replace `public_key.jsonl` as a whole; EspbenchError where the disk refuses."""
+    write_atomically(run / PUBLIC_KEY_FILE, sealed(results))
+
+
+def read_public_key(run: Path) -> list[PublicKeyResult]:
+    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    return read_records(run / PUBLIC_KEY_FILE, PublicKeyResult)
+
+
+def read_public_key_to_resume(run: Path) -> Records[PublicKeyResult]:
+    """Return the results that are as they were written, for a run that measures the others again."""
+    return read_what_is_whole(run / PUBLIC_KEY_FILE, PublicKeyResult)

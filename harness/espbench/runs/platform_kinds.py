@@ -500,7 +500,7 @@ def _machine(profile: Profile, board: Board, case: Case, chance: Chance) -> qemu
         memory_mb=profile.memory,
         ns_per_instruction=board.ns_per_instruction,
         sec_version=board.sec.version,
-        sec_clock_hz=board.sec.clock,
+        sec_clock_hz=case.engine_mhz * 1_000_000 if case.engine_mhz else board.sec.clock,
         sec_costs=board.sec.costs,
         sec_at_once=board.sec.at_once,
         crypto=case.stack.crypto or "",

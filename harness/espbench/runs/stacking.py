@@ -69,7 +69,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
         held = builds_of(choice, plan_path, on_note)
     if not held:
         return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
-    made = credentials.make(options.auth, bed.chance if bed.virtual_time else None)
+    made = credentials.make(options.auth, bed.chance if bed.virtual_time else None, options.certificate)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}
     for side in SIDES:
@@ -102,6 +102,7 @@ def options_of(choice: StackChoice) -> IkeOptions:
         interface=choice.interface,
         ike=choice.ike,
         auth=choice.auth,
+        certificate=choice.certificate,
         lifetime_s=choice.lifetime,
         ike_lifetime_s=choice.ike_lifetime,
     )

@@ -59,6 +59,32 @@ def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stack", "certificate", "shown"),
+    [
+        ("strongswan", "rsa1024", "RSA-1024"),
+        ("strongswan", "rsa3072", "RSA-3072"),
+        ("strongswan", "rsa4096", "RSA-4096"),
+        ("strongswan", "ecdsa256", "ECDSA P-256"),
+        ("strongswan", "ecdsa384", "ECDSA P-384"),
+        ("strongswan", "ed25519", "Ed25519"),
+        ("libreswan", "rsa3072", "RSA-3072"),
+        ("libreswan", "rsa4096", "RSA-4096"),
+    ],
+)
+def test_each_kind_of_certificate_authenticates(
+    shop: Workshop, stack: str, certificate: str, shown: str
+) -> None:
+    """The daemon reads the key, and its log names the kind of signature (else there are mismatches)."""
+    options = {"stack": stack, "auth": "certificates", "certificate": certificate}
+    with shop.pair(options, "aes128gcm16") as (setup, _):
+        context = established(setup)
+        trial = trial_of(setup)
+    assert f"{shown} certificates" in context["keying"]
+    assert trial.proof["proven"] is True
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 @pytest.mark.parametrize(
     ("options", "shows"),

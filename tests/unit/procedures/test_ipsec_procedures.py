@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from espbench.catalogue.certificate_keys import CertificateKey
 from espbench.catalogue.suites import suites
 from espbench.errors import EspbenchError
 from espbench.measure.inputs.actions import Action
@@ -499,6 +500,33 @@ def test_every_proposal_has_its_operations(group: str, auth: str) -> None:
     """RSA only where there are certificates."""
     algorithms, needed = public_key_speed.of_set_up(f"aes128-sha256-{group}", auth)
     assert ("rsa2048" in algorithms) == ("RSA-2048 sign" in needed) == (auth == "certificates")
+
+
+@pytest.mark.parametrize(
+    ("certificate", "algorithm", "sign"),
+    [
+        ("rsa1024", "rsa1024", "RSA-1024 sign"),
+        ("rsa4096", "rsa4096", "RSA-4096 sign"),
+        ("ecdsa384", "ecdsap384", "ECDSA P-384 sign"),
+        ("ed25519", "ed25519", "Ed25519 sign"),
+    ],
+)
+def test_the_bound_is_of_the_kind_of_certificate(
+    certificate: CertificateKey, algorithm: str, sign: str
+) -> None:
+    """One signature, and the peer's and its certificate's verified."""
+    algorithms, needed = public_key_speed.of_set_up("aes128-sha256-ecp256", "certificates", certificate)
+    verify = sign.replace("sign", "verify")
+    assert algorithms == ("ecdhp256", algorithm)
+    assert needed == ("ECDH P-256 derive", sign, verify, verify)
+
+
+def test_ed25519_in_openssl_s_words() -> None:
+    """Its name is behind the bits."""
+    (sign, verify) = public_key_speed.parse("+F6:0:253:Ed25519:26025.000000:9221.052632\n")
+    assert (sign.name, sign.per_s, verify.name, verify.per_s) == (
+        "Ed25519 sign", 26025.0, "Ed25519 verify", 9221.052632,
+    )  # fmt: skip
 
 
 def test_openssl_s_words() -> None:

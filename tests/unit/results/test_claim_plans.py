@@ -16,8 +16,9 @@ from espbench.claims.points import points
 from espbench.paths import data_dir
 from espbench.plan import Profile, ResolvedPlan, cases, conditions, load_plan
 from espbench.plan.resolved.cases import Case
+from espbench.procedures.boards.public_key_unit import operations
 from espbench.quantities import Key, figure
-from espbench.results.accelerator import AcceleratorResult, Variant
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult, Variant
 from espbench.terms import CaseIdentity, Finding, Manifest, Outcome, layer2_mbps
 from support.synthetic import run as synthetic_run
 from support.synthetic.kernels import everything
@@ -101,6 +102,21 @@ def accelerator_of(name: str) -> list[AcceleratorResult]:
     ]  # fmt: skip
 
 
+def public_keys_of(name: str) -> list[PublicKeyResult]:
+    asked = plan_of(name).plan.public_key_unit
+    if asked is None:
+        return []
+    return [
+        PublicKeyResult(
+            dut=profile.name, clock_mhz=o.clock_mhz, by=o.by, operation=o.name, bits=o.bits,
+            exponent_bits=o.exponent_bits, operations=1, whole_ns=4_000_000, idle_ns=0, overhead_ns=1_000,
+        )
+        for profile in profiles_of(name)
+        if profile.board is not None
+        for o in operations(asked, profile.board.sec.clock / 1e6)
+    ]  # fmt: skip
+
+
 def run_of(names: list[str]) -> Points:
     """Return what runs of these plans would give, with the same figures for all."""
     findings = [(manifest_of(name), [f for c in cases_of(name) for f in finding_of(c)]) for name in names]
@@ -111,6 +127,7 @@ def run_of(names: list[str]) -> Points:
         everything() if has_kernels else [],
         bus_counts(findings),
         floods(findings),
+        [p for name in names for p in public_keys_of(name)],
     )
 
 

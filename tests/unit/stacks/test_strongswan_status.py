@@ -94,6 +94,11 @@ def test_a_second_ike_sa_and_another_authentication_are_mismatches() -> None:
     assert said([SA], certificates) == ["authentication: expected RSA, charon's log says pre-shared key"]
     assert said([SA], certificates, ("RSA_EMSA_PKCS1_SHA2_384", "RSA_EMSA_PKCS1_SHA2_384")) == []
     assert said([SA], methods=status.authentication("nothing of the kind"))
+    ed25519 = replace(END, options=replace(certificates.options, certificate="ed25519"))
+    assert said([SA], ed25519, ("ED25519", "ED25519")) == []
+    assert said([SA], ed25519, ("ED25519", "RSA_EMSA_PKCS1_SHA2_256")) == [
+        "authentication: expected ED25519, charon's log says RSA_EMSA_PKCS1_SHA2_256"
+    ]
 
 
 def test_the_last_telling_lines_are_the_reason() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds an accelerator test that is asked for twice, and tests of boards of something that cannot make them."""
+"""Finds tests of a crypto engine that are asked for twice, and tests of boards of something that cannot make them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from espbench.plan.keys.model import Accelerator
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 
-_INSTEAD = {"accelerator": "mpc8548e or uml", "bus": "mpc8548e"}
-_WHY = {"accelerator": "it runs inside the guest", "bus": "only emulated devices count what they move"}
+_INSTEAD = {"accelerator": "mpc8548e or uml", "public_key_unit": "mpc8548e", "bus": "mpc8548e"}
+_WHY = {
+    "accelerator": "it runs inside the guest",
+    "public_key_unit": "it runs inside the guest",
+    "bus": "only emulated devices count what they move",
+}
 
 
 def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a second accelerator test, one of a device that has none, and a bus test of one that is not emulated."""
+    """Find a second test of one kind, one of a device that has no engine, and tests of boards of no emulated device."""
     plan = resolved.plan
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
@@ -24,7 +28,12 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     for index in asked[:1]:
         yield from _dual_pass(resolved, index)
         yield from _variants(plan.tests[index].accelerator, index)
-    of_boards = [index for index, test in enumerate(plan.tests) if test.name in ("accelerator", "bus")]
+    units = [index for index, test in enumerate(plan.tests) if test.public_key_unit is not None]
+    for index in units[1:]:
+        yield Problem(
+            ("tests", index), "one public_key_unit test", "another", "list its clocks and sizes in one"
+        )
+    of_boards = [index for index, test in enumerate(plan.tests) if test.name in _WHY]
     for index, (dut, profile) in product(of_boards, resolved.duts):
         is_known = profile is not None or dut == AUTO or plan.is_external
         is_uml = profile is not None and profile.platform == "uml"

@@ -23,6 +23,7 @@ from espbench.plan.checks.remote_checks import remote_problems
 from espbench.plan.checks.single_checks import direction_problems, single_problems
 from espbench.plan.checks.stack_checks import stack_problems
 from espbench.plan.checks.throughput_checks import throughput_problems
+from espbench.plan.keys.board_tests import PublicKeyUnit
 from espbench.plan.keys.kernel_test import CipherKernels
 from espbench.plan.keys.model import NO_NETWORK, Accelerator, Test
 from espbench.plan.reading.reader import KeyPath, Problem, shown
@@ -81,7 +82,7 @@ def _product(counts: dict[str, int]) -> int:
 
 def _lists_of(test: Test) -> dict[str, list[Any]]:
     """Return the lists of a test that measures every combination of them; no other test has such lists."""
-    if not isinstance(test.settings, Accelerator | CipherKernels):
+    if not isinstance(test.settings, Accelerator | PublicKeyUnit | CipherKernels):
         return {}
     return {key: value for key, value in test.settings if isinstance(value, list) and key != "duts"}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from espbench.catalogue.certificate_keys import DEFAULT_KEY, NSS_KEYS
 from espbench.catalogue.stack_names import INTEROPERABLE, NULL_SUITE, STACKS
 from espbench.catalogue.suites import suites
 from espbench.plan.keys.model import Plan
@@ -17,7 +18,7 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 _ALWAYS = {"label", "tunnels"}
 _KERNEL = {"replay_window", "esn", "udp_encapsulation", "df", "interface", "mode"}
-_IKE = {"ike", "auth", "lifetime", "ike_lifetime"}
+_IKE = {"ike", "auth", "certificate", "lifetime", "ike_lifetime"}
 _DAEMON = {"version", "prefix"}
 _OF_FEW = {"crypto": ("xfrm", "lean-esp"), "policies": ("plain",)}
 _INTEROPERATION = frozenset({"home", "office"} | _ALWAYS | _KERNEL | _IKE)
@@ -114,6 +115,29 @@ def _interoperation(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
         yield Problem((*at, key), f"no {key} with home and office", key, remedy, on_key=True, involves=both)
 
 
+def _certificate(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
+    """Find a kind of key where there are no certificates, and one that libreswan is not set up with."""
+    if choice.certificate == DEFAULT_KEY:
+        return
+    if choice.auth != "certificates":
+        yield Problem(
+            (*at, "certificate"),
+            "auth: certificates with certificate",
+            f"auth: {choice.auth}",
+            "add auth: certificates, or remove certificate",
+            on_key=True,
+            involves=((*at, "auth"),),
+        )
+    elif "libreswan" in (choice.stack, choice.home, choice.office) and choice.certificate not in NSS_KEYS:
+        yield Problem(
+            (*at, "certificate"),
+            f"one of {', '.join(NSS_KEYS)} with libreswan",
+            choice.certificate,
+            "use stack: strongswan for the other kinds",
+            involves=((*at, "stack"),),
+        )
+
+
 def _options(plan: Plan, choice: StackChoice, at: KeyPath, path: Path | None) -> Iterator[Problem]:
     """Find keys that contradict each other, the tests or the flows."""
     static = choice.stack in ("null", "xfrm")
@@ -171,6 +195,7 @@ def _options(plan: Plan, choice: StackChoice, at: KeyPath, path: Path | None) ->
             "tunnels spread the traffic over networks of their own: remove one of the two keys",
             involves=(("flows", "networks"),),
         )
+    yield from _certificate(choice, at)
     yield from _lifetime(plan, choice, at)
 
 

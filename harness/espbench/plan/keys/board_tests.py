@@ -42,3 +42,28 @@ class Bus(AtThroughput):
     """Length of the trial."""
     misses_per_us: Annotated[float, Field(ge=0, le=1000, strict=False)] = 10.0
     """Assumed cache misses per microsecond of busy CPU, of 32 bytes each; no cache is emulated."""
+
+
+def _published_clocks() -> list[int]:
+    return [33, 50, 66, 83, 100, 133, 166, 333]
+
+
+def _published_sizes() -> list[Literal[512, 1024, 2048]]:
+    return [512, 1024, 2048]
+
+
+class PublicKeyUnit(Strict):
+    """Public-key operations by the engine's public-key unit at several clocks, and by the kernel's software."""
+
+    keys_are: ClassVar[str] = "a key of a public_key_unit test"
+
+    operations: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Number of operations that are timed together, one after the other."""
+    clocks_mhz: list[Annotated[int, Field(ge=1, le=1000)]] = Field(
+        default_factory=_published_clocks, min_length=1
+    )
+    """Clocks of the engine in MHz, each in a board of its own; the profile's own clock is always measured too."""
+    sizes: list[Literal[512, 1024, 2048]] = Field(default_factory=_published_sizes, min_length=1)
+    """Lengths of the RSA modulus, bits; the exponent is as long as the modulus, or 3 bits."""
+    software: bool = True
+    """Measure RSA, ECDH and ECDSA by the kernel's software too."""

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, PlainValidator, WithJsonSchema, model_val
 
 from espbench.catalogue.board_crypto import DEFAULT, Behaviour
 from espbench.catalogue.stack_names import BASELINES
-from espbench.plan.keys.board_tests import AcceleratorVariant, Bus
+from espbench.plan.keys.board_tests import AcceleratorVariant, Bus, PublicKeyUnit
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.plan.keys.generator_choice import GeneratorChoice, Native
 from espbench.plan.keys.ipsec_tests import (
@@ -171,6 +171,8 @@ class Test(Strict):
     """Speed of public-key operations on both gateways, the upper bound of every set-up rate."""
     accelerator: Accelerator | None = None
     """Driver-level test of the crypto engine, once for each DUT (platforms: qemu_e500, uml)."""
+    public_key_unit: PublicKeyUnit | None = None
+    """Public-key operations by the crypto engine and in software, once for each DUT (platform: qemu_e500)."""
     cipher_kernels: CipherKernels | None = None
     """NPCryptBench: cipher and hash kernels on a network processor (platform: ixp)."""
 
@@ -189,10 +191,10 @@ class Test(Strict):
         return next(key for key, settings in self if settings is not None)
 
     @property
-    def settings(self) -> AroundTrials | Accelerator | CipherKernels:
+    def settings(self) -> AroundTrials | Accelerator | PublicKeyUnit | CipherKernels:
         """Return what stands under the key."""
         settings = getattr(self, self.name)
-        assert isinstance(settings, AroundTrials | Accelerator | CipherKernels)
+        assert isinstance(settings, AroundTrials | Accelerator | PublicKeyUnit | CipherKernels)
         return settings
 
 
@@ -375,6 +377,11 @@ class Plan(Strict):
     def accelerator(self) -> Accelerator | None:
         """The driver-level test of the crypto engine, if the plan has it."""
         return next((test.accelerator for test in self.tests if test.accelerator is not None), None)
+
+    @property
+    def public_key_unit(self) -> PublicKeyUnit | None:
+        """The test of the engine's public-key unit, if the plan has it."""
+        return next((test.public_key_unit for test in self.tests if test.public_key_unit is not None), None)
 
     @property
     def cipher_kernels(self) -> list[CipherKernels]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from espbench.catalogue.board_crypto import Behaviour
+from espbench.catalogue.certificate_keys import DEFAULT_KEY, CertificateKey
 from espbench.catalogue.stack_names import NULL_SUITE, STACKS, StackFacts
 from espbench.catalogue.suites import Mode
 from espbench.plan.keys.values import Name, text
@@ -118,6 +119,8 @@ class StackChoice(Strict):
     """IKE proposal: encryption-integrity-group (IKE stacks)."""
     auth: Literal["psk", "certificates"] = "psk"
     """The way the gateways authenticate (IKE stacks); keys and certificates are made for each run."""
+    certificate: CertificateKey = DEFAULT_KEY
+    """The kind of key in the certificates (auth: certificates); the CA has a key of the same kind."""
     lifetime: Lifetime = 0.0
     """Lifetime of an ESP SA (IKE stacks); 0: it is never replaced."""
     ike_lifetime: Lifetime = 0.0

@@ -33,7 +33,8 @@ class Case:
     sizes are (frame size with FCS, weight): one entry, or those of a mix, which with several headers say
     which (an index into headers, those of the traffic profile). stack.shown is its
     name in results; suite is "none" for the baseline. fragments: frames exceed the middle link's
-    MTU after ESP. ciphertext_frame_size: mean of the frames on the tester's own link that carries ESP,
+    MTU after ESP. engine_mhz: the clock of a board's crypto engine, where a test sets it.
+    ciphertext_frame_size: mean of the frames on the tester's own link that carries ESP,
     where there is one. `pair` is equal for cases that can share one gateway pair.
     """
 
@@ -53,6 +54,7 @@ class Case:
     notes: tuple[str, ...] = ()
     headers: tuple[bytes, ...] = ()
     ciphertext_frame_size: float | None = None
+    engine_mhz: int | None = None
 
     @property
     def pair(self) -> tuple[str, str, str, int]:

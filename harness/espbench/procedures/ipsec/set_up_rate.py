@@ -83,7 +83,7 @@ class SetUpRateCase(IpsecSeries):
 
     def _public_key(self, setup: Setup, stack: IkeStack) -> dict[str, Any]:
         """Return the milliseconds of CPU that the operations of one set-up take on each gateway."""
-        algorithms, needed = of_set_up(stack.options.ike, stack.options.auth)
+        algorithms, needed = of_set_up(stack.options.ike, stack.options.auth, stack.options.certificate)
         costs: dict[str, Any] = {"operations": list(needed)}
         for side in SIDES:
             try:

@@ -58,6 +58,7 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
         [result for run in runs for result in kernels.read(run.path)],
         bus_counts(findings),
         floods(findings),
+        [result for run in runs for result in accelerator.read_public_key(run.path)],
     )
     return judge_all(claims(), measured), measured
 

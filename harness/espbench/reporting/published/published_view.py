@@ -16,7 +16,7 @@ from espbench.plan.duts.boards import STANDING_IN
 from espbench.reporting.parts.labels import SHORT
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.results.published import documents
 
 TITLE = "Published against emulated"
@@ -84,6 +84,7 @@ class PublishedView:
     labels: list[str]
     sections: list[DeviceSection]
     accelerator: Table
+    public_keys: Table
     sources: Table
 
 
@@ -100,6 +101,7 @@ def published_view(judged: Sequence[Judged], points: Points, runs: Sequence[str]
         labels=[SHORT] if is_short else [],
         sections=sections,
         accelerator=accelerator_table(points.accelerator),
+        public_keys=public_key_table(points.public_keys),
         sources=_sources(),
     )
 
@@ -303,3 +305,22 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
         "All at once is faster, ×",
     ]  # fmt: skip
     return Table(head, rows, numeric=[4, 6, 7, 8, 9, 10, 11])
+
+
+def public_key_table(results: Sequence[PublicKeyResult]) -> Table:
+    """Return the test of the public-key unit, one row an operation."""
+    rows = [
+        [
+            r.dut, "public-key unit" if r.by == "unit" else "software",
+            f"{r.clock_mhz:g}" if r.by == "unit" else "", r.operation, count(r.bits),
+            count(r.exponent_bits) if r.exponent_bits else "", number(r.ms, 4),
+            number(r.unit_ms, 4) if r.overhead_ns else "", number(r.overhead_pct, 3) if r.overhead_ns else "",
+            number(r.cpu_pct, 3), number(r.per_s, 4),
+        ]
+        for r in results
+    ]  # fmt: skip
+    head = [
+        "DUT", "By", "Clock of the unit, MHz", "Operation", "Bits", "Exponent, bits", "Whole, ms", "In the unit, ms",
+        "Overhead, %", "CPU, %", "Operations/s: bound of set-ups",
+    ]  # fmt: skip
+    return Table(head, rows, numeric=[2, 4, 5, 6, 7, 8, 9, 10])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from espbench.catalogue.certificate_keys import DEFAULT_KEY, CertificateKey
 from espbench.catalogue.suites import Suite
 from espbench.errors import EspbenchError
 from espbench.sentences import Code
@@ -55,6 +56,7 @@ class IkeOptions(StackOptions):
 
     ike: str = "aes128-sha256-ecp256"  # IKE proposal: encryption-integrity-group, strongSwan's names
     auth: Literal["psk", "certificates"] = "psk"
+    certificate: CertificateKey = DEFAULT_KEY  # the kind of key in certificates
     lifetime_s: float = 0.0
     ike_lifetime_s: float = 0.0
     # Options that tests of IKE itself need beside the plan's.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from espbench.catalogue.certificate_keys import CERTIFICATE_KEYS, DEFAULT_KEY
 from espbench.catalogue.suites import Suite
 from espbench.platforms.base import SIDES, Gateway, Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
@@ -16,7 +17,6 @@ from espbench.stacks.read_back import policy_mismatches, sa_mismatches
 
 INITIATE_S = 60.0
 PER_TUNNEL_S = 0.1
-_KEYING = {"psk": "PSK", "certificates": "RSA certificates"}
 
 
 class IkeStack:
@@ -163,7 +163,7 @@ class IkeStack:
         o = self._options
         return {
             "protocol": "ESP" + (" in UDP" if o.udp_encapsulation else ""),
-            "keying": f"IKEv2, {_KEYING[o.auth]}, {'of a seed' if self._bed.virtual_time else 'new for each pair'}",
+            "keying": f"IKEv2, {_keying(o)}, {'of a seed' if self._bed.virtual_time else 'new for each pair'}",
             "mode": "tunnel",
             "based on": f"routes to an XFRM interface (if_id {o.interface_id})"
             if o.interface_id
@@ -199,3 +199,11 @@ class IkeStack:
 
     def _own(self, side: Side) -> str:
         return self._tunnel.home if side == "home" else self._tunnel.office
+
+
+def _keying(options: IkeOptions) -> str:
+    if options.auth == "psk":
+        return "PSK"
+    # The usual kind was the only one, and is still recorded in the same words.
+    usual = options.certificate == DEFAULT_KEY
+    return f"{'RSA' if usual else CERTIFICATE_KEYS[options.certificate].shown} certificates"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from espbench.catalogue.certificate_keys import CERTIFICATE_KEYS, DEFAULT_KEY, CertificateKey
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
 
@@ -19,9 +20,12 @@ _GROUPS = {
     "modp3072": ("ffdh3072", "DH 3072 derive"),
 }
 # Lines of `openssl speed -mr`: kind, number, bits, operations/s.
-_PAIRS = {"+F2": ("RSA-{} sign", "RSA-{} verify"), "+F4": ("ECDSA P-{} sign", "ECDSA P-{} verify")}
+_PAIRS = {
+    "+F2": ("RSA-{} sign", "RSA-{} verify"),
+    "+F4": ("ECDSA P-{} sign", "ECDSA P-{} verify"),
+    "+F6": ("{} sign", "{} verify"),  # EdDSA, by the name behind the bits
+}
 _SINGLE = {"+F5": "ECDH P-{} derive", "+F8": "DH {} derive"}
-_CERTIFICATE_BITS = 2048  # stacks/daemons/credentials.py
 
 
 @dataclass(frozen=True)
@@ -52,10 +56,10 @@ def parse(text: str) -> list[Operation]:
     rates = []
     for line in text.splitlines():
         kind, *fields = line.split(":")
-        if kind in _PAIRS and len(fields) == 4:
+        if kind in _PAIRS and len(fields) == (5 if kind == "+F6" else 4):
             rates += [
-                Operation(name.format(fields[1]), float(rate))
-                for name, rate in zip(_PAIRS[kind], fields[2:], strict=True)
+                Operation(name.format(fields[-3]), float(rate))
+                for name, rate in zip(_PAIRS[kind], fields[-2:], strict=True)
             ]
         elif kind in _SINGLE and len(fields) == 4:
             name = "X25519 derive" if fields[1] == "253" else _SINGLE[kind].format(fields[1])
@@ -63,7 +67,9 @@ def parse(text: str) -> list[Operation]:
     return [operation for operation in rates if operation.per_s > 0]
 
 
-def of_set_up(ike: str, auth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def of_set_up(
+    ike: str, auth: str, certificate: CertificateKey = DEFAULT_KEY
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """List what each end does for an IKE SA of this proposal: (names for `speed`, operations as it tells them).
 
     One Diffie-Hellman secret is derived; with certificates one signature is made, and the peer's and its
@@ -72,5 +78,6 @@ def of_set_up(ike: str, auth: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     algorithm, derive = _GROUPS[ike.rpartition("-")[2]]
     if auth != "certificates":
         return (algorithm,), (derive,)
-    sign, verify = (name.format(_CERTIFICATE_BITS) for name in _PAIRS["+F2"])
-    return (algorithm, f"rsa{_CERTIFICATE_BITS}"), (derive, sign, verify, verify)
+    key = CERTIFICATE_KEYS[certificate]
+    sign, verify = f"{key.shown} sign", f"{key.shown} verify"
+    return (algorithm, key.speed), (derive, sign, verify, verify)

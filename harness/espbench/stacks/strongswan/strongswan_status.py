@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Any
 
+from espbench.catalogue.certificate_keys import CERTIFICATE_KEYS
 from espbench.stacks.daemons.daemon import End
 
 # Log lines that say why, the telling ones of level 1; the others are the course of things.
@@ -56,7 +57,6 @@ _GROUP = {
     "ecp384": "ECP_384",
     "x25519": "CURVE_25519",
 }
-_METHOD = {"psk": "pre-shared key", "certificates": "RSA"}
 
 
 def ike_words(proposal: str) -> str:
@@ -102,10 +102,11 @@ def mismatches(
         if user_space:
             wanted.append(("suite", ESP[end.suite.name], algorithms(child)))
     problems += [f"{what}: expected {want}, charon has {got}" for what, want, got in wanted if want != got]
+    method_asked = "pre-shared key" if o.auth == "psk" else CERTIFICATE_KEYS[o.certificate].charon
     problems += [
-        f"authentication: expected {_METHOD[o.auth]}, charon's log says {method}"
+        f"authentication: expected {method_asked}, charon's log says {method}"
         for method in methods
-        if not method.startswith(_METHOD[o.auth])
+        if not method.startswith(method_asked)
     ]
     up = [child for child in children if child.get("state") == "INSTALLED"]
     missing = _networks(end.tunnels) - _networks(

@@ -159,6 +159,30 @@ def test_talitos_finds_the_sec_and_the_accelerator_test_drives_it(start: Any) ->
     assert machine.ask("accel 3des-sha1 65 500")["errno"] == 22
 
 
+def test_the_guest_drives_the_public_key_unit(start: Any) -> None:
+    """It compares every result itself; the unit's cycles are between the two bounds; what it cannot do is refused."""
+    machine = start(*SEC)
+    figures = machine.ask("public_key unit rsa 512 3 2")
+    assert figures["ok"], figures
+    unit_ns = (figures["whole_ns"] - figures["overhead_ns"]) / 2
+    assert abs(unit_ns - (14_289.5 - 31) / 266e6 * 1e9) < 500
+    for request in ("unit rsa-crt 512 0 1", "software rsa-crt 512 0 1", "software rsa 512 512 1"):
+        assert machine.ask(f"public_key {request}")["ok"], request
+    for request in ("software ecdh 256 0 1", "software ecdsa-verify 384 0 1"):
+        figures = machine.ask(f"public_key {request}")
+        assert figures["ok"], (request, figures)
+        assert (figures["overhead_ns"], figures["whole_ns"] > 0) == (0, True)
+    assert machine.ask("public_key unit rsa 768 3 1")["errno"] == 22
+    assert machine.ask("public_key unit ecdh 256 0 1")["errno"] == 95
+
+
+def test_without_a_sec_there_is_no_public_key_unit(start: Any) -> None:
+    """Software works, but its power has nothing to be compared with; ENODEV says so."""
+    machine = start()
+    assert machine.ask("public_key unit rsa 512 3 1")["errno"] == 19
+    assert machine.ask("public_key software rsa-crt 512 0 1")["ok"]
+
+
 def test_without_a_sec_the_ciphers_are_software(start: Any) -> None:
     """The same request, and another driver says so."""
     machine = start()

@@ -84,6 +84,22 @@ def test_two_daemons_make_one_stack() -> None:
     assert case.entry().stack_kind == "strongswan+libreswan"
 
 
+@pytest.mark.parametrize(
+    ("stack", "message"),
+    [
+        ("{stack: strongswan, certificate: ecdsa256}", "expected auth: certificates with certificate"),
+        ("{stack: libreswan, auth: certificates, certificate: ed25519}", "expected one of rsa2048, rsa3072"),
+        ("{home: strongswan, office: libreswan, auth: certificates, certificate: rsa1024}", "with libreswan"),
+        ("{stack: strongswan, auth: certificates, certificate: dsa}", "certificate"),
+        ("{stack: xfrm, certificate: ecdsa256}", "expected no certificate on xfrm"),
+    ],
+)
+def test_a_kind_of_certificate_that_cannot_be(stack: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        _plan(f"[{stack}]")
+    assert message in str(error.value)
+
+
 def test_options_are_the_keys_that_are_not_defaults() -> None:
     """The manifest gets them as the plan writes them; label and name are not options."""
     choice = _plan(
@@ -117,6 +133,8 @@ def test_a_prefix_starts_beside_the_plan(tmp_path: Path) -> None:
         "[{stack: strongswan, lifetime: 24s, ike_lifetime: 60m, df: clear}]",
         "[{stack: strongswan-libipsec, udp_encapsulation: true}]",
         "[{home: strongswan, office: libreswan, esn: true, tunnels: 10, auth: certificates, interface: true}]",
+        "[{stack: strongswan, auth: certificates, certificate: ed25519}]",
+        "[{stack: libreswan, auth: certificates, certificate: rsa4096}]",
     ],
 )
 def test_the_edge_of_what_is_allowed_is_allowed(stacks: str) -> None:

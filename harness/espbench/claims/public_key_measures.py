@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers the claims about public keys from what guests measured (test public_key_unit); pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from espbench.claims.model import (
+    Claim,
+    PublicKeyGain,
+    PublicKeyOverhead,
+    PublicKeyTable,
+    PublicKeyTest,
+    PublicKeyTime,
+)
+from espbench.claims.our_value import OurValue, lacking, ranged
+from espbench.claims.points import Points
+from espbench.claims.unit_fit import HALF_A_DIGIT_MS, Printed, half, table
+from espbench.results.accelerator import PublicKeyResult
+
+_DEVICE = "mpc8548e"  # the paper names none; the unit's clock is set to its
+_EMPTY_MS = (
+    0.001  # the empty operation that is subtracted keeps the unit busy for 31 cycles: 0.94 µs at 33 MHz
+)
+_SMALL = 3
+
+
+def public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
+    """Return the figure of a claim about public keys."""
+    dut = claim.dut(m) or _DEVICE
+    results = [r for r in measured.public_keys if r.dut == dut]
+    match m:
+        case PublicKeyTime():
+            return _time(m, results, dut)
+        case PublicKeyTable():
+            return _table(m, results, dut)
+        case PublicKeyOverhead():
+            return _overhead(results, dut)
+        case PublicKeyGain():
+            return _gain(m, results, dut)
+
+
+def _at(results: Sequence[PublicKeyResult], entry: Printed) -> PublicKeyResult | None:
+    wanted = ("unit", "rsa", entry.modulus_bits, entry.exponent_bits, entry.mhz)
+    return next(
+        (r for r in results if (r.by, r.operation, r.bits, r.exponent_bits, r.clock_mhz) == wanted), None
+    )
+
+
+def _all_of(
+    entries: Sequence[Printed], results: Sequence[PublicKeyResult], dut: str
+) -> list[tuple[Printed, PublicKeyResult]] | OurValue:
+    pairs = [(entry, _at(results, entry)) for entry in entries]
+    if absent := [e for e, r in pairs if r is None]:
+        first = absent[0]
+        return lacking(
+            f"{dut}: {len(absent)} of {len(entries)} public-key times, such as "
+            f"{first.modulus_bits}/{first.exponent_bits} at {first.mhz} MHz"
+        )
+    return [(entry, result) for entry, result in pairs if result is not None]
+
+
+def _time(m: PublicKeyTime, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
+    entries = [Printed(m.modulus_bits, m.exponent_bits, m.clock_mhz, 0.0)]
+    pairs = _all_of(entries, results, dut)
+    if isinstance(pairs, OurValue):
+        return pairs
+    ((_, result),) = pairs
+    return ranged([result.unit_ms], text=f"{result.ms:.4f} ms with driver and descriptor")
+
+
+def _table(m: PublicKeyTable, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
+    """Return whether each time of the half is as printed, within half its last digit and the empty operation."""
+    pairs = _all_of(half(m.half), results, dut)
+    if isinstance(pairs, OurValue):
+        return pairs
+    off = [abs(result.unit_ms - entry.ms) for entry, result in pairs]
+    agree = sum(each <= HALF_A_DIGIT_MS + _EMPTY_MS for each in off)
+    return OurValue(
+        holds=agree == len(off),
+        text=f"{agree} of {len(off)} measured times, the furthest {max(off):.4f} ms away",
+    )
+
+
+def _overhead(results: Sequence[PublicKeyResult], dut: str) -> OurValue:
+    pairs = _all_of(table(), results, dut)
+    if isinstance(pairs, OurValue):
+        return pairs
+    shares = {f"{e.modulus_bits}/{e.exponent_bits} at {e.mhz} MHz": r.overhead_pct for e, r in pairs}
+    most = max(shares, key=shares.__getitem__)
+    return ranged([*shares.values()], text=f"the most for {most}")
+
+
+def _gain(m: PublicKeyGain, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
+    """Return the range of the ratio over all sizes that were measured both ways, at the engine's own clock."""
+    software = {
+        (r.operation, r.bits, r.exponent_bits): r
+        for r in results
+        if r.by == "software" and (r.exponent_bits == _SMALL) == m.small_exponent
+    }
+    gains = {
+        (r.operation, r.bits, r.exponent_bits): other.ms / r.ms
+        for r in results
+        if r.by == "unit"
+        and (other := software.get((r.operation, r.bits, r.exponent_bits))) is not None
+        and other.clock_mhz == r.clock_mhz
+    }
+    if not gains:
+        return lacking(f"{dut}: public keys by the unit and in software")
+    words = ", ".join(
+        f"{bits}{f'/{exponent}' if exponent else ' by the primes'}: {gain:.2f}"
+        for (_, bits, exponent), gain in gains.items()
+    )
+    return ranged([*gains.values()], text=words)
