@@ -32,6 +32,7 @@ from bare_roots import (
     RELEASES,
     REPOSITORY,
     Tried,
+    end_by_signals,
     end_processes,
     make_root,
     run_inside,
@@ -65,6 +66,7 @@ def main() -> int:
     parser.add_argument("--release", action="append", choices=RELEASES, help="default: each")
     given = parser.parse_args()
     forms = given.forms or FORMS
+    end_by_signals()
     if unknown := set(forms) - set(FORMS):
         parser.error(f"no such form: {', '.join(sorted(unknown))}; expected some of {', '.join(FORMS)}")
     tried = []
@@ -122,7 +124,10 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path) -> None
     with step(tried, "root"):
         make_root(release, root)
         if form != "container":
-            run_inside(root, f"apt-get update -qq && {APT} passwd && useradd --create-home --shell /bin/bash somebody")
+            run_inside(
+                root,
+                f"apt-get update -qq && {APT} passwd && useradd --create-home --shell /bin/bash somebody",
+            )
         shutil.copytree(built, root / "srv/dist")
         (root / "srv/small.yaml").write_text(PLAN)
     with step(tried, "install"):

@@ -84,6 +84,10 @@ def frame_of_columns(values: Mapping[str, Any], columns: Sequence[str]) -> pd.Da
 def _column(values: Any, dtype: str) -> pd.Series[Any]:
     if dtype == "float64":  # pandas takes three times as long to see that a list has None among its numbers
         return pd.Series(np.array(values, dtype="float64"))
+    if (
+        dtype == "Int64" and (numbers := np.array(values)).dtype == np.int64
+    ):  # likewise, where there is no None
+        return pd.Series(numbers, dtype="Int64")
     return pd.Series(values, dtype=dtype)
 
 
