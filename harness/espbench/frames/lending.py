@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
+from functools import partial
 from multiprocessing import Pipe
 from types import TracebackType
 from typing import Self
@@ -69,7 +70,7 @@ class Lending:
                     self._answer(number, lent.refused(error))
                     continue
                 self._under_way.add(future)
-                future.add_done_callback(lambda done, number=number: self._done(number, done))
+                future.add_done_callback(partial(self._done, number))
 
     def _done(self, number: int, future: Future[bytes]) -> None:
         from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)

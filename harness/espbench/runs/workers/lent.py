@@ -26,7 +26,7 @@ __all__ = ["LentWorkers", "carried_out", "end_all", "lost", "refused", "version_
 
 @dataclass(frozen=True)
 class _Answer:
-    """What became of a task: its last message with the records before it, or why there is none."""
+    """The end of a task: its last message with the records before it, or why there is none."""
 
     message: Done | Failed | None
     records: tuple[News, ...] = ()
