@@ -37,6 +37,7 @@ rust_package() {
         new_enough "$(LC_ALL=C apt-cache policy "$package" 2>/dev/null | sed -n 's/^  Candidate: //p')" &&
             echo "$package" && return
     done
+    command -v apt-get >/dev/null || die "Rust $rust or newer is needed: use rustup, or a package of this system"
     die "Rust $rust or newer is needed, and no package that apt-get knows here has it: use rustup"
 }
 no_rust=""
@@ -57,8 +58,9 @@ if [ ${#missing[@]} -gt 0 ] || [ "$no_rust" ]; then
         missing+=("$rust_has")
     fi
     install="apt-get install --no-install-recommends -y ${missing[*]}"
+    command -v apt-get >/dev/null || die "missing, by the names of Debian's packages: ${missing[*]}; this system has no" \
+        "apt-get, and espbench does not know what they are called here: install what has the same programs and headers"
     [ "$(id -u)" = 0 ] || die "missing Debian packages; as root: $install"
-    command -v apt-get >/dev/null || die "missing, and this is no Debian system: ${missing[*]}"
     say "installing ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
     $install -qq </dev/null >/dev/null

@@ -1,29 +1,46 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs what `make dist` and `make deb` built in bare Debian roots, as docs/install.md says, and measures with it.
+"""Installs espbench in bare Debian roots as docs/install.md says, without a clone there, and measures with it.
 
-The wheel: into a virtual environment of an ordinary user, who then builds gateways in virtual time and measures a
-plan that came with it. The Debian package: with apt, by root; then the same. The container: the steps of Containerfile,
-which do the same as the wheel; no container engine is needed, so what an engine adds is not tried. Prints what was
-tried and how long each step took; ends with 1 if one failed. Needs root, Debian and dist/.
+    wheel       dist/'s wheel, by pipx, as an ordinary user
+    deb         `make deb` in a root of the same release; what it built, by apt in a second, bare root
+    container   the steps of Containerfile, one after the other; no container engine is needed, so what one adds
+                is not tried. Its root is always the release that the file begins with
 
-    python benchmarks/machines/installed.py [wheel] [deb] [container]
+Then an ordinary user prints an example, builds gateways in virtual time, and measures two cases. Prints what was
+tried and how long each step took; ends with 1 if one failed. Needs root, Debian and, but for deb, dist/'s wheel.
+
+    python benchmarks/machines/installed.py [wheel] [deb] [container] [--release bookworm --release trixie]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from bare_roots import REPOSITORY, Tried, end_processes, make_root, run_inside, statuses, step, tell
+from bare_roots import (
+    PROJECT,
+    RELEASES,
+    REPOSITORY,
+    Tried,
+    end_by_signals,
+    end_processes,
+    make_root,
+    run_inside,
+    statuses,
+    step,
+    tell,
+)
 
-RELEASE = "bookworm"
 FORMS = ("wheel", "deb", "container")
 # An ordinary user of a wheel asks his administrator for these: docs/install.md, "Without a clone".
 TOOLS = r"""sed -n '/^\[virtual\]/,/^\[/p' /root/espbench/scripts/packages.txt | sed '/^\[/d; s/ .*//'"""
@@ -43,52 +60,92 @@ tests:
 
 
 def main() -> int:
-    """Try each form; the exit code."""
+    """Try each form in each release; the exit code."""
     parser = argparse.ArgumentParser(description="a wheel, a Debian package, a container; installed and used")
     parser.add_argument("forms", nargs="*", help=f"of {', '.join(FORMS)}; default: all")
-    forms = parser.parse_args().forms or FORMS
+    parser.add_argument("--release", action="append", choices=RELEASES, help="default: each")
+    given = parser.parse_args()
+    forms = given.forms or FORMS
+    end_by_signals()
     if unknown := set(forms) - set(FORMS):
         parser.error(f"no such form: {', '.join(sorted(unknown))}; expected some of {', '.join(FORMS)}")
-    tried = [attempt(form) for form in forms]
+    tried = []
+    for form in forms:
+        releases = [release_of_container()] if form == "container" else given.release or RELEASES
+        tried += [attempt(form, release) for release in releases]
     return int(any(each.failed or each.left for each in tried))
 
 
-def attempt(form: str) -> Tried:
+def release_of_container() -> str:
+    """Return the release that Containerfile begins with."""
+    begins = re.search(r"^FROM \S*debian:(\w+)", (REPOSITORY / "Containerfile").read_text(), re.M)
+    if begins is None:
+        sys.exit(
+            "installed: Containerfile: expected a line that begins with FROM and names a release of Debian"
+        )
+    return begins[1]
+
+
+def attempt(form: str, release: str) -> Tried:
     """Make a root, install it there, measure as an ordinary user, remove the root."""
-    tried = Tried(f"{RELEASE}, {form}")
-    root = Path(tempfile.mkdtemp(prefix=f"installed-{form}-"))
-    root.chmod(0o755)
+    tried = Tried(f"{release}, {form}")
     try:
-        with step(tried, "root"):
-            make_root(RELEASE, root)
-            if form != "container":
-                run_inside(root, "apt-get update -qq && useradd --create-home --shell /bin/bash somebody")
-            shutil.copytree(REPOSITORY / "dist", root / "srv/dist")
-            (root / "srv/small.yaml").write_text(PLAN)
-        with step(tried, "install"):
-            espbench = install(root, form)
-        with step(tried, "examples"):
-            said = run_inside(
-                root,
-                f"{AS_USER} 'cd && {espbench} --version; {espbench} example quick; {espbench} list duts'",
-            )
-        if not ("name: quick" in said and "virt-x86" in said):
-            tried.failed = f"not what espbench has to say: {said}"
-        with step(tried, "build"):  # of a container: it is there
-            run_inside(root, f"{AS_USER} 'cd && {espbench} build x86'")
-        with step(tried, "measure"):
-            run_inside(root, f"{AS_USER} 'cd && {espbench} run /srv/small.yaml --out runs'")
-        tried.statuses = statuses(root / "home/somebody/runs")
-        if not tried.failed and dict(tried.statuses) != {"OK": 2}:
-            tried.failed = "expected two results, both OK"
+        with tempfile.TemporaryDirectory(prefix=f"installed-{form}-") as built:
+            if form == "deb":
+                with bare(tried) as root, step(tried, "make deb"):
+                    make_root(release, root)
+                    run_inside(root, f"cd /{PROJECT} && make deb")
+                    shutil.copytree(root / PROJECT / "dist", built, dirs_exist_ok=True)
+            else:
+                shutil.copytree(REPOSITORY / "dist", built, dirs_exist_ok=True)
+            with bare(tried) as root:
+                used(tried, form, release, root, Path(built))
     except subprocess.CalledProcessError as error:
         said = error.stdout.strip().splitlines()[-15:] if error.stdout else []
         tried.failed = "\n".join([f"exit {error.returncode}: {error.cmd[-1]}", *said])
-    finally:
-        tried.left = end_processes(root)
-        subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=False)
     tell(tried)
     return tried
+
+
+@contextmanager
+def bare(tried: Tried) -> Iterator[Path]:
+    """Yield a folder for a root; end what runs in it, note what ran on, and remove it."""
+    root = Path(tempfile.mkdtemp(prefix="installed-"))
+    root.chmod(0o755)
+    try:
+        yield root
+    finally:
+        tried.left += end_processes(root)
+        subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=False)
+
+
+def used(tried: Tried, form: str, release: str, root: Path, built: Path) -> None:
+    """Install what was built in a bare root, and measure with it."""
+    with step(tried, "root"):
+        make_root(release, root)
+        if form != "container":
+            run_inside(
+                root,
+                f"apt-get update -qq && {APT} passwd && useradd --create-home --shell /bin/bash somebody",
+            )
+        shutil.copytree(built, root / "srv/dist")
+        (root / "srv/small.yaml").write_text(PLAN)
+    with step(tried, "install"):
+        espbench = install(root, form)
+    with step(tried, "examples"):
+        said = run_inside(
+            root,
+            f"{AS_USER} 'cd && {espbench} --version; {espbench} example quick; {espbench} list duts'",
+        )
+    if not ("name: quick" in said and "virt-x86" in said):
+        tried.failed = f"not what espbench has to say: {said}"
+    with step(tried, "build"):  # of a container: it is there
+        run_inside(root, f"{AS_USER} 'cd && {espbench} build x86'")
+    with step(tried, "measure"):
+        run_inside(root, f"{AS_USER} 'cd && {espbench} run /srv/small.yaml --out runs'")
+    tried.statuses = statuses(root / "home/somebody/runs")
+    if not tried.failed and dict(tried.statuses) != {"OK": 2}:
+        tried.failed = "expected two results, both OK"
 
 
 def install(root: Path, form: str) -> str:
@@ -99,11 +156,9 @@ def install(root: Path, form: str) -> str:
         run_inside(root, f"{APT} /srv/dist/espbench_*.deb man-db")
         run_inside(root, "man --warnings espbench >/dev/null")
         return "/usr/bin/espbench"
-    run_inside(root, f"{APT} --no-install-recommends python3-venv gcc libc6-dev ca-certificates $({TOOLS})")
-    run_inside(
-        root, f"{AS_USER} 'cd && python3 -m venv e && e/bin/pip install -q /srv/dist/espbench-*_x86_64.whl'"
-    )
-    return "e/bin/espbench"
+    run_inside(root, f"{APT} --no-install-recommends pipx gcc libc6-dev ca-certificates $({TOOLS})")
+    run_inside(root, f"{AS_USER} 'cd /srv && pipx install ./dist/espbench-*_x86_64.whl'")
+    return "~/.local/bin/espbench"
 
 
 def recipe(root: Path) -> str:

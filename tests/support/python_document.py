@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/python.md: makes the runs that it is about, and runs its blocks.
 
-What it measures is measured by `support.simulated.command`: everything of espbench but gateways and a generator.
+What it measures is measured by `support.simulated.command`: everything of espbench but gateways and a generator. So
+are the tasks of an executor, in `support.simulated.worker_process`.
 
 PYTHONPATH=harness:tests python -m support.python_document    # writes the real output under each block
 """
@@ -23,6 +24,7 @@ from espbench.frames import measuring
 from espbench.profile import csv_file
 from espbench.profile.attribution import Profile, Where
 from espbench.profile.symbols import Function
+from espbench.runs.workers import process
 from espbench.terms import Finding, Outcome
 from support.simulated.command import PROGRAM
 from support.synthetic import run as synthetic_run
@@ -108,6 +110,7 @@ def with_output(text: str, directory: Path) -> str:
         patch.setenv("XDG_CACHE_HOME", str(directory / "cache"))  # of the index of many runs
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         patch.setattr(measuring, "PROGRAM", PROGRAM)
+        patch.setattr(process, "COMMAND", (sys.executable, "-m", "support.simulated.worker_process", "0"))
         return _BLOCK.sub(run, text)
 
 

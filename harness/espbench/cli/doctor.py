@@ -21,6 +21,7 @@ from espbench.platforms.virtual.parts.kits import KITS
 from espbench.runs.platform_kinds import PLATFORMS, esp_missing
 from espbench.stacks.daemons import packages
 from espbench.this_machine import irq_time
+from espbench.this_machine.distribution import without_debian_packages
 
 _BOARDS = "qemu_e500"
 _EMULATED = (_BOARDS, "qemu_x86")
@@ -45,6 +46,12 @@ def doctor(
                     kind, r.name, "[green]ready[/green]" if r.ready else "[red]not ready[/red]", mend
                 )
         console.print(table)
+        if name := without_debian_packages():
+            console.print(
+                f"note: {name} has no apt-get. The packages above have Debian's names; espbench does not know what "
+                "they are called here, or whether they exist. It finds a program whatever its package is called.",
+                soft_wrap=True,
+            )
         for warning in placement.choose().shared:
             console.print(f"note: {warning}", soft_wrap=True)
     if not any(r.ready for r in readiness["platform"] if r.name not in ("external", "remote")):

@@ -19,7 +19,7 @@ import typer
 from espbench.cli.gate.options import Wait
 from espbench.cli.progress import TerminalObserver, measuring, terminal
 from espbench.cli.resumption import other_code, same_run
-from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster
+from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, refuse_executor
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
 from espbench.generators.base import Generator
@@ -48,6 +48,7 @@ from espbench.runs.platform import Workspace
 from espbench.runs.platform_kinds import kits_of
 from espbench.runs.session import Session
 from espbench.runs.workers.cluster import connect
+from espbench.runs.workers.lent import LentWorkers
 from espbench.runs.workers.local import LocalWorkers, Workers
 from espbench.runs.workers.session import SideBySide
 from espbench.terms import Finding, Manifest, Outcome
@@ -77,12 +78,18 @@ Cluster = Annotated[
     str | None,
     typer.Option("--cluster", help="In virtual time: measure the cases on a Dask cluster, tls://HOST:PORT."),
 ]
+Seed = Annotated[
+    int | None, typer.Option(help="In virtual time: the seed of all random numbers, in place of the plan's.")
+]
 RealTime = Annotated[
     bool, typer.Option("--real-time", help="Do not let dut: auto choose gateways in virtual time.")
 ]
 Metrics = Annotated[
     Path | None,
     typer.Option(help="Keep a file for Prometheus' node exporter up to date: how far the run is."),
+]
+Lent = Annotated[
+    int | None, typer.Option("--lent", hidden=True, help="A socket to the process whose executor measures.")
 ]
 BaseLoads = Annotated[
     Path | None, typer.Option("--base-loads", hidden=True, help="What espbench check measures, a JSON file.")
@@ -104,15 +111,17 @@ def run(  # noqa: PLR0913  (its options)
     no_report: NoReport = False,
     jobs: Jobs = None,
     cluster: Cluster = None,
+    seed: Seed = None,
     real_time: RealTime = False,
     wait: Wait = False,
     metrics: Metrics = None,
+    lent: Lent = None,
     base_loads: BaseLoads = None,
     beside: Beside = None,
     profiled: Profiled = False,
 ) -> None:
     """Measure a plan and write the report. After Ctrl-C, continue with --resume."""
-    begun, resolved = _read(plan, resume, beside)
+    begun, resolved = _read(plan, resume, beside, seed)
     choices = choose(resolved, virtual_time=not real_time)
     if dry_run:
         _dry_run(resolved, choices)
@@ -120,15 +129,15 @@ def run(  # noqa: PLR0913  (its options)
     at_once = jobs_for(jobs, choices, virtual_time=virtual(choices))
     if cluster is not None:
         refuse_cluster(cluster, jobs, resolved, virtual_time=virtual(choices))
+    if lent is not None:
+        refuse_executor(cluster, resolved, virtual_time=virtual(choices))
     if begun is not None:
         _same_run(begun, resolved, choices)
     require(resolved, choices, lambda text: print(text, file=sys.stderr))
     if not resolved.plan.cipher_kernels:  # cipher kernels need no generator
         generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
     progress_file = PrometheusFile(metrics) if metrics is not None else None
-    elsewhere = (
-        connect(cluster, kits_of(choice.platform for choice in choices)) if cluster is not None else None
-    )
+    elsewhere = _elsewhere(cluster, lent, choices, at_once)
     if begun is not None:
         begun.lock()
     with measuring(shared=virtual(choices), wait=wait):
@@ -146,16 +155,27 @@ def run(  # noqa: PLR0913  (its options)
         raise typer.Exit(INCOMPLETE)
 
 
+def _elsewhere(cluster: str | None, lent: int | None, choices: list[Choice], at_once: int) -> Workers | None:
+    """Return the workers that are not this command's own; None if it has its own."""
+    if cluster is not None:
+        return connect(cluster, kits_of(choice.platform for choice in choices))
+    return LentWorkers(lent, at_once) if lent is not None else None
+
+
 def _read(
-    plan: Path | None, resume: Path | None, beside: Path | None
+    plan: Path | None, resume: Path | None, beside: Path | None, seed: int | None
 ) -> tuple[RunDirectory | None, ResolvedPlan]:
     """Read the plan, or open the run directory that is to be continued and read its plan."""
+    if resume is not None and seed is not None:
+        raise UsageError(
+            f"run: --seed {seed}: a run goes on with the seed that it began with; leave --seed out"
+        )
     if resume is not None and plan is None:
         begun = RunDirectory.open(resume)
         stood = begun.manifest.plan_path
         return begun, load_plan(resume / "plan.yaml", beside=Path(stood) if stood else None)
     if plan is not None and resume is None:
-        return None, load_plan(plan, beside=beside)
+        return None, load_plan(plan, beside=beside, seed=seed)
     raise UsageError(
         "run: expected a plan, or --resume with a run directory; got " + ("none" if plan is None else "both")
     )

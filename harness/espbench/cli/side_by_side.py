@@ -64,6 +64,23 @@ def refuse_cluster(address: str, jobs: int | None, resolved: ResolvedPlan, *, vi
         )
 
 
+def refuse_executor(cluster: str | None, resolved: ResolvedPlan, *, virtual_time: bool) -> None:
+    """Raise UsageError if a plan cannot be given to an executor of the Python API."""
+    why = (
+        "a plan whose devices are measured in real time: their figures are of one machine"
+        if not virtual_time
+        else "a plan of cipher kernels, which this machine's CPUs share"
+        if resolved.plan.cipher_kernels
+        else f"a cluster beside it, {cluster}"
+        if cluster is not None
+        else ""
+    )
+    if why:
+        raise UsageError(
+            f"executor: expected cases in virtual time alone\n  got: {why}\n  what to do: leave one out"
+        )
+
+
 class ManyCases:
     """Prints what came of a case when it is finished, in one piece; below, on a terminal, a line for each under way."""
 

@@ -2,9 +2,9 @@
 """Finished runs as pandas data frames: the Python API of espbench (docs/python.md).
 
 `columns` says what type and unit each column has, `run` reads run directories, `trials` their trials, `verdicts`
-compares runs, `many_runs` has their history, `measuring` has plans measured.
-Nothing of espbench imports this package but the names in `espbench` itself. May import `results`,
-`comparison`, `comparison.sorting`, `over_time` and `profile`.
+compares runs, `many_runs` has their history, `measuring` has plans measured, and `lending` gives it an executor.
+Nothing of espbench imports this package but the names in `espbench` itself. May import `plan.reading`, `results`,
+`runs.workers`, `comparison`, `comparison.sorting`, `over_time` and `profile`.
 """
 
 from espbench.frames.many_runs import History, history

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from yaml import YAMLError
 
 from espbench.errors import EspbenchError, Interrupted, MachineLacks, UsageError
 from espbench.frames.columns import frame
+from espbench.frames.lending import Lending
 from espbench.frames.run import Run, load
 from espbench.results import RunDirectory
 from espbench.results.run_lock import writer_of
@@ -50,9 +53,10 @@ class Progress:
 class Plan:
     """A plan's file, to be measured; nothing is read of it before."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        """path: the YAML file."""
+    def __init__(self, path: str | PathLike[str], *, seed: int | None = None) -> None:
+        """path: the YAML file. seed: in virtual time, that of all random numbers, in place of the plan's own."""
         self.path = Path(path)
+        self.seed = seed
 
     def __repr__(self) -> str:
         return f"<espbench plan {self.path}>"
@@ -63,25 +67,33 @@ class Plan:
         *,
         jobs: int | None = None,
         cluster: str | None = None,
+        executor: Executor | None = None,
         wait: bool = False,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> Run:
         """Measure the plan as `espbench run` does, and return the run; go on with one of `out` that is not finished.
 
-        That is the newest whose plan is this one to the letter and of which a case has no answer. jobs, cluster, wait:
-        as of the command. on_progress is called whenever a trial or a case more is on disk; what it raises interrupts
-        the run, which can be gone on with, as Ctrl-C does. No root is needed for virtual time.
+        That is the newest whose plan is this one to the letter, with its seed, and of which a case has no answer.
+        jobs, cluster, wait: as of the command. executor: in virtual time, where the cases are measured, `jobs` at once
+        (lending.py). on_progress is called whenever a trial or a case more is on disk; what it raises interrupts the
+        run, which can be gone on with, as Ctrl-C does. No root is needed for virtual time.
 
         UsageError for a mistake in the plan, or a run that cannot go on here; MachineLacks; Interrupted; EspbenchError
         for anything else, with what the command said.
         """
         folder = Path(out)
-        unfinished = _unfinished(folder, self.path)
+        unfinished = _unfinished(folder, self)
         what = ["--resume", str(unfinished)] if unfinished else [str(self.path), "--out", str(folder)]
         options = [*(["--jobs", str(jobs)] if jobs else []), *(["--cluster", cluster] if cluster else [])]
         options += ["--wait"] if wait else []
+        options += [] if unfinished or self.seed is None else ["--seed", str(self.seed)]
         before = set() if unfinished else _folders(folder)
-        with _started(["run", "--no-report", *what, *options]) as command:
+        argv = ["run", "--no-report", *what, *options]
+        with (
+            Lending(executor) as lending,
+            _started([*argv, *lending.options], lending.passed) as command,
+        ):
+            lending.begin()
             watch = _Watch(command.process.pid, folder, before, unfinished)
             while command.process.poll() is None:
                 time.sleep(_LOOK_EVERY_S)
@@ -171,14 +183,18 @@ class _Command:
 
 
 @contextmanager
-def _started(arguments: Sequence[str]) -> Iterator[_Command]:
-    """Yield a started command; if it still runs at the end of the block, end it in its own order."""
+def _started(arguments: Sequence[str], passed: Sequence[int] = ()) -> Iterator[_Command]:
+    """Yield a started command; if it still runs at the end of the block, end it in its own order.
+
+    passed: file descriptors that it gets.
+    """
     with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
         files = (Path(folder) / "stdout", Path(folder) / "stderr")
         with files[0].open("w") as stdout, files[1].open("w") as stderr:
             process = subprocess.Popen(
-                [*PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, text=True
-            )
+                [*PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, text=True,
+                pass_fds=passed,
+            )  # fmt: skip
         try:
             yield _Command(process, *files)
         finally:
@@ -232,11 +248,15 @@ def _folders(out: Path) -> set[Path]:
     return {path for path in out.iterdir() if path.is_dir()} if out.is_dir() else set()
 
 
-def _unfinished(out: Path, plan: Path) -> Path | None:
+def _unfinished(out: Path, plan: Plan) -> Path | None:
     """Return the newest run of this plan, to the letter, of which a case has no result."""
     try:
-        text = plan.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = plan.path.read_text(encoding="utf-8")
+        if plan.seed is not None:
+            from espbench.plan.reading.changing import with_value  # noqa: PLC0415  (all of plan comes with it)
+
+            text = with_value(text, "seed", plan.seed)
+    except (OSError, UnicodeDecodeError, YAMLError):
         return None  # the command says it better
     for path in sorted(_folders(out), reverse=True):
         try:

@@ -18,11 +18,13 @@ from operator import attrgetter, sub
 from typing import Any
 
 import pandas as pd
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaValidator, core_schema
 
-from espbench.frames.columns import cell, frame_bytes, frame_of_columns
+from espbench.frames.columns import cell, frame_bytes, frame_of_columns, kind
 from espbench.results import RunDirectory
-from espbench.terms import CaseIdentity, GatewayReading, Latency, Reason, Remark, Statement, Trial
+from espbench.terms import CaseEntry, CaseIdentity, GatewayReading, Latency, Reason, Remark, Statement, Trial
 
 _GATEWAYS = ("home", "office")
 _OF_GATEWAY = {
@@ -67,24 +69,33 @@ def no_collection() -> Iterator[None]:
 def frame_of_trials(run: RunDirectory) -> pd.DataFrame:
     """Return a frame with a row for each trial, in the order of the file. EspbenchError names a bad line."""
     columns = _columns(run)
-    entries = {entry.case: entry for entry in run.manifest.cases}
-    for name in _IDENTITY:
-        if name != "case":
-            of_case = {case: getattr(entry, name) for case, entry in entries.items()}
-            columns[name] = list(map(of_case.get, columns["case"]))
+    columns |= _identities(run.manifest.cases, columns["case"])
     tells: dict[str, type[Statement]] = {"reasons": Reason, "warnings": Remark}
-    for name, kind in tells.items():
-        columns[name] = [_text(kind, statements) if statements else "" for statements in columns[name]]
+    for name, tell in tells.items():
+        columns[name] = [_text(tell, statements) if statements else "" for statements in columns[name]]
     columns["not_measured"] = list(map(cell, columns["not_measured"]))
     columns["lost"] = list(map(sub, columns["tx_frames"], columns["rx_frames"]))
     columns["is_void"] = [validity == "INVALID" for validity in columns["validity"]]
     for name in ("is_disturbed", "is_violated"):
         columns[name] = list(map(bool, columns[name]))
-    columns["frame_bytes"] = list(map(frame_bytes, columns["frame_size"]))
     return frame_of_columns(columns, COLUMNS)
 
 
-def _columns(run: RunDirectory) -> dict[str, list[Any]]:
+def _identities(entries: Sequence[CaseEntry], cases: list[str]) -> dict[str, Any]:
+    """Return the columns that say which case it is, made once for a case and taken for each of its trials."""
+    numbers, names = pd.factorize(pd.Series(cases, dtype="object"))
+    of_name = {entry.case: entry for entry in entries}
+    known = [of_name.get(name) for name in names]
+    values = {name: [getattr(entry, name, None) for entry in known] for name in _IDENTITY}
+    values["case"] = list(names)
+    values["frame_bytes"] = list(map(frame_bytes, values["frame_size"]))
+    return {
+        name: pd.Series(of_cases, dtype=kind(name).dtype).array.take(numbers)
+        for name, of_cases in values.items()
+    }
+
+
+def _columns(run: RunDirectory) -> dict[str, Any]:
     """Return what the lines themselves have, by column."""
     columns: list[list[Any]] = [[] for _ in _FIELDS]
     rows = run.each_trial(_of_line, _of_trial)
@@ -102,7 +113,7 @@ def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
 def _of_line(line: bytes) -> _Row | None:
     """Return the fields of a sealed line; None if it is not quite what espbench writes today."""
     try:
-        return tuple(vars(_Line.model_validate_json(_without_directions(line))).values())
+        return tuple(_LINE.validate_json(_without_directions(line)).values())
     except ValidationError:
         return None
 
@@ -141,27 +152,48 @@ def _text_of_json(kind: type[Statement], statements: str) -> str:
     return "; ".join(str(kind.model_validate(statement)) for statement in json.loads(statements))
 
 
-def _fields() -> dict[str, Any]:
+def _fields() -> dict[str, core_schema.TypedDictField]:
     """Return the fields of a line that are a row's, in the order of `_of_trial`, by column."""
 
-    def at(kind: type[BaseModel], name: str, *path: str) -> tuple[Any, Any]:
-        return kind.model_fields[name].annotation, Field(None, validation_alias=AliasPath(*path, name))
+    def needed(kind: Any, key: str) -> core_schema.TypedDictField:
+        return core_schema.typed_dict_field(TypeAdapter(kind).core_schema, validation_alias=key)
 
+    def or_else(default: FieldInfo | None, kind: Any, *path: str | int) -> core_schema.TypedDictField:
+        """Return a field that may be missing; default: the field whose default it has then, else None."""
+
+        def missing() -> Any:
+            return default.get_default(call_default_factory=True) if default else None
+
+        schema = core_schema.with_default_schema(TypeAdapter(kind).core_schema, default_factory=missing)
+        return core_schema.typed_dict_field(schema, required=False, validation_alias=[*path])
+
+    plain = {name: Trial.model_fields[name] for name in _PLAIN}
     return {
-        **{name: (field.annotation, field) for name in _PLAIN if (field := Trial.model_fields[name])},
-        "reasons": (list[Any], Field(validation_alias="reason_codes")),
-        "warnings": (list[Any], Field(validation_alias="warning_codes")),
-        "is_disturbed": (Any, Field(None, validation_alias=AliasPath("host", "disturbed"))),
-        "is_violated": (Any, Field(None, validation_alias=AliasPath("proof", "violated"))),
         **{
-            column: at(GatewayReading, name, "gateways", gateway)
+            name: needed(of.annotation, name) if of.is_required() else or_else(of, of.annotation, name)
+            for name, of in plain.items()
+        },
+        "reasons": needed(list[Any], "reason_codes"),
+        "warnings": needed(list[Any], "warning_codes"),
+        "is_disturbed": or_else(None, Any, "host", "disturbed"),
+        "is_violated": or_else(None, Any, "proof", "violated"),
+        **{
+            column: or_else(None, GatewayReading.model_fields[name].annotation, "gateways", gateway, name)
             for column, (gateway, name) in _READINGS.items()
         },
-        **{column: at(Latency, name, "latency_us") for name, column in _LATENCIES.items()},
+        **{
+            column: or_else(None, Latency.model_fields[name].annotation, "latency_us", name)
+            for name, column in _LATENCIES.items()
+        },
     }
 
 
 _PLAIN = ("case", *(name for name in _OF_TRIAL if name not in ("lost", "reasons", "warnings")))
 _PLAIN_OF = attrgetter(*_PLAIN)
-_Line = create_model("_Line", __config__=ConfigDict(extra="ignore", strict=True), **_fields())
-_FIELDS = tuple(_Line.model_fields)
+_FIELDS = _fields()
+# A dictionary in place of a model: it takes a quarter less time.
+_LINE = SchemaValidator(
+    core_schema.typed_dict_schema(
+        _FIELDS, extra_behavior="ignore", config=core_schema.CoreConfig(strict=True)
+    )
+)

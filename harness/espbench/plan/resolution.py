@@ -12,6 +12,7 @@ from espbench.plan.checks.all_checks import problems
 from espbench.plan.checks.traffic_checks import at_the_profile, with_traffic
 from espbench.plan.duts.profiles import Profile, is_path, load_profile, profile_names
 from espbench.plan.keys.model import Plan
+from espbench.plan.reading.changing import with_value
 from espbench.plan.reading.reader import (
     Document,
     KeyPath,
@@ -27,12 +28,15 @@ from espbench.plan.resolved.resolved_plan import AUTO, ResolvedPlan
 _STAND_INS = {"name": "plan", "tests": [{"throughput": {}}]}
 
 
-def load_plan(path: Path, beside: Path | None = None) -> ResolvedPlan:
+def load_plan(path: Path, beside: Path | None = None, seed: int | None = None) -> ResolvedPlan:
     """Read, resolve and check a plan; UsageError lists every mistake, one line each.
 
-    beside: the file that a copied plan was at first, for the relative paths in it.
+    beside: the file that a copied plan was at first, for the relative paths in it. seed: in place of the plan's own.
     """
-    return resolve(read(path, "plan"), beside or path)
+    document = read(path, "plan")
+    if seed is not None:
+        document = read_text(with_value(document.text, "seed", seed), document.name, "plan")
+    return resolve(document, beside or path)
 
 
 def resolve(document: Document, path: Path | None = None) -> ResolvedPlan:

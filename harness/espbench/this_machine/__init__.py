@@ -3,5 +3,6 @@
 
 `registry` makes and undoes every change, `launcher` starts programs that die with their controller, `network`
 makes namespaces and links, `monitor` hears what happens to them; `kept` and `private` say which files are
-believed. No gateway and no test is known here. May import nothing of espbench but its words.
+believed, `distribution` whether Debian's packages can be installed. No gateway and no test is known here. May
+import nothing of espbench but its words.
 """

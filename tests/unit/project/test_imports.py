@@ -75,7 +75,7 @@ MAY_IMPORT = {
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
     "reporting.over_time": "results over_time reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",
-    "frames": "results comparison comparison.sorting over_time profile",
+    "frames": "plan.reading results runs.workers comparison comparison.sorting over_time profile",
     "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
     "cli.profile": "results plan runs gate profile cli.gate",
     "cli.history": "over_time reporting.over_time",

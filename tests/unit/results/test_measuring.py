@@ -111,6 +111,20 @@ def test_a_cluster_is_the_commands(tmp_path: Path) -> None:
     assert arguments(tmp_path)[-2:] == ["--cluster", "tls://there:8786"]
 
 
+def test_a_seed_is_the_commands_and_part_of_what_is_gone_on_with(tmp_path: Path, stand_in: Path) -> None:
+    out = tmp_path / "out"
+    begun = write(out, 5, Night()).path
+    directory = RunDirectory.open(begun)
+    directory.save_manifest(RunDirectory.open(stand_in).manifest)
+    directory.save_results([])
+    shutil.copy(stand_in / "trials.jsonl", begun)
+    (begun / "plan.yaml").write_text(f"{PLAN}seed: 7\n")
+    assert espbench.Plan(tmp_path / "plan.yaml", seed=8).run(out).path != begun
+    assert arguments(tmp_path)[-2:] == ["--seed", "8"]
+    assert espbench.Plan(tmp_path / "plan.yaml", seed=7).run(out).path == begun
+    assert arguments(tmp_path) == ["run", "--no-report", "--resume", str(begun)]
+
+
 @pytest.mark.parametrize("answered", [0, 2])
 def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
     tmp_path: Path, stand_in: Path, answered: int

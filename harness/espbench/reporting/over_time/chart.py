@@ -18,7 +18,7 @@ def over_time() -> Spec:
         "field": "time",
         "type": "temporal",
         "scale": {"type": "utc"},
-        "axis": {"title": "Started (UTC)"},
+        "axis": {"title": "Started (UTC)", "format": "%Y-%m-%d %H:%M"},  # a time alone would not say the day
     }
     value: Spec = {
         "field": "value", "type": "quantitative", "scale": {"zero": False, "nice": True},

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lends the caller's executor to `espbench run`, a process of its own: tasks come here, answers go back."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from functools import partial
+from multiprocessing import Pipe
+from types import TracebackType
+from typing import Self
+
+
+class Lending:
+    """An executor that a command may use from `begin` to the end of the block. None: nothing is lent.
+
+    At its end no further case is begun. A case that is under way in a thread of this process is ended; one in another
+    process or on another machine goes on to its own end, and nobody gets its answer.
+    """
+
+    def __init__(self, executor: Executor | None) -> None:
+        """executor: where tasks are done."""
+        self._executor = executor
+        self._ours, self._theirs = Pipe()
+        self._sending = threading.Lock()
+        self._name = secrets.token_hex(6)
+        self._under_way: set[Future[bytes]] = set()
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The options of the command."""
+        return ["--lent", str(self._theirs.fileno())] if self._executor else []
+
+    @property
+    def passed(self) -> Sequence[int]:
+        """The file descriptors that the command is started with."""
+        return [self._theirs.fileno()] if self._executor else []
+
+    def begin(self) -> None:
+        """Serve the command, which has been started."""
+        self._theirs.close()  # else its end is not seen
+        if self._executor is not None:
+            threading.Thread(target=self._serve, args=(self._executor,), daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._executor is not None:
+            from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)
+
+            for future in list(self._under_way):
+                future.cancel()
+            lent.end_all(self._name)
+        self._ours.close()
+        self._theirs.close()
+
+    def _serve(self, executor: Executor) -> None:
+        from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)
+
+        with suppress(EOFError, OSError):  # the command has ended
+            while True:
+                number, task = self._ours.recv()
+                try:
+                    future = executor.submit(lent.carried_out, task, lent.version_here(), self._name)
+                except Exception as error:  # whatever this executor says that takes no more
+                    self._answer(number, lent.refused(error))
+                    continue
+                self._under_way.add(future)
+                future.add_done_callback(partial(self._done, number))
+
+    def _done(self, number: int, future: Future[bytes]) -> None:
+        from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)
+
+        self._under_way.discard(future)
+        if not future.cancelled():
+            error = future.exception()
+            self._answer(number, future.result() if error is None else lent.lost(error))
+
+    def _answer(self, number: int, answer: bytes) -> None:
+        with self._sending, suppress(OSError):  # nobody is there any more
+            self._ours.send((number, answer))

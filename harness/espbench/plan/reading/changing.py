@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes the value of a key in a file's text: a run directory keeps the text, and a resumed run reads it."""
+
+from __future__ import annotations
+
+import yaml
+
+from espbench.plan.reading.bounded_yaml import composed
+
+
+def with_value(text: str, key: str, value: int) -> str:
+    """Return the text with this value of a key of its outermost mapping; everything else stays in its line.
+
+    A text that is no mapping is unchanged. Raises YAMLError.
+    """
+    _, root = composed(text)
+    if not isinstance(root, yaml.MappingNode):
+        return text  # whoever reads it says what is wrong
+    for node, old in root.value:
+        if node.value == key:
+            begin, end = old.start_mark.index, old.end_mark.index
+            return f"{text[:begin]}{'' if end > begin else ' '}{value}{text[end:]}"
+    if root.flow_style:
+        begin = root.start_mark.index + 1
+        return f"{text[:begin]}{key}: {value}, {text[begin:]}"
+    before = text if text.endswith("\n") else f"{text}\n"
+    return f"{before}{' ' * root.start_mark.column}{key}: {value}\n"
