@@ -53,7 +53,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     suite = suites()[case.suite]
     options = options_of(choice)
     if bed.virtual_time:
-        held = {daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)}
+        held = {daemon: builds.held(bed.held[daemon]) for daemon in daemons_of(choice)}
     else:
         held = builds_of(choice, plan_path, on_note)
     if not held:

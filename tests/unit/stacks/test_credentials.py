@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from espbench.platforms.chance import Chance
 from espbench.stacks.daemons import credentials
 
@@ -29,3 +32,20 @@ def test_another_seed_or_repeat_has_another_one() -> None:
 def test_no_secret_is_shown() -> None:
     made = credentials.make("psk", Chance())["home"]
     assert made.psk not in repr(made)
+
+
+def test_certificates_of_a_seed_are_the_same_and_valid_whatever_a_guests_clock_says() -> None:
+    """A guest without a battery begins in 1970; each key fits its certificate, which the CA signed."""
+    first, second = (credentials.make("certificates", Chance()) for _ in range(2))
+    assert first == second
+    assert credentials.make("certificates", Chance(2))["home"].key_pem != first["home"].key_pem
+    assert first["home"].key_pem != first["office"].key_pem
+    for made in first.values():
+        ca = x509.load_pem_x509_certificate(made.ca_pem.encode())
+        own = x509.load_pem_x509_certificate(made.certificate_pem.encode())
+        own.verify_directly_issued_by(ca)
+        key = load_pem_private_key(made.key_pem.encode(), None)
+        assert key.public_key() == own.public_key()
+        assert own.not_valid_before_utc.year == ca.not_valid_before_utc.year == 1970
+        assert own.not_valid_after_utc.year > 2040
+        assert not made.pkcs12

@@ -18,6 +18,8 @@ _DUT: tuple[KeyPath, ...] = (("dut",),)
 # One answer of a guest has room for so many: one request reads all SAs with their counters.
 MOST_TUNNELS = 200
 NO_KEYS = "null-null"
+# The daemons that are built for the boards' processor (platforms/virtual/parts/strongswan.py).
+_ON_BOARDS = ("strongswan",)
 
 
 def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -67,12 +69,21 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Iterator[Problem]:
-    if profile.board and any(facts.ike for facts in choice.facts):
+    if profile.board and any(facts.ike and facts.daemon not in _ON_BOARDS for facts in choice.facts):
         yield Problem(
             at,
-            f"plain, null, xfrm or lean-esp {where}",
+            f"plain, null, xfrm, lean-esp or strongswan {where}",
             shown(choice.shown),
-            "its guests have one program of espbench's own and no room for a daemon: remove it, or use dut: virt-x86",
+            "no other daemon is built for its processor: remove it, or use dut: virt-x86",
+            involves=_DUT,
+        )
+        return
+    if profile.board and any(facts.ike and not facts.kernel_esp for facts in choice.facts):
+        yield Problem(
+            at,
+            f"a stack whose ESP is the kernel's {where}",
+            shown(choice.shown),
+            "its kernel has no TUN devices: remove it, or use dut: virt-x86",
             involves=_DUT,
         )
         return
@@ -82,16 +93,16 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
                 (*at, key),
                 f"no {key} {where}",
                 shown(getattr(choice, key)),
-                "its guests have the daemons that `espbench build x86` made of pinned packages: remove it",
+                "its guests have the daemons that `espbench build` made of pinned packages: remove it",
                 on_key=True,
                 involves=_DUT,
             )
-    if choice.auth == "certificates":
+    if choice.auth == "certificates" and any(facts.daemon == "libreswan" for facts in choice.facts):
         yield Problem(
             (*at, "auth"),
-            f"psk {where}",
+            f"psk for libreswan {where}",
             "certificates",
-            "its keys are the same in every run, and no certificates are made that way: remove it",
+            "its certificates are the same in every run, and the file that libreswan takes them from is not: remove it",
             involves=_DUT,
         )
     for key, wrong, why in (

@@ -89,7 +89,11 @@ def test_a_mistake_in_a_machine_is_told_where_it_is(
             "stacks[1].version: expected no version with virt-x86",
         ),
         ("xfrm]", "{stack: strongswan, prefix: .}]", "stacks[1].prefix: expected no prefix with virt-x86"),
-        ("xfrm]", "{stack: strongswan, auth: certificates}]", "stacks[1].auth: expected psk with virt-x86"),
+        (
+            "xfrm]",
+            "{stack: libreswan, auth: certificates}]",
+            "stacks[1].auth: expected psk for libreswan with virt-x86",
+        ),
         (
             "- throughput",
             "- public_key: {}\n  - throughput",
