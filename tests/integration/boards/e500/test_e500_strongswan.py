@@ -95,7 +95,7 @@ def test_two_runs_are_the_same_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_hardly_an_instruction_of_charon_is_a_floating_point_one(shop: Workshop) -> None:
-    """The kernel counts those that it stands in for. The start of any program has 18, where C's library saves registers."""
+    """The kernel counts those that it stands in for. The start of any program has 18, in setjmp()."""
     with shop.pair("strongswan", "aes128-sha1", dut="mpc8548e") as (setup, _):
         assert setup.stack is not None
         home = setup.bed.gateways["home"]
