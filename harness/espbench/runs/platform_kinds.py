@@ -163,7 +163,7 @@ class Boards(_FromProfile):
 
     @property
     def kits(self) -> list[Kit[Any]]:
-        """What its guests are built of; programs only if a stack of the plan has a daemon."""
+        """List what its guests are built of; programs only if a stack of the plan has a daemon."""
         daemons = any(stacking.daemons_of(stack) for stack in self._plan.stacks)
         return [E500_KIT, *([E500_STRONGSWAN_KIT] if daemons else [])]
 

@@ -69,23 +69,8 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Iterator[Problem]:
-    if profile.board and any(facts.ike and facts.daemon not in _ON_BOARDS for facts in choice.facts):
-        yield Problem(
-            at,
-            f"plain, null, xfrm, lean-esp or strongswan {where}",
-            shown(choice.shown),
-            "no other daemon is built for its processor: remove it, or use dut: virt-x86",
-            involves=_DUT,
-        )
-        return
-    if profile.board and any(facts.ike and not facts.kernel_esp for facts in choice.facts):
-        yield Problem(
-            at,
-            f"a stack whose ESP is the kernel's {where}",
-            shown(choice.shown),
-            "its kernel has no TUN devices: remove it, or use dut: virt-x86",
-            involves=_DUT,
-        )
+    if problem := _no_daemon(choice, at, where, profile):
+        yield problem
         return
     for key in ("version", "prefix"):
         if getattr(choice, key) is not None:
@@ -133,6 +118,20 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             }[key]
             got = shown(getattr(choice, key))
             yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
+
+
+def _no_daemon(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Problem | None:
+    """Return why a board cannot run the stack's daemon; None if it can, or there is none."""
+    asked = [facts for facts in choice.facts if facts.ike] if profile.board else []
+    if any(facts.daemon not in _ON_BOARDS for facts in asked):
+        expected = "plain, null, xfrm, lean-esp or strongswan"
+        why = "no other daemon is built for its processor"
+    elif any(not facts.kernel_esp for facts in asked):
+        expected, why = "a stack whose ESP is the kernel's", "its kernel has no TUN devices"
+    else:
+        return None
+    remedy = f"{why}: remove it, or use dut: virt-x86"
+    return Problem(at, f"{expected} {where}", shown(choice.shown), remedy, involves=_DUT)
 
 
 def _tests(plan: Plan, where: str) -> Iterator[Problem]:

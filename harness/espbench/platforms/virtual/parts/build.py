@@ -107,7 +107,9 @@ class Kit(ABC, Generic[_Found]):
         return Readiness(
             self.name,
             False,
-            "; ".join([f"not built{self._damage()}", *([] if tooling.ready else [tooling.missing])]),
+            "; ".join(
+                [f"{self.built} are not built{self._damage()}", *([] if tooling.ready else [tooling.missing])]
+            ),
             install,
         )
 
