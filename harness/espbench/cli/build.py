@@ -14,13 +14,19 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 
 from espbench.errors import UsageError
 from espbench.platforms.virtual.parts.kits import KITS
+from espbench.platforms.virtual.virtual_guest import Built
 from espbench.this_machine.registry import Registry
 
 LINE_SHOWN = 60
 
 
 def build(
-    profile: Annotated[str, typer.Argument(help="e500: PowerQUICC boards. x86: x86-64 machines.")],
+    profile: Annotated[
+        str,
+        typer.Argument(
+            help="e500: PowerQUICC boards. x86: x86-64 machines. e500-strongswan: what boards run for that stack."
+        ),
+    ],
     again: Annotated[
         bool, typer.Option("--again", help="Build it again, and check that the result is identical.")
     ] = False,
@@ -28,11 +34,15 @@ def build(
     """Build emulated gateways from Debian's packages, once. Later runs need no network."""
     kit = next((kit for kit in KITS if kit.name == profile), None)
     if kit is None:
-        known = " or ".join(kit.name for kit in KITS)
+        *others, last = (kit.name for kit in KITS)
+        known = f"{', '.join(others)} or {last}"
         raise UsageError(f"build: expected {known} (other profiles need no building), got {profile}")
     with Registry(secrets.token_hex(3)) as registry, _terminal() as shown:
         built = kit.build(registry, shown, again=again)
-    print(f"kernel     {built.kernel}\ninitramfs  {built.initramfs}\nQEMU       {built.qemu}")
+    if isinstance(built, Built):
+        print(f"kernel     {built.kernel}\ninitramfs  {built.initramfs}\nQEMU       {built.qemu}")
+    else:
+        print(f"programs   {built.folder}")
 
 
 class _Shown:

@@ -31,7 +31,7 @@ from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.build import Kit
-from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
+from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT, X86_KIT
 from espbench.platforms.x86 import qemu_x86
 from espbench.procedures.boards import emulated
 from espbench.runs import labgrid_checks, stacking
@@ -157,11 +157,18 @@ class Boards(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._builder = qemu_e500.QemuE500Platform(
-            self._profile.name, self._addressing, native.binary, E500_KIT.require, _errors(self._plan.links)
-        )
+            self._profile.name, self._addressing, native.binary, E500_KIT.require, E500_STRONGSWAN_KIT.require,
+            _errors(self._plan.links),
+        )  # fmt: skip
+
+    @property
+    def kits(self) -> list[Kit[Any]]:
+        """List what its guests are built of; programs only if a stack of the plan has a daemon."""
+        daemons = any(stacking.daemons_of(stack) for stack in self._plan.stacks)
+        return [E500_KIT, *([E500_STRONGSWAN_KIT] if daemons else [])]
 
     def require(self, on_note: OnNote) -> None:
-        demand([E500_KIT.readiness()])
+        demand([kit.readiness() for kit in self.kits])
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, board = workspace, self._profile.board
@@ -396,12 +403,12 @@ class External:
 class Kind:
     """One kind of platform: how it is made of a plan and a profile, and what it needs of this machine.
 
-    kit: what its guests are built of, if they are.
+    kits: what its guests are built of, if they are.
     """
 
     make: Callable[[ResolvedPlan, Profile | None], Platform]
     readiness: Callable[[], list[Readiness]]
-    kit: Kit | None = None
+    kits: Callable[[Any], list[Kit[Any]]] = lambda platform: []
 
 
 PLATFORMS: Mapping[str, Kind] = {
@@ -409,16 +416,16 @@ PLATFORMS: Mapping[str, Kind] = {
     Guests.name: Kind(Guests, uml_platform.readiness),
     External.name: Kind(External, external.readiness),
     Boxes.name: Kind(Boxes, remote_platform.readiness),
-    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()], E500_KIT),
-    Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()], X86_KIT),
+    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()], lambda boards: boards.kits),
+    Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()], lambda machines: [X86_KIT]),
     NetworkProcessors.name: Kind(NetworkProcessors, ixp_readiness),
 }
 
 
-def kits_of(platforms: Iterable[Platform]) -> list[Kit]:
+def kits_of(platforms: Iterable[Platform]) -> list[Kit[Any]]:
     """Return what the guests of these platforms are built of, each once."""
-    names = {platform.name for platform in platforms}
-    return [kind.kit for name, kind in PLATFORMS.items() if kind.kit and name in names]
+    kits = (kit for platform in platforms for kit in PLATFORMS[platform.name].kits(platform))
+    return [*{kit.name: kit for kit in kits}.values()]
 
 
 def esp_missing() -> str:
@@ -506,6 +513,7 @@ def _machine(profile: Profile, board: Board, case: Case, chance: Chance) -> qemu
         crypto=case.stack.crypto or "",
         coalescing=_coalescing(board),
         bus_bytes_per_second=board.bus_bytes_per_second,
+        images=_images(case.stack),
         chance=chance,
     )
 

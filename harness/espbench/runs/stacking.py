@@ -63,7 +63,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     options = options_of(choice)
     if bed.virtual_time:
         held = own_in_root(choice, plan_path) or {
-            daemon: builds.held(daemon, bed.held[daemon]) for daemon in daemons_of(choice)
+            daemon: builds.held(bed.held[daemon]) for daemon in daemons_of(choice)
         }
     else:
         held = builds_of(choice, plan_path, on_note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.build import MANIFEST, Kit
 
 
-def fill(monkeypatch: pytest.MonkeyPatch, home: Path, kit: Kit, *, text: str = "") -> Path:
+def fill(monkeypatch: pytest.MonkeyPatch, home: Path, kit: Kit[Any], *, text: str = "") -> Path:
     """Fill the cache below home, which becomes the one of this process; text: in all products. Return its folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     for part in kit.parts:

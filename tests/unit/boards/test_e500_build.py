@@ -21,10 +21,11 @@ from espbench.cli import doctor
 from espbench.cli.main import app
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.paths import data_dir
-from espbench.platforms.virtual.parts import cpio, guest, kernel, qemu, recipe, sources, tools
+from espbench.platforms.virtual.parts import cpio, guest, kernel, qemu, recipe, sources, strongswan, tools
 from espbench.platforms.virtual.parts.build import MANIFEST
 from espbench.platforms.virtual.parts.kits import E500_KIT
-from espbench.platforms.virtual.parts.recipe import GUEST, KERNEL, PARTS, Part, SourcePackage
+from espbench.platforms.virtual.parts.recipe import E500_STRONGSWAN, GUEST, KERNEL, PARTS, Part, SourcePackage
+from espbench.stacks.strongswan.strongswan_config import strongswan_conf
 from espbench.this_machine import kept
 from espbench.this_machine.registry import Registry
 from support.command_line import in_process
@@ -111,6 +112,7 @@ def linux(version: str = "6.1.9-1", **files: str) -> SourcePackage:
         ("qemu/99-new.patch", "qemu"),
         ("sec/channels.c", "qemu"),
         ("sec/sec.h", "qemu"),
+        ("strongswan/openssl.options", "e500-strongswan"),
         ("init/PROTOCOL.md", ""),
         ("sec/README.md", ""),
         ("qemu/mirror.c", ""),  # a test program: no part of QEMU
@@ -118,11 +120,37 @@ def linux(version: str = "6.1.9-1", **files: str) -> SourcePackage:
 )
 def test_a_file_changes_the_key_of_what_is_made_of_it(ours: Path, file: str, part: str) -> None:
     """A changed file changes the key of its own part alone, so the other parts stay in the cache."""
-    before = {p.name: recipe.key(p) for p in PARTS}
+    parts = (*PARTS, E500_STRONGSWAN)
+    before = {p.name: recipe.key(p) for p in parts}
     with (ours / file).open("a") as stream:
         stream.write("\n")
-    changed = [p.name for p in PARTS if recipe.key(p) != before[p.name]]
+    changed = [p.name for p in parts if recipe.key(p) != before[p.name]]
     assert changed == ([part] if part else [])
+
+
+def test_strongswan_for_boards_has_every_plugin_that_charon_is_told_to_load() -> None:
+    """The configuration is the same on every platform; a board's charon has no other plug-in than those."""
+    loaded = {
+        name
+        for line in re.findall(r"load = (.*)", strongswan_conf(user_space=False))
+        for name in line.split()
+    }
+    enabled = {
+        option.removeprefix("--enable-")
+        for option in strongswan.options("strongswan")
+        if "--enable-" in option
+    }
+    assert enabled - {"static", "monolithic", "charon", "ikev2", "swanctl"} == loaded
+
+
+def test_an_option_that_busybox_has_not_is_named() -> None:
+    """One that is on already, by default, is no mistake."""
+    config = "A\n# CONFIG_ASH is not set\n# CONFIG_CAT is not set\nCONFIG_SH=y\n"
+    assert strongswan.configured("CONFIG_ASH=y\nCONFIG_SH=y\n", config) == config.replace(
+        "# CONFIG_ASH is not set", "CONFIG_ASH=y"
+    )
+    with pytest.raises(EspbenchError, match="expected options of this busybox, got CONFIG_DOG"):
+        strongswan.configured("CONFIG_DOG=y\n", config)
 
 
 def test_a_version_changes_the_key(ours: Path) -> None:
@@ -137,7 +165,7 @@ def test_a_version_changes_the_key(ours: Path) -> None:
 def test_all_versions_are_pinned_with_hashes() -> None:
     """Each file's SHA-256; a .dsc says how the others belong together."""
     pinned = recipe.pinned()
-    assert {part.source for part in PARTS if part.source} == set(pinned)
+    assert {name for part in (*PARTS, E500_STRONGSWAN) for name in part.sources} == set(pinned)
     for package in pinned.values():
         assert package.dsc
         assert package.version.startswith(package.series)
@@ -370,7 +398,8 @@ def test_what_building_needs_is_installed_for_the_tests() -> None:
 def test_only_emulated_guests_are_built(profile: str) -> None:
     """Exit code 2 through main(); what was expected."""
     done = CliRunner().invoke(app, ["build", profile])
-    assert f"expected e500 or x86 (other profiles need no building), got {profile}" in str(done.exception)
+    known = "e500, x86 or e500-strongswan"
+    assert f"expected {known} (other profiles need no building), got {profile}" in str(done.exception)
 
 
 def test_a_program_that_fails_leaves_its_words_and_the_log(
@@ -497,7 +526,7 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
 
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
     """They name it until it is built."""
-    before, _ = doctor.survey()["build"]
+    before, *_ = doctor.survey()["build"]
     assert (before.ready, before.install) == (False, "espbench build e500")
     with pytest.raises(MachineLacks, match="not built") as refused:
         E500_KIT.require()

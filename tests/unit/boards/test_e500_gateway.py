@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Coalescing, Machine, command
-from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd
+from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs
+from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd, Userland
 
 MACHINE = Machine(128, Fraction(5, 3), "2.1", 266_000_000, "descriptor=500:rng=1", "polling")
 BUILT = Built(Path("/c/vmlinux"), Path("/c/initramfs"), Path("/c/qemu"), {})
@@ -208,7 +208,7 @@ def test_nothing_of_the_host_is_in_the_command_line() -> None:
         LinkEnd(Path("/dev/shm/a,b"), 1, "02:00:00:00:00:11"),
         LinkEnd(Path("/dev/shm/m"), 0, "02:00:00:00:00:12"),
     ]
-    words = command(BUILT, MACHINE, ends, 1, Path("/r/console"))
+    words = command(BUILT, BUILT.initramfs, MACHINE, ends, 1, Path("/r/console"))
     text = " ".join(words)
     assert "-icount shift=0,sleep=off,ns=5/3 -seed 1 -rtc base=2026-01-01,clock=vm" in text
     assert "espbench.crypto=polling" in words[words.index("-append") + 1].split()
@@ -220,17 +220,38 @@ def test_nothing_of_the_host_is_in_the_command_line() -> None:
         "eTSEC,netdev=port1,mac=02:00:00:00:00:12",
         "esplink,netdev=link1,path=/dev/shm/m,end=0",
     ]
-    whole = command(BUILT, Machine(128, Fraction(1), "2.1", 1, ""), ends, 1, Path("/r/console"))
+    whole = command(
+        BUILT, BUILT.initramfs, Machine(128, Fraction(1), "2.1", 1, ""), ends, 1, Path("/r/console")
+    )
     assert "shift=0,sleep=off" in whole
-    assert not re.search(r"espbench\.crypto", " ".join(whole))
+    assert not re.search(r"espbench\.crypto|trust_bootloader", " ".join(whole))
 
 
 def test_a_bus_and_sets_of_units_are_in_the_command_line_where_asked_for() -> None:
     """Without them QEMU is called as it was before it had them, so that its figures are the same."""
-    usual = command(BUILT, MACHINE, [], 1, Path("/r/console"))
+    usual = command(BUILT, BUILT.initramfs, MACHINE, [], 1, Path("/r/console"))
     assert not re.search("espbench-bus|at-once", " ".join(usual))
     asked = replace(MACHINE, bus_bytes_per_second=372_000_000, sec_at_once=2)
-    words = command(BUILT, asked, [], 1, Path("/r/console"))
+    words = command(BUILT, BUILT.initramfs, asked, [], 1, Path("/r/console"))
     assert words[words.index("espbench-bus,bytes-per-second=372000000") - 1] == "-device"
     assert "fsl-sec,version=2.1,clock=266000000,costs=descriptor=500:rng=1,at-once=2" in words
     assert {word for word in words if not re.search("espbench-bus|fsl-sec", word)} <= set(usual)
+
+
+def test_a_stack_with_a_daemon_has_it_in_its_root_and_random_numbers_at_once(tmp_path: Path) -> None:
+    """Other guests boot as ever: what is read back of them is that of boards without programs."""
+    init = tmp_path / "initramfs.cpio.gz"
+    init.write_bytes(b"INIT.")
+    (tmp_path / "base.cpio").write_bytes(b"BASE")
+    (tmp_path / "strongswan.cpio").write_bytes(b"CHARON..")
+    built, programs = replace(BUILT, initramfs=init), Userland(tmp_path, {})
+    with_daemon = replace(MACHINE, images=("base", "strongswan"))
+    assert initramfs(built, with_daemon, programs) == b"INIT.\0\0\0BASECHARON.."
+    words = command(built, tmp_path / "root", with_daemon, [], 1, Path("/r/console"))
+    assert str(tmp_path / "root") == words[words.index("-initrd") + 1]
+    assert "random.trust_bootloader=on" in words[words.index("-append") + 1].split()
+    (tmp_path / "strongswan.cpio").write_bytes(bytes(20 << 20))
+    with pytest.raises(
+        UsageError, match="memory: expected at least 136M, for the kernel and for base and strongswan"
+    ):
+        initramfs(built, with_daemon, programs)

@@ -18,6 +18,7 @@ import pytest
 
 from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import PortName
+from espbench.platforms.virtual import images
 from espbench.platforms.virtual.parts import recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.packages import parse_show
 from espbench.platforms.virtual.parts.recipe import BinaryPackage
@@ -25,7 +26,7 @@ from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd, User
 from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import debians
 from espbench.platforms.x86.x86_gateway import X86Gateway
-from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
+from espbench.platforms.x86.x86_guest import Machine, command, initramfs, libraries_of_host
 from espbench.stacks.strongswan.strongswan_config import strongswan_conf
 
 MACHINE = Machine(256, Fraction(1), "Haswell-noTSX", 512, 256, 8000)
@@ -156,11 +157,14 @@ def test_a_stack_with_a_daemon_has_it_in_its_root_and_no_other_has(built: Built)
         initramfs(built, with_daemon, debians(built))
         == initramfs(built, MACHINE, debians(built)) + b"BASECHARON.."
     )
-    assert held(built, with_daemon)["strongswan"].packages == {"strongswan-charon": "5.9"}
-    assert held(built, MACHINE) == {}
-    assert userland_of(built, MACHINE) == {}
+    assert images.held(built.userland, with_daemon.images)["strongswan"].packages == {
+        "strongswan-charon": "5.9"
+    }
+    assert images.held(built.userland, MACHINE.images) == {}
+    assert images.identified("x86-userland", built.userland, MACHINE.images) == {}
     charon = hashlib.sha256(b"CHARON..").hexdigest()[:16]
-    assert userland_of(built, with_daemon)["x86-userland"].endswith(f"strongswan.cpio sha256 {charon}")
+    said = images.identified("x86-userland", built.userland, with_daemon.images)
+    assert said["x86-userland"].endswith(f"strongswan.cpio sha256 {charon}")
 
 
 def test_a_daemon_of_the_users_takes_the_place_of_debians(built: Built) -> None:
@@ -168,10 +172,9 @@ def test_a_daemon_of_the_users_takes_the_place_of_debians(built: Built) -> None:
     own = OwnDaemon("strongswan", b"MINE", "libgmp.so.10 sha256 0123")
     with_daemon = replace(MACHINE, images=("base", "strongswan"), own=(own,))
     assert initramfs(built, with_daemon, debians(built)).endswith(b"BASEMINE")
-    assert held(built, with_daemon) == {}
-    facts = userland_of(built, with_daemon)
-    assert facts["libraries of this machine"] == own.libraries
-    assert facts["x86-userland"] == userland_of(built, replace(with_daemon, own=()))["x86-userland"]
+    assert images.held(built.userland, with_daemon.images, {"strongswan"}) == {}
+    assert libraries_of_host(with_daemon) == {"libraries of this machine": own.libraries}
+    assert libraries_of_host(MACHINE) == {}
 
 
 def test_a_machine_without_room_for_its_root_is_one_message(built: Built) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from espbench.platforms.virtual.parts import recipe
-from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts.build import GuestKit
 from espbench.platforms.virtual.parts.copies import PackedPart, packed, take
 from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from support.virtual import parts_cache
@@ -26,7 +26,9 @@ def sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PackedPart]:
 
 
 @pytest.mark.parametrize("kit", [E500_KIT, X86_KIT], ids=lambda kit: kit.name)
-def test_an_empty_cache_gets_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kit: Kit) -> None:
+def test_an_empty_cache_gets_all_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kit: GuestKit
+) -> None:
     """The files are the same, QEMU can be run, and nothing else is left; a second time changes nothing."""
     there = parts_cache.fill(monkeypatch, tmp_path / "there", kit)
     parts = packed(kit)

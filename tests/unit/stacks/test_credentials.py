@@ -61,3 +61,23 @@ def test_a_certificate_has_the_kind_of_key_that_is_asked_for(
     ) == shape
     key = load_pem_private_key(made.key_pem.encode(), None)
     assert key.public_key() == public
+
+
+@pytest.mark.parametrize("kind", ["rsa1024", "rsa2048", "ecdsa256", "ecdsa384", "ed25519"])
+def test_certificates_of_a_seed_are_the_same_and_valid_whatever_a_guests_clock_says(
+    kind: CertificateKey,
+) -> None:
+    """A guest without a battery begins in 1970; each key fits its certificate, which the CA signed."""
+    first, second = (credentials.make("certificates", Chance(), kind) for _ in range(2))
+    assert first == second
+    assert credentials.make("certificates", Chance(2), kind)["home"].key_pem != first["home"].key_pem
+    assert first["home"].key_pem != first["office"].key_pem
+    for made in first.values():
+        ca = x509.load_pem_x509_certificate(made.ca_pem.encode())
+        own = x509.load_pem_x509_certificate(made.certificate_pem.encode())
+        own.verify_directly_issued_by(ca)
+        key = load_pem_private_key(made.key_pem.encode(), None)
+        assert key.public_key() == own.public_key()
+        assert own.not_valid_before_utc.year == ca.not_valid_before_utc.year == 1970
+        assert own.not_valid_after_utc.year > 2040
+        assert not made.pkcs12

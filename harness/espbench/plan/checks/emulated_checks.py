@@ -18,6 +18,8 @@ _DUT: tuple[KeyPath, ...] = (("dut",),)
 # One answer of a guest has room for so many: one request reads all SAs with their counters.
 MOST_TUNNELS = 200
 NO_KEYS = "null-null"
+# The daemons that are built for the boards' processor (platforms/virtual/parts/strongswan.py).
+_ON_BOARDS = ("strongswan",)
 
 
 def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -67,31 +69,34 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Iterator[Problem]:
-    if profile.board and any(facts.ike for facts in choice.facts):
-        yield Problem(
-            at,
-            f"plain, null, xfrm or lean-esp {where}",
-            shown(choice.shown),
-            "its guests have one program of espbench's own and no room for a daemon: remove it, or use dut: virt-x86",
-            involves=_DUT,
-        )
+    if problem := _no_daemon(choice, at, where, profile):
+        yield problem
         return
     if choice.version is not None:
         yield Problem(
             (*at, "version"),
             f"no version {where}",
             shown(choice.version),
-            "its guests have the daemons that `espbench build x86` made of pinned packages: remove it, or name a build "
-            "of your own by prefix",
+            "its guests have the daemons that `espbench build` made of pinned packages: remove it"
+            + ("" if profile.board else ", or name a build of your own by prefix"),
             on_key=True,
             involves=_DUT,
         )
-    if choice.auth == "certificates":
+    if choice.prefix is not None and profile.board:
+        yield Problem(
+            (*at, "prefix"),
+            f"no prefix {where}",
+            shown(choice.prefix),
+            "its guests have the daemon that `espbench build` made for their processor: remove it",
+            on_key=True,
+            involves=_DUT,
+        )
+    if choice.auth == "certificates" and any(facts.daemon == "libreswan" for facts in choice.facts):
         yield Problem(
             (*at, "auth"),
-            f"psk {where}",
+            f"psk for libreswan {where}",
             "certificates",
-            "its keys are the same in every run, and no certificates are made that way: remove it",
+            "its certificates are the same in every run, and the file that libreswan takes them from is not: remove it",
             involves=_DUT,
         )
     for key, wrong, why in (
@@ -122,6 +127,20 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             }[key]
             got = shown(getattr(choice, key))
             yield Problem((*at, key), f"{key}: {usual} {where}", got, f"{why}: remove it", involves=_DUT)
+
+
+def _no_daemon(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Problem | None:
+    """Return why a board cannot run the stack's daemon; None if it can, or there is none."""
+    asked = [facts for facts in choice.facts if facts.ike] if profile.board else []
+    if any(facts.daemon not in _ON_BOARDS for facts in asked):
+        expected = "plain, null, xfrm, lean-esp or strongswan"
+        why = "no other daemon is built for its processor"
+    elif any(not facts.kernel_esp for facts in asked):
+        expected, why = "a stack whose ESP is the kernel's", "its kernel has no TUN devices"
+    else:
+        return None
+    remedy = f"{why}: remove it, or use dut: virt-x86"
+    return Problem(at, f"{expected} {where}", shown(choice.shown), remedy, involves=_DUT)
 
 
 def _tests(plan: Plan, where: str) -> Iterator[Problem]:

@@ -2,5 +2,5 @@
 """Gateways as emulated PowerQUICC boards in virtual time: what is the board's own.
 
 `qemu_e500` builds a pair of them, `e500_guest` says what is in one, `e500_gateway` asks it. May import `platforms`,
-`platforms.virtual` and `this_machine`.
+`platforms.virtual`, `platforms.virtual.parts` and `this_machine`.
 """

@@ -9,8 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from espbench.platforms.chance import Chance
-from espbench.platforms.virtual import virtual_guest
-from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.virtual import images, virtual_guest
+from espbench.platforms.virtual.parts.cpio import joined
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
+
+# The seed in the device tree is all the chance that there is: a program that wants random numbers shall not wait, for
+# seconds of virtual time, until the kernel has found more. Guests without programs want none.
+_SEEDED = "random.trust_bootloader=on"
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class Machine:
     """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default.
 
     bus_bytes_per_second: what the memory's bus moves for devices; None: it takes no time.
+    images: what it runs beside its init, by the names of the archives (virtual/images.py), in the order of laying.
     chance: what its random numbers are drawn from.
     """
 
@@ -40,6 +46,7 @@ class Machine:
     coalescing: Coalescing = Coalescing()
     sec_at_once: int = 1
     bus_bytes_per_second: int | None = None
+    images: tuple[str, ...] = ()
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
 
 
@@ -48,22 +55,35 @@ def kernel_option(crypto: str) -> str:
     return f"espbench.crypto={crypto}"
 
 
+def initramfs(built: Built, machine: Machine, userland: Userland | None) -> bytes:
+    """Return the guest's root: /init, and the programs that are asked for. UsageError if its memory has no room."""
+    whole = joined(built.initramfs.read_bytes(), *images.archives(userland, machine.images))
+    images.need_room(whole, machine.memory_mb, machine.images)
+    return whole
+
+
 def command(
     built: Built,
+    root: Path,
     machine: Machine,
     ports: Sequence[LinkEnd],
     seed: int,
     console: Path,
     more: Sequence[str] = (),
 ) -> list[str]:
-    """Return QEMU's command line; seed is the guest's own, more are words that it does not see."""
+    """Return QEMU's command line; root is the file of initramfs(), seed is the guest's own.
+
+    more are words that it does not see.
+    """
     kernel_words = ["console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1"]
+    if machine.images:
+        kernel_words.append(_SEEDED)
     if machine.crypto:
         kernel_words.append(kernel_option(machine.crypto))
     bus = machine.bus_bytes_per_second
     return [
         str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", str(machine.memory_mb), "-nodefaults",
-        "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(built.initramfs),
+        "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(root),
         "-append", " ".join(kernel_words), *virtual_guest.lines(console),
         *virtual_guest.clock(machine.ns_per_instruction, seed),
         "-device",

@@ -11,20 +11,23 @@ from typing import Any
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import Placement, Side
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Coalescing, Machine, command
-from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs
+from espbench.platforms.virtual import images, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
-from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
 
 __all__ = ["Coalescing", "Machine", "QemuE500Platform"]
 
+# The name in the Security Context of the part that programs are from.
+PROGRAMS = "e500-strongswan"
+
 
 class QemuE500Platform:
     """Builds pairs of one board. traffic finds the program that makes links, parts what a board is made of.
 
-    errors: what goes wrong on links; None: nothing.
+    programs: finds those that some boards run beside their init. errors: what goes wrong on links; None: nothing.
     """
 
     name = "qemu_e500"
@@ -35,11 +38,13 @@ class QemuE500Platform:
         addressing: PairAddressing,
         traffic: Callable[[], Path],
         parts: Callable[[], Built],
+        programs: Callable[[], Userland],
         errors: Errors | None = None,
     ) -> None:
         self._errors = errors or Errors()
         self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
         self._parts = parts
+        self._programs = programs
 
     def build(
         self,
@@ -55,15 +60,21 @@ class QemuE500Platform:
     ) -> VirtualTestbed:
         """Start both boards; they wait for the generator. single: Home alone, whose eth1 is at the east link.
 
-        MachineLacks when they are not built; EspbenchError quotes QEMU when it ends. What was made until
-        then stays registered: leaving the registry undoes it. profile: where
-        instructions are counted into, without the gateway's name. facts: of the board, for the Security Context.
+        MachineLacks when they, or their programs, are not built, UsageError where the memory has no room;
+        EspbenchError quotes QEMU when it ends. What was made until then stays registered: leaving the registry
+        undoes it. profile: where instructions are counted into, without the gateway's name. facts: of the board,
+        for the Security Context.
         """
         built = self._parts()
+        userland = self._programs() if machine.images else None
+        root = built.initramfs
+        if machine.images:
+            root = registry.directory("boot") / "initramfs.cpio"
+            root.write_bytes(initramfs(built, machine, userland))
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
             words = partial(
-                command, built, machine, ends, virtual_guest.seed_of(machine.chance, side),
+                command, built, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
@@ -74,10 +85,11 @@ class QemuE500Platform:
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built, self._errors),
+            facts | facts_of(built, self._errors) | images.identified(PROGRAMS, userland, machine.images),
             single=single,
             line_rate_bps=line_rate_bps,
         )
         bed.chance = machine.chance
         bed.profiled = profile is not None
+        bed.held = images.held(userland, machine.images)
         return bed

@@ -11,7 +11,7 @@ from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import SIDES, Placement, Side
-from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.virtual import images, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
@@ -19,7 +19,7 @@ from espbench.platforms.x86 import own_daemon, own_kernel
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon
 from espbench.platforms.x86.own_kernel import Kernel, Own
 from espbench.platforms.x86.x86_gateway import X86Gateway
-from espbench.platforms.x86.x86_guest import Machine, command, held, initramfs, userland_of
+from espbench.platforms.x86.x86_guest import Machine, command, initramfs, libraries_of_host
 from espbench.this_machine.registry import Registry
 
 __all__ = ["Machine", "Own", "OwnBuild", "OwnDaemon", "QemuX86Platform"]
@@ -97,14 +97,18 @@ class QemuX86Platform:
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built, self._errors) | userland_of(built, machine) | self._facts(boots),
+            facts
+            | facts_of(built, self._errors)
+            | images.identified("x86-userland", built.userland, machine.images)
+            | libraries_of_host(machine)
+            | self._facts(boots),
             single=single,
             line_rate_bps=line_rate_bps,
             alike=None if profile else (machine, single, line_rate_bps),
         )
         bed.chance = machine.chance
         bed.profiled = profile is not None
-        bed.held = held(built, machine)
+        bed.held = images.held(built.userland, machine.images, {own.daemon for own in machine.own})
         return bed
 
     def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[str, str]]:

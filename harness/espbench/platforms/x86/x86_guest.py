@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from espbench.errors import UsageError
-from espbench.platforms.base import HeldDaemon
 from espbench.platforms.chance import Chance
-from espbench.platforms.virtual import virtual_guest
+from espbench.platforms.virtual import images, virtual_guest
 from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
 from espbench.platforms.virtual.parts.x86_kernel import MODULES
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
@@ -26,8 +23,6 @@ _KERNEL_WORDS = (
 )  # fmt: skip
 _BOARD = "q35,smm=off,sata=off,smbus=off,vmport=off,hpet=off,usb=off"
 _DRIVER = f"{PORTS}.ko"
-# The memory for the kernel, its tables and the programs, beside the root, MiB.
-_KERNEL_MB = 96
 # Features of the CPU's model that this QEMU does not have; it would warn about each.
 _NOT_EMULATED = "-pcid,-x2apic,-tsc-deadline,-invpcid"
 # The module of TUN devices, and the image whose daemon may do ESP itself over one.
@@ -70,50 +65,19 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
         built.initramfs.read_bytes(),
         kernel.modules,
         *settings,
-        *(own.get(name) or (_userland(built) / f"{name}.cpio").read_bytes() for name in machine.images),
+        *images.archives(built.userland, machine.images, own),
     )
-    # While the kernel unpacks it, it is there twice.
-    needed = _KERNEL_MB + 2 * len(whole) // 2**20
-    if machine.memory_mb < needed:
-        raise UsageError(
-            f"memory: expected at least {needed}M, for the kernel and for {' and '.join(machine.images) or 'its root'} "
-            f"({len(whole) / 2**20:.0f} MiB, twice while it is unpacked), got {machine.memory_mb}M; give the DUT's "
-            "profile more"
-        )
+    images.need_room(whole, machine.memory_mb, machine.images)
     return whole
 
 
-def held(built: Built, machine: Machine) -> dict[str, HeldDaemon]:
-    """Return the daemons of Debian's in the guest's root, by name."""
-    if not machine.images:
-        return {}
-    daemons = json.loads((_userland(built) / "daemons.json").read_text())
-    own = {daemon.daemon for daemon in machine.own}
-    return {
-        name: HeldDaemon(daemons[name]["programs"], daemons[name]["packages"])
-        for name in machine.images
-        if name in daemons and name not in own
-    }
+def libraries_of_host(machine: Machine) -> dict[str, str]:
+    """Return what the user's daemons took from this machine, as a fact of the guest; nothing where they took nothing.
 
-
-def userland_of(built: Built, machine: Machine) -> dict[str, str]:
-    """Return what identifies the archives that are laid over its root, also those beneath a daemon of the user's.
-
-    The daemon itself is told by its stack. Nothing where no archive is laid.
+    The daemons themselves are told by their stack.
     """
-    files = [f"{name}.cpio" for name in machine.images]
-    if not files or built.userland is None:
-        return {}
     of_host = ", ".join(daemon.libraries for daemon in machine.own if daemon.libraries)
-    facts = {
-        "x86-userland": ", ".join(f"{file} sha256 {built.userland.products[file][:16]}" for file in files)
-    }
-    return facts | ({"libraries of this machine": of_host} if of_host else {})
-
-
-def _userland(built: Built) -> Path:
-    assert built.userland is not None
-    return built.userland.folder
+    return {"libraries of this machine": of_host} if of_host else {}
 
 
 def command(

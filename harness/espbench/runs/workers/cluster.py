@@ -112,7 +112,7 @@ class ClusterWorkers:
         return EspbenchError(f"--cluster {self._address}: its scheduler is gone")
 
 
-def connect(address: str, kits: Sequence[Kit] = ()) -> ClusterWorkers:
+def connect(address: str, kits: Sequence[Kit[Any]] = ()) -> ClusterWorkers:
     """Reach a cluster's scheduler, and see that its workers run this espbench, and guests of the same parts.
 
     kits: of the plan's guests. Workers whose caches lack their parts get them from here. UsageError where the way there
@@ -153,7 +153,7 @@ def _examine(client: Client, address: str) -> None:
             )
 
 
-def _make_equal(client: Client, address: str, name: str, kits: Sequence[Kit]) -> None:
+def _make_equal(client: Client, address: str, name: str, kits: Sequence[Kit[Any]]) -> None:
     """Have each worker, and each that comes later, get what it lacks, and refuse those that differ."""
     from espbench.runs.workers.equal import EqualWorkers, Unequal  # noqa: PLC0415  (an extra)
 

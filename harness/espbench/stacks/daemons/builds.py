@@ -68,11 +68,11 @@ def find(
     ), image=True)  # fmt: skip
 
 
-def held(daemon: str, by_gateways: HeldDaemon) -> Build:
-    """Return the build that gateways have in their root from their boot."""
+def held(by_gateways: HeldDaemon) -> Build:
+    """Return the build that gateways have in their root from their boot; its name is the first package's version."""
     versions = by_gateways.packages
     details = ", ".join(f"{name} {version}" for name, version in versions.items())
-    name = versions[packages.PACKAGES[daemon][0]]
+    name = next(iter(versions.values()))
     return Build(Path("/"), by_gateways.programs, name, details, image=True, in_root=True)
 
 

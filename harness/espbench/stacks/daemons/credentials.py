@@ -21,12 +21,17 @@ from cryptography.x509.oid import NameOID
 from espbench.catalogue.certificate_keys import DEFAULT_KEY, CertificateKey
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.chance import Chance
+from espbench.stacks.daemons import seeded_rsa
 from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, Credentials
 
 _CURVES = {"ecdsa256": ec.SECP256R1(), "ecdsa384": ec.SECP384R1()}
 _Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+_PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey
+_EXPONENT = 65537
 _PSK_BYTES = 32
 _SEEDED_PSK = "espbench: the PSK of gateways in virtual time"
+_SEEDED_KEY = "espbench: the key of gateways in virtual time,"
+_VALID_SEEDED = datetime(1970, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC)
 # Guests may have a clock of their own: a certificate must be valid on it too.
 _VALID = timedelta(days=30)
 
@@ -38,14 +43,15 @@ def make(
 ) -> dict[Side, Credentials]:
     """Make what both ends of a pair need; identities are the sides' names.
 
-    chance: a PSK of it, the same every time. kind: of the keys of both certificates and of their CA.
+    chance: what all of it is a function of, the same every time. kind: of the keys of both certificates and of their CA.
     """
     if auth == "psk":
         psk = secrets.token_hex(_PSK_BYTES) if chance is None else _seeded_psk(chance)
         return dict.fromkeys(SIDES, Credentials(psk=psk))
-    ca_key = _key(kind)
-    ca = _certificate("espbench CA", ca_key.public_key(), "espbench CA", ca_key, is_ca=True)
-    return {side: _of(side, ca, ca_key, kind) for side in SIDES}
+    issuer = _Issuer(chance, kind)
+    ca_key = issuer.key("CA")
+    ca = issuer.certificate("espbench CA", ca_key.public_key(), "espbench CA", ca_key, is_ca=True)
+    return {side: _of(issuer, side, ca, ca_key) for side in SIDES}
 
 
 def _seeded_psk(chance: Chance) -> str:
@@ -53,9 +59,9 @@ def _seeded_psk(chance: Chance) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _of(side: Side, ca: x509.Certificate, ca_key: _Key, kind: CertificateKey) -> Credentials:
-    key = _key(kind)
-    certificate = _certificate(side, key.public_key(), "espbench CA", ca_key, is_ca=False)
+def _of(issuer: _Issuer, side: Side, ca: x509.Certificate, ca_key: _Key) -> Credentials:
+    key = issuer.key(side)
+    certificate = issuer.certificate(side, key.public_key(), "espbench CA", ca_key, is_ca=False)
     return Credentials(
         ca_pem=_pem(ca),
         certificate_pem=_pem(certificate),
@@ -67,7 +73,10 @@ def _of(side: Side, ca: x509.Certificate, ca_key: _Key, kind: CertificateKey) ->
             else serialization.PrivateFormat.TraditionalOpenSSL,
             serialization.NoEncryption(),
         ).decode(),
-        pkcs12=pkcs12.serialize_key_and_certificates(
+        # Its salts are drawn by chance, so it is not the same twice.
+        pkcs12=b""
+        if issuer.seeded
+        else pkcs12.serialize_key_and_certificates(
             side.encode(),
             key,
             certificate,
@@ -75,14 +84,6 @@ def _of(side: Side, ca: x509.Certificate, ca_key: _Key, kind: CertificateKey) ->
             serialization.BestAvailableEncryption(PKCS12_PASSWORD.encode()),
         ),
     )
-
-
-def _key(kind: CertificateKey) -> _Key:
-    if kind == "ed25519":
-        return ed25519.Ed25519PrivateKey.generate()
-    if kind in _CURVES:
-        return ec.generate_private_key(_CURVES[kind])
-    return rsa.generate_private_key(public_exponent=65537, key_size=int(kind.removeprefix("rsa")))
 
 
 def _hash(key: _Key) -> hashes.SHA256 | hashes.SHA384 | None:
@@ -93,32 +94,74 @@ def _hash(key: _Key) -> hashes.SHA256 | hashes.SHA384 | None:
     return hashes.SHA384() if is_long else hashes.SHA256()
 
 
-def _certificate(
-    subject: str,
-    public: rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey,
-    issuer: str,
-    issuer_key: _Key,
-    *,
-    is_ca: bool,
-) -> x509.Certificate:
-    now = datetime.now(UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _VALID)
-        .not_valid_after(now + _VALID)
-        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+class _Issuer:
+    """Draws keys and serial numbers, by chance or of a seed, and signs certificates; kind: of all keys."""
+
+    def __init__(self, chance: Chance | None, kind: CertificateKey) -> None:
+        self.seeded = chance is not None
+        self._seed = chance.said if chance else ""
+        self._kind = kind
+
+    def key(self, of: str) -> _Key:
+        """Return a key; the same one again if there is a seed."""
+        if self.seeded:
+            return self._seeded_key(f"{_SEEDED_KEY} {of}: {self._seed}")
+        if self._kind == "ed25519":
+            return ed25519.Ed25519PrivateKey.generate()
+        if self._kind in _CURVES:
+            return ec.generate_private_key(_CURVES[self._kind])
+        return rsa.generate_private_key(public_exponent=_EXPONENT, key_size=self._rsa_bits)
+
+    def _seeded_key(self, text: str) -> _Key:
+        drawn = hashlib.shake_256(text.encode()).digest(64)
+        if self._kind == "ed25519":
+            return ed25519.Ed25519PrivateKey.from_private_bytes(drawn[:32])
+        if self._kind in _CURVES:
+            curve = _CURVES[self._kind]
+            # Half of the curve's bits and more below its order: any such number but 0 is a key.
+            return ec.derive_private_key(int.from_bytes(drawn[: curve.key_size // 8 - 1]) | 1, curve)
+        return seeded_rsa.key(text, self._rsa_bits, _EXPONENT)
+
+    @property
+    def _rsa_bits(self) -> int:
+        return int(self._kind.removeprefix("rsa"))
+
+    def certificate(
+        self, subject: str, public: _PublicKey, issuer: str, issuer_key: _Key, *, is_ca: bool
+    ) -> x509.Certificate:
+        """Sign one. With a seed it is valid in any year, as a guest's clock may stand at its zero."""
+        now = datetime.now(UTC)
+        serial, valid = x509.random_serial_number(), (now - _VALID, now + _VALID)
+        if self.seeded:
+            serial, valid = _serial_number(public), _VALID_SEEDED
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(_name(subject))
+            .issuer_name(_name(issuer))
+            .public_key(public)
+            .serial_number(serial)
+            .not_valid_before(valid[0])
+            .not_valid_after(valid[1])
+            .add_extension(x509.BasicConstraints(ca=is_ca, path_length=0 if is_ca else None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+            )
         )
-    )
-    if not is_ca:
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(subject)]), critical=False)
-    return builder.sign(issuer_key, _hash(issuer_key))
+        if not is_ca:
+            name = x509.SubjectAlternativeName([x509.DNSName(subject)])
+            builder = builder.add_extension(name, critical=False)
+        # Else ECDSA draws a number for each signature, and a seed's certificates would not be the same twice.
+        repeated = True if self.seeded and isinstance(issuer_key, ec.EllipticCurvePrivateKey) else None
+        return builder.sign(issuer_key, _hash(issuer_key), ecdsa_deterministic=repeated)
+
+
+def _serial_number(public: _PublicKey) -> int:
+    """Return a number of 64 bits that is the key's own."""
+    if isinstance(public, rsa.RSAPublicKey):
+        return public.public_numbers().n % 2**64
+    of_key = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return int.from_bytes(hashlib.sha256(of_key).digest()[:8]) | 1
 
 
 def _name(common_name: str) -> x509.Name:

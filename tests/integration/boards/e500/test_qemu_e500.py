@@ -22,7 +22,7 @@ from espbench.plan import load_topology
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.parts import cpio, guest, recipe
-from espbench.platforms.virtual.parts.kits import E500_KIT
+from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT
 from espbench.runs.platform_kinds import addressing_of
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import Registry
@@ -261,7 +261,9 @@ def pairs(tmp_path: Path) -> Iterator[Any]:
 
         def make(crypto: str = "") -> Pair:
             addressing = addressing_of(load_topology("gateway-to-gateway"), 1500)
-            platform = qemu_e500.QemuE500Platform("board", addressing, binary, E500_KIT.require)
+            platform = qemu_e500.QemuE500Platform(
+                "board", addressing, binary, E500_KIT.require, E500_STRONGSWAN_KIT.require
+            )
             machine = qemu_e500.Machine(128, Fraction(1), "2.1", SEC_HZ, COSTS, crypto)
             generator = NativeGenerator(registry, tmp_path / "generator.log")
             bed = platform.build(registry, tmp_path, virtual_pair.placement(), machine, {})

@@ -131,13 +131,18 @@ def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
     [
         (
             "[plain, xfrm]",
-            "[plain, strongswan]",
-            "4:17: stacks[1]: expected plain, null, xfrm or lean-esp with mpc8548e",
+            "[plain, libreswan]",
+            "4:17: stacks[1]: expected plain, null, xfrm, lean-esp or strongswan with mpc8548e",
+        ),
+        (
+            "[plain, xfrm]",
+            "[plain, strongswan-libipsec]",
+            "4:17: stacks[1]: expected a stack whose ESP is the kernel's with mpc8548e",
         ),
         (
             "[plain, xfrm]",
             "[{home: strongswan, office: libreswan}]",
-            "4:10: stacks[0]: expected plain, null, xfrm or lean-esp with mpc8548e",
+            "4:10: stacks[0]: expected plain, null, xfrm, lean-esp or strongswan with mpc8548e",
         ),
         ("xfrm]", "{stack: xfrm, mode: transport}]", "stacks[1].mode: expected mode: tunnel with mpc8548e"),
         ("xfrm]", "{stack: xfrm, interface: true}]", "stacks[1].interface: expected interface: false"),

@@ -88,7 +88,11 @@ def test_a_mistake_in_a_machine_is_told_where_it_is(
             "{stack: strongswan, version: '5.9.8-5'}]",
             "stacks[1].version: expected no version with virt-x86",
         ),
-        ("xfrm]", "{stack: strongswan, auth: certificates}]", "stacks[1].auth: expected psk with virt-x86"),
+        (
+            "xfrm]",
+            "{stack: libreswan, auth: certificates}]",
+            "stacks[1].auth: expected psk for libreswan with virt-x86",
+        ),
         (
             "- throughput",
             "- public_key: {}\n  - throughput",

@@ -14,10 +14,11 @@ import json
 import secrets
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.paths import cache_dir
@@ -33,6 +34,7 @@ from espbench.this_machine.registry import Registry
 MANIFEST = "manifest.json"
 NOT_THERE = "not built"
 _SOURCES_MB = 200
+_Found = TypeVar("_Found")
 
 
 class Progress(Protocol):
@@ -48,33 +50,35 @@ class Progress(Protocol):
     def finished(self, step: str, seconds: float, remark: str) -> None: ...
 
 
-@dataclass(frozen=True)
-class Kit:
-    """Says what one kind of guest is built of, and how: a step makes a part's products below a folder.
+@dataclass(frozen=True, kw_only=True)
+class Kit(ABC, Generic[_Found]):
+    """Says what one `espbench build` builds, and how: a step makes a part's products below a folder.
 
-    name is the one of `espbench build`. without: what of tools.NEEDS and LIBRARIES it can do without. userland: what
-    its guests run beside their init.
+    name is the one of `espbench build`; built: what it is for people, in the plural. without: what of tools.NEEDS and
+    LIBRARIES it can do without.
     """
 
     name: str
-    guest: Part
-    kernel: Part
-    qemu: Part
+    built: str
     steps: Mapping[str, Callable[[Path, Runner], Mapping[str, Path]]]
     without: Sequence[str] = ()
-    userland: Part | None = None
 
     @property
+    @abstractmethod
     def parts(self) -> tuple[Part, ...]:
         """The parts, the shortest to build first: its mistakes show soonest."""
-        return self.guest, self.kernel, *([self.userland] if self.userland else []), self.qemu
+
+    @property
+    def program(self) -> str:
+        """The product that this machine runs; empty if there is none."""
+        return ""
 
     @property
     def command(self) -> str:
         """The command that builds it."""
         return f"espbench build {self.name}"
 
-    def find(self) -> Built | None:
+    def find(self) -> _Found | None:
         """Find what is in the cache of exactly today's inputs; None if a part is missing, or not as it was built.
 
         Needs no network.
@@ -82,39 +86,39 @@ class Kit:
         looked = {part.name: look(part) for part in self.parts}
         if any(why for _, _, why in looked.values()):
             return None
-        folders = {name: folder for name, (folder, _, _) in looked.items()}
-        return Built(
-            kernel=folders[self.kernel.name] / self.kernel.products[0],
-            initramfs=folders[self.guest.name] / self.guest.products[0],
-            qemu=folders[self.qemu.name] / self.qemu.products[0],
-            manifests={part.name: looked[part.name][1] for part in (self.guest, self.kernel, self.qemu)},
-            userland=Userland(folders[self.userland.name], looked[self.userland.name][1]["products"])
-            if self.userland
-            else None,
-        )
+        return self.found({name: (folder, manifest) for name, (folder, manifest, _) in looked.items()})
 
-    def require(self) -> Built:
+    @abstractmethod
+    def found(self, parts: Mapping[str, tuple[Path, Mapping[str, Any]]]) -> _Found:
+        """Return what its parts are: the folder and the manifest of each, by the part's name."""
+
+    def require(self) -> _Found:
         """Return what was built; MachineLacks if nothing was."""
         if (built := self.find()) is None:
-            raise MachineLacks(
-                f"the emulated {self.name} gateways are not built{self._damage()}", self.command
-            )
+            raise MachineLacks(f"{self.built} are not built{self._damage()}", self.command)
         return built
 
     def readiness(self) -> Readiness:
-        """Return whether such guests can be started; if not, with what makes it possible."""
+        """Return whether it can be used; if not, with what makes it possible."""
         if self.find() is not None:
-            return Readiness(self.name, True, note="kernel, initramfs and QEMU are in the cache")
-        tooling = tools.need(self.name, self.without)
+            return Readiness(self.name, True, note=self.note)
+        tooling = tools.need(self.built, self.without)
         install = self.command if tooling.ready else f"{tooling.install} && {self.command}"
         return Readiness(
             self.name,
             False,
-            "; ".join([f"not built{self._damage()}", *([] if tooling.ready else [tooling.missing])]),
+            "; ".join(
+                [f"{self.built} are not built{self._damage()}", *([] if tooling.ready else [tooling.missing])]
+            ),
             install,
         )
 
-    def build(self, registry: Registry, progress: Progress, *, again: bool = False) -> Built:
+    @property
+    @abstractmethod
+    def note(self) -> str:
+        """Words on what is in the cache, for doctor."""
+
+    def build(self, registry: Registry, progress: Progress, *, again: bool = False) -> _Found:
         """Build what is missing; again: all of it, and say whether the bits are the former ones.
 
         MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
@@ -131,7 +135,7 @@ class Kit:
             todo = [part for part in self.parts if again or look(part)[2]]
             if todo:
                 self._demand(todo)
-                progress.note(f"building {self.name} guests into {recipe.store()}: some minutes, once")
+                progress.note(f"building {self.built} into {recipe.store()}: some minutes, once")
             of = len(todo) + 1
             for number, part in enumerate([None, *todo] if todo else [], start=1):
                 progress.started(part.name if part else "sources", number, of)
@@ -160,7 +164,7 @@ class Kit:
 
     def _demand(self, todo: list[Part]) -> None:
         """Report everything that would stop the build later, at once."""
-        if not (tooling := tools.need(self.name, self.without)).ready:
+        if not (tooling := tools.need(self.built, self.without)).ready:
             raise MachineLacks(tooling.missing, tooling.install)
         needed = max(part.room_mb for part in todo) + _SOURCES_MB
         free = shutil.disk_usage(recipe.store()).free // 10**6
@@ -181,7 +185,7 @@ class Kit:
         whole.mkdir(mode=0o755)
         for name, file in self.steps[part.name](work, runner).items():
             shutil.copyfile(file, whole / name)
-            (whole / name).chmod(0o755 if name == self.qemu.products[0] else 0o644)
+            (whole / name).chmod(0o755 if name == self.program else 0o644)
         digests = {name: recipe.digest(whole / name) for name in part.products}
         if recipe.inputs(part) != inputs:
             raise EspbenchError(
@@ -195,6 +199,67 @@ class Kit:
         remark = _put(whole, folder, manifest)
         registry.undo([entry])
         return remark
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuestKit(Kit[Built]):
+    """Says what one kind of guest is built of. userland: what its guests run beside their init."""
+
+    guest: Part
+    kernel: Part
+    qemu: Part
+    userland: Part | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts, the shortest to build first."""
+        return self.guest, self.kernel, *([self.userland] if self.userland else []), self.qemu
+
+    @property
+    def program(self) -> str:
+        """QEMU."""
+        return self.qemu.products[0]
+
+    @property
+    def note(self) -> str:
+        """Words on what is in the cache."""
+        return "kernel, initramfs and QEMU are in the cache"
+
+    def found(self, parts: Mapping[str, tuple[Path, Mapping[str, Any]]]) -> Built:
+        """Return the parts of a guest."""
+        folders = {name: folder for name, (folder, _) in parts.items()}
+        return Built(
+            kernel=folders[self.kernel.name] / self.kernel.products[0],
+            initramfs=folders[self.guest.name] / self.guest.products[0],
+            qemu=folders[self.qemu.name] / self.qemu.products[0],
+            manifests={part.name: parts[part.name][1] for part in (self.guest, self.kernel, self.qemu)},
+            userland=_userland(*parts[self.userland.name]) if self.userland else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramsKit(Kit[Userland]):
+    """Says what programs are built of that guests run only if their stack needs them."""
+
+    programs: Part
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The only part."""
+        return (self.programs,)
+
+    @property
+    def note(self) -> str:
+        """Words on what is in the cache."""
+        return "its programs are in the cache"
+
+    def found(self, parts: Mapping[str, tuple[Path, Mapping[str, Any]]]) -> Userland:
+        """Return the archives."""
+        return _userland(*parts[self.programs.name])
+
+
+def _userland(folder: Path, manifest: Mapping[str, Any]) -> Userland:
+    return Userland(folder, manifest["products"])
 
 
 def look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
@@ -244,7 +309,7 @@ def _alone(progress: Progress) -> Iterator[None]:
 
 def _fetch(todo: list[Part], registry: Registry, progress: Progress) -> str:
     """First of all: which version there is may change a part's key."""
-    names = [part.source for part in todo if part.source]
+    names = [name for part in todo for name in part.sources]
     needed = list(dict.fromkeys(name for part in todo for name in recipe.packages_of(part)))
     grouped = {name for part in todo if part.group for name in recipe.packages_of(part)}
     runner = _runner("sources", registry, progress)

@@ -12,6 +12,7 @@ import secrets
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from espbench.paths import cache_dir
 from espbench.platforms.virtual.parts import recipe
@@ -37,7 +38,7 @@ class PackedPart:
         return products
 
 
-def packed(kit: Kit) -> list[PackedPart]:
+def packed(kit: Kit[Any]) -> list[PackedPart]:
     """Pack all parts of a kit that is in the cache; MachineLacks if it is not."""
     kit.require()
     parts = []
@@ -48,11 +49,11 @@ def packed(kit: Kit) -> list[PackedPart]:
     return parts
 
 
-def take(kit: Kit, parts: Sequence[PackedPart]) -> str:
+def take(kit: Kit[Any], parts: Sequence[PackedPart]) -> str:
     """Put the parts that are missing here into the cache; say which part here is another one, empty if none is."""
     for place in (cache_dir(), recipe.store()):
         kept.folder_of_ours(place)
-    program = kit.qemu.products[0]
+    program = kit.program
     problems = [_take(part, sent, program) for part, sent in zip(kit.parts, parts, strict=True)]
     return "; ".join(filter(None, problems))
 

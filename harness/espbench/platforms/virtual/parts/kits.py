@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of guests that are built: PowerQUICC boards and x86-64 machines, each with its parts and their steps."""
+"""The kinds of guests that are built: PowerQUICC boards and x86-64 machines, with the programs that some run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from espbench.platforms.virtual.parts import guest, kernel, packages, qemu, recipe, userland, x86_kernel
-from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts import (
+    guest,
+    kernel,
+    packages,
+    qemu,
+    recipe,
+    strongswan,
+    tools,
+    userland,
+    x86_kernel,
+)
+from espbench.platforms.virtual.parts.build import GuestKit, Kit, ProgramsKit
 from espbench.platforms.virtual.parts.qemu import Target
 from espbench.platforms.virtual.parts.recipe import (
+    E500_STRONGSWAN,
     GUEST,
     KERNEL,
     QEMU,
@@ -47,17 +59,29 @@ def _x86_qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
     return made
 
 
-E500_KIT = Kit(
-    "e500", GUEST, KERNEL, QEMU,
-    {
-        GUEST.name: guest.build,
-        KERNEL.name: _kernel,
-        QEMU.name: _qemu,
-    },
-)  # fmt: skip
-X86_KIT = Kit(
-    "x86", X86_GUEST, X86_KERNEL, X86_QEMU,
-    {
+E500_KIT = GuestKit(
+    name="e500",
+    built="the e500 guests",
+    guest=GUEST,
+    kernel=KERNEL,
+    qemu=QEMU,
+    steps={GUEST.name: guest.build, KERNEL.name: _kernel, QEMU.name: _qemu},
+)
+E500_STRONGSWAN_KIT = ProgramsKit(
+    name="e500-strongswan",
+    built="strongSwan's programs for emulated boards",
+    programs=E500_STRONGSWAN,
+    steps={E500_STRONGSWAN.name: strongswan.build},
+    without=("bc", "ninja", "meson", *tools.LIBRARIES),
+)
+X86_KIT = GuestKit(
+    name="x86",
+    built="the x86 guests",
+    guest=X86_GUEST,
+    kernel=X86_KERNEL,
+    qemu=X86_QEMU,
+    userland=X86_USERLAND,
+    steps={
         X86_GUEST.name: guest.build_native,
         X86_KERNEL.name: x86_kernel.build,
         X86_USERLAND.name: userland.build,
@@ -66,6 +90,5 @@ X86_KIT = Kit(
     without=(
         f"{CROSS}gcc", "/usr/powerpc-linux-gnu/include/stdio.h", "flex", "bison", "bc", "nettle", "gmp",
     ),
-    userland=X86_USERLAND,
 )  # fmt: skip
-KITS = (E500_KIT, X86_KIT)
+KITS: tuple[Kit[Any], ...] = (E500_KIT, X86_KIT, E500_STRONGSWAN_KIT)

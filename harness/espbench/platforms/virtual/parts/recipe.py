@@ -17,7 +17,7 @@ from espbench.errors import EspbenchError
 from espbench.paths import cache_dir, data_dir, own_yaml
 from espbench.this_machine import kept
 
-# To be raised when a step of kernel.py, guest.py or qemu.py makes something else of the same files.
+# To be raised when a step of kernel.py, guest.py, qemu.py or strongswan.py makes something else of the same files.
 RECIPE = 1
 KEY_DIGITS = 16
 
@@ -39,7 +39,7 @@ class SourcePackage:
 
 @dataclass(frozen=True)
 class Part:
-    """Says what is built in one go: products, made from at most one source package and files of ours.
+    """Says what is built in one go: products, made from source packages and files of ours.
 
     packages are binary ones beside it, by their names in packages.yaml, and all of a group there; room_mb is what the
     work folder takes at most, MB.
@@ -47,7 +47,7 @@ class Part:
 
     name: str
     products: tuple[str, ...]
-    source: str | None
+    sources: tuple[str, ...]
     files: Callable[[Path], list[Path]]
     room_mb: int
     packages: tuple[str, ...] = ()
@@ -83,24 +83,33 @@ def _of(base: Path, *patterns: str) -> list[Path]:
 
 
 KERNEL = Part(
-    "kernel", ("vmlinux", "config"), "linux", lambda base: _of(base, "kernel.frag", "kernel/*"), room_mb=1900
+    "kernel",
+    ("vmlinux", "config"),
+    ("linux",),
+    lambda base: _of(base, "kernel.frag", "kernel/*"),
+    room_mb=1900,
 )
-GUEST = Part(
-    "guest", ("initramfs.cpio.gz",), None, lambda base: _of(base, "init/*.c", "init/*.h"), room_mb=20
-)
+GUEST = Part("guest", ("initramfs.cpio.gz",), (), lambda base: _of(base, "init/*.c", "init/*.h"), room_mb=20)
 QEMU = Part(
     "qemu",
     ("qemu-system-ppc",),
-    "qemu",
+    ("qemu",),
     lambda base: qemu_sources(base) + qemu_patches(base),
     room_mb=600,
 )
 PARTS = (GUEST, KERNEL, QEMU)
+E500_STRONGSWAN = Part(
+    "e500-strongswan",
+    ("base.cpio", "strongswan.cpio", "daemons.json"),
+    ("busybox", "openssl", "strongswan"),
+    lambda base: _of(base, "strongswan/*"),
+    room_mb=600,
+)
 
 X86_KERNEL = Part(
     "x86-kernel",
     ("vmlinux", "config", "modules.cpio", "modules.txt"),
-    None,
+    (),
     lambda base: _of(base, "x86/modules.txt"),
     room_mb=900,
     packages=("linux-amd64",),
@@ -108,14 +117,14 @@ X86_KERNEL = Part(
 X86_GUEST = Part(
     "x86-guest",
     ("initramfs.cpio",),
-    None,
+    (),
     lambda base: _of(base, "init/*.c", "init/*.h", "init/x86/*.c"),
     room_mb=20,
 )
 X86_QEMU = Part(
     "x86-qemu",
     ("qemu-system-x86_64", "pvh.bin", "bios-256k.bin"),
-    "qemu",
+    ("qemu",),
     lambda base: x86_qemu_sources(base) + x86_qemu_patches(base),
     room_mb=700,
     packages=("qemu-data", "seabios"),
@@ -123,7 +132,7 @@ X86_QEMU = Part(
 X86_USERLAND = Part(
     "x86-userland",
     ("base.cpio", "strongswan.cpio", "libreswan.cpio", "daemons.json"),
-    None,
+    (),
     lambda base: _of(base, "x86/userland.yaml"),
     room_mb=300,
     group="userland",
@@ -253,8 +262,10 @@ def inputs(part: Part) -> dict[str, str]:
     """Return everything of ours and Debian's that a part is made of: name → SHA-256 (the recipe: its number)."""
     base = folder()
     digests = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
-    if part.source:
-        digests |= used()[part.source].files
+    if part.sources:
+        sources_here = used()
+        for name in part.sources:
+            digests |= sources_here[name].files
     if names := packages_of(part):
         used_here = used_packages()
         digests |= {used_here[name].file: used_here[name].sha256 for name in names}

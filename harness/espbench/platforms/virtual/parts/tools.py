@@ -61,23 +61,25 @@ def missing(without: Collection[str] = ()) -> list[str]:
     return lacking
 
 
-def need(kit: str, without: Collection[str] = ()) -> Readiness:
-    """Return whether everything is here that builds the guests of this name."""
+def need(built: str, without: Collection[str] = ()) -> Readiness:
+    """Return whether everything is here that builds this."""
     lacking = missing(without)
     return Readiness(
         "build tools",
         not lacking,
-        f"building the {kit} guests needs {', '.join(lacking)}",
+        f"building {built} needs {', '.join(lacking)}",
         f"apt-get install --no-install-recommends {' '.join(lacking)}",
     )
 
 
 def versions(without: Collection[str] = ()) -> dict[str, str]:
     """Return what a part's bits also depend on: the own words of the compilers that are needed."""
-    asked = {"compiler": ["gcc", "--version"], "meson": ["meson", "--version"]}
+    asked = {"compiler": ["gcc", "--version"]}
     if f"{CROSS}gcc" not in without:
-        asked = {"cross compiler": [f"{CROSS}gcc", "--version"], "compiler": ["gcc", "--version"]}
-        asked |= {"cross linker": [f"{CROSS}ld", "--version"], "meson": ["meson", "--version"]}
+        asked = {"cross compiler": [f"{CROSS}gcc", "--version"], **asked}
+        asked |= {"cross linker": [f"{CROSS}ld", "--version"]}
+    if "meson" not in without:
+        asked |= {"meson": ["meson", "--version"]}
     return {
         name: subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()[0]
         for name, argv in asked.items()
