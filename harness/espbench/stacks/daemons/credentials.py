@@ -43,7 +43,7 @@ def make(
 ) -> dict[Side, Credentials]:
     """Make what both ends of a pair need; identities are the sides' names.
 
-    chance: what all of it is a function of, the same every time. kind: of the keys of both certificates and of their CA.
+    chance: what all of it is a function of, the same every time. kind: of both certificates' keys and their CA's.
     """
     if auth == "psk":
         psk = secrets.token_hex(_PSK_BYTES) if chance is None else _seeded_psk(chance)
@@ -151,7 +151,7 @@ class _Issuer:
         if not is_ca:
             name = x509.SubjectAlternativeName([x509.DNSName(subject)])
             builder = builder.add_extension(name, critical=False)
-        # Else ECDSA draws a number for each signature, and a seed's certificates would not be the same twice.
+        # ECDSA would draw a number for each signature, and a seed's certificates would not be the same twice.
         repeated = True if self.seeded and isinstance(issuer_key, ec.EllipticCurvePrivateKey) else None
         return builder.sign(issuer_key, _hash(issuer_key), ecdsa_deterministic=repeated)
 
