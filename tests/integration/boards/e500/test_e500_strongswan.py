@@ -11,6 +11,7 @@ import pytest
 
 from espbench.measure.proof import readiness
 from espbench.platforms.chance import Chance
+from espbench.platforms.gateway_time import pause
 from espbench.platforms.virtual.parts.kits import E500_STRONGSWAN_KIT
 from espbench.stacks.daemons import credentials
 from support.gateways.workshop import TRAFFIC, Workshop
@@ -109,5 +110,5 @@ def test_hardly_an_instruction_of_charon_is_a_floating_point_one(shop: Workshop)
         assert 0 < up < 40_000
         home.run(["true"])
         assert trapped() == up + 18
-        home.pause(2.0)
+        pause(home, 2.0)
         assert trapped() == up + 18  # charon has none while nothing happens
