@@ -510,21 +510,25 @@ def test_wrong_gateway_is_named(generator: Generator, router: Net) -> None:
 def test_another_runs_frames_are_foreign(wire: Net) -> None:
     """Two generators on one link with the same addresses: each counts only its own frames.
 
-    Alone, since beside others the machine's kernel stood still while these two sent (decision 0047).
+    Alone, since beside others the machine's kernel stood still while these two sent (decision 0047). Alone it did so
+    once too, until the first had ended: then both did not send at the same time, and they do so again.
     """
-    one, two = Generator(), Generator()
-    try:
-        ports = open_ports(one, wire)
-        open_ports(two, wire)
-        begin(one, stream(ports), duration_s=60.0)
-        trial(two, stream(ports, rate_fps=1000.0), residue_s=0.5)
-        result = one.ask({"cmd": "stop"})
-    finally:
-        one.close()
-        two.close()
-    [mine] = result["streams"]
-    assert (mine["rx_frames"], mine["corrupted"]) == (mine["tx_frames"], 0)
-    assert result["ports"][1]["foreign"] > 0
+    for _ in range(3):
+        one, two = Generator(), Generator()
+        try:
+            ports = open_ports(one, wire)
+            open_ports(two, wire)
+            begin(one, stream(ports), duration_s=60.0)
+            trial(two, stream(ports, rate_fps=1000.0), residue_s=0.5)
+            result = one.ask({"cmd": "stop"})
+        finally:
+            one.close()
+            two.close()
+        [mine] = result["streams"]
+        assert (mine["rx_frames"], mine["corrupted"]) == (mine["tx_frames"], 0)
+        if foreign := result["ports"][1]["foreign"]:
+            break
+    assert foreign > 0
 
 
 def test_generator_dies_with_its_parent() -> None:

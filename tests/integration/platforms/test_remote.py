@@ -255,7 +255,7 @@ def run_of(boxes: RemoteBoxes, folder: Path, plan: dict[str, Any]) -> list[str]:
 
 @pytest.mark.alone
 def test_a_whole_plan_is_measured_and_nothing_of_it_stays(boxes: RemoteBoxes, tmp_path: Path) -> None:
-    """A daemon that is not installed there is measured, and its encryption is proven."""
+    """Plain forwarding, which each plan has, and a daemon that is not installed there; its encryption is proven."""
     before = {side: boxes.state(side) for side in SIDES}
     done = espbench_run(boxes, tmp_path, boxes.profile(), ["strongswan"])
     assert done.returncode in (0, 3), done.stderr
@@ -264,7 +264,9 @@ def test_a_whole_plan_is_measured_and_nothing_of_it_stays(boxes: RemoteBoxes, tm
         rows = list(csv.DictReader(file))
     require_settled(rows)
     assert {row["status"] for row in rows} <= set(WITH_FIGURE)
-    assert {(row["stack"], row["encryption"]) for row in rows} == {("strongswan", "proven")}
+    assert {(row["stack"], row["encryption"]) for row in rows} == {
+        ("plain", "baseline"), ("strongswan", "proven"),
+    }  # fmt: skip
     manifest = json.loads((directory / "manifest.json").read_text())
     assert manifest["platform"] == "remote"
     assert "home" not in manifest["placement"]["cpus"]
