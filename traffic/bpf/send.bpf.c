@@ -40,6 +40,7 @@ struct stretch {
 struct stream {
     u64 planned; /* frames; all ones: no end */
     u64 until_ns; /* nothing leaves from then on */
+    u64 leeway_ns; /* pauses may put off what follows them by so much in all */
     u64 tag_ns;  /* the first frame from then on is noted */
     u64 first_sequence;
     u64 step;  /* sequence numbers from one frame of this program to the next */
@@ -74,6 +75,7 @@ struct progress {
     u64 stall_paused_ns;
     u64 stall_before_ns; /* lateness before it and after it */
     u64 stall_after_ns;
+    u64 put_off_ns; /* frames leave so much later than they were due at first, and are not late for it */
     u32 stalls;
     u32 marks;
     u64 mark_ns;
@@ -139,17 +141,20 @@ static long tick(u32 i, struct wait *wait)
     return wait->now_ns >= wait->until_ns;
 }
 
-/* As tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good or grows again. */
-ALWAYS void note_lateness(u32 which, struct progress *p, u64 now, u64 late_ns)
+/* As tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good or grows again. What of a
+ * pause is put off (pace.rs) need not be made good. */
+ALWAYS void note_lateness(u32 which, const struct stream *s, struct progress *p, u64 now, u64 late_ns)
 {
     u32 slot = which * HDR_SLOTS + hdr_slot(late_ns ? late_ns : 1);
     u64 *count = bpf_map_lookup_elem(&lateness, &slot);
-    u64 before = p->late_ns, pause = late_ns > before ? late_ns - before : 0;
+    u64 before = p->late_ns, pause;
 
     if (count)
         *count += 1;
     if (late_ns > LATE_NS)
         p->late_frames++;
+    late_ns = late_ns > p->put_off_ns ? late_ns - p->put_off_ns : 0;
+    pause = late_ns > before ? late_ns - before : 0;
     p->late_ns = late_ns;
     if (pause > STALL_NS) {
         if (!p->stall_at_ns) {
@@ -157,8 +162,13 @@ ALWAYS void note_lateness(u32 which, struct progress *p, u64 now, u64 late_ns)
             p->stall_before_ns = before;
             p->stall_paused_ns = 0;
         }
+        u64 left = s->leeway_ns > p->put_off_ns ? s->leeway_ns - p->put_off_ns : 0;
+        u64 granted = pause < left ? pause : left;
+
         p->stall_paused_ns += pause;
-        p->stall_after_ns = late_ns;
+        p->put_off_ns += granted;
+        p->late_ns = late_ns - granted;
+        p->stall_after_ns = late_ns - granted;
     } else if (p->stall_at_ns &&
                (late_ns < p->stall_before_ns + LATE_NS || late_ns > p->stall_after_ns + STALL_NS)) {
         u32 n = p->stalls;
@@ -195,7 +205,7 @@ ALWAYS void go_on(u32 which, const struct stream *s, struct progress *p, u64 now
     const struct stretch *next = &s->stretches[(p->stretch + 1) & (STEPS - 1)];
     u64 due = p->due_ns, frac = p->due_frac + at->interval_frac;
 
-    note_lateness(which, p, now, now - due);
+    note_lateness(which, s, p, now, now - due);
     p->due_ns = due + at->interval_ns + (frac >> 32);
     p->due_frac = (u32)frac;
     if (p->gate_ns < now - SLACK_NS)
@@ -239,7 +249,8 @@ int send(struct xdp_md *ctx)
         p = bpf_map_lookup_elem(&progress, &k);
         if (!s || !p || p->sent >= s->planned || now >= s->until_ns)
             continue;
-        next = p->due_ns > p->gate_ns ? p->due_ns : p->gate_ns;
+        next = p->due_ns + p->put_off_ns;
+        next = next > p->gate_ns ? next : p->gate_ns;
         if (next < due_ns) {
             due_ns = next;
             which = i;

@@ -101,6 +101,9 @@ pub struct Trial {
     pub size: Vec<FrameShare>,
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
+    /// Share of the duration by which pauses of the sender put off what follows them, instead of being made good
+    #[arg(long, default_value_t = 0.0)]
+    pub leeway: f64,
     /// Wait so long for frames after the last one was sent (s)
     #[arg(long, default_value_t = 2.0)]
     pub residue: f64,

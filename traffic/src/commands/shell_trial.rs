@@ -104,6 +104,7 @@ fn stream(arguments: &cli::Trial, id: u16, ends: [End; 2], dst_mac: String) -> S
         rate_fps: arguments.rate,
         steps: Vec::new(),
         burst_frames: arguments.burst,
+        leeway: arguments.leeway,
         tag_at_s: None,
         gaps_over_s: None,
         frames: arguments.size.clone(),

@@ -36,8 +36,8 @@ struct Open {
 }
 
 impl StallList {
-    /// Notes a frame that left at this time, so late.
-    pub fn note(&mut self, now_ns: u64, late_ns: u64) {
+    /// Notes a frame that left at this time, so late; returns the length of the pause that it ended, 0 for none.
+    pub fn note(&mut self, now_ns: u64, late_ns: u64) -> u64 {
         let before_ns = std::mem::replace(&mut self.late_ns, late_ns);
         let pause_ns = late_ns.saturating_sub(before_ns);
         self.left_ns = now_ns;
@@ -60,6 +60,15 @@ impl StallList {
                 });
             }
             None => {}
+        }
+        if pause_ns > STALL_NS { pause_ns } else { 0 }
+    }
+
+    /// Notes that the frames after the last one are due so much later, and so less late.
+    pub fn put_off(&mut self, by_ns: u64) {
+        self.late_ns = self.late_ns.saturating_sub(by_ns);
+        if let Some(open) = &mut self.open {
+            open.after_ns = open.after_ns.saturating_sub(by_ns);
         }
     }
 

@@ -17,6 +17,7 @@ pub fn stream(ip_version: u8, sizes: &[usize]) -> Stream {
         rate_fps: None,
         steps: Vec::new(),
         burst_frames: None,
+        leeway: 0.0,
         tag_at_s: None,
         gaps_over_s: None,
         frames: sizes

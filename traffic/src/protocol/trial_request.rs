@@ -76,6 +76,10 @@ pub struct Stream {
     /// Frames to send at rate_fps (null: back to back) before the stream stops.
     #[serde(default)]
     pub burst_frames: Option<u64>,
+    /// Share of the trial's duration by which pauses of the sender may put off what follows them; what they cost beyond
+    /// that is made good. A port that several CPUs send from makes all good.
+    #[serde(default)]
+    pub leeway: f64,
     /// Asks for the latency of the first frame that leaves so many seconds after the start or later (RFC 2544, 26.2).
     #[serde(default)]
     pub tag_at_s: Option<f64>,

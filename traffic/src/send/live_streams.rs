@@ -51,6 +51,7 @@ pub fn unfit(streams: &[Outgoing]) -> Option<String> {
 const NOTHING: SendStream = SendStream {
     planned: 0,
     until_ns: u64::MAX,
+    leeway_ns: 0,
     tag_ns: u64::MAX,
     first_sequence: 0,
     step: 0,
@@ -123,6 +124,7 @@ impl LiveStreams {
         for (which, stream) in streams.iter().enumerate() {
             let mut described = SendStream {
                 planned: stream.schedule.planned().unwrap_or(u64::MAX),
+                leeway_ns: stream.schedule.leeway_ns(),
                 first_sequence: stream.first_sequence,
                 step: 1,
                 phase: 0,

@@ -81,7 +81,8 @@ impl Outgoing {
     /// Returns whether the next frame is late.
     pub fn behind(&self, now_ns: u64) -> bool {
         let paced = self.schedule.is_paced() && !self.finished();
-        paced && self.schedule.due_ns(self.schedule.sent()) + LATE_NS < now_ns
+        let due_ns = self.schedule.due_ns(self.schedule.sent()) + self.schedule.put_off_ns();
+        paced && due_ns + LATE_NS < now_ns
     }
 
     /// Returns when there is something to do.
@@ -157,7 +158,11 @@ impl Outgoing {
                 let late = now.saturating_sub(due);
                 self.report.lateness.saturating_record(late.max(1));
                 self.report.late_frames += u64::from(late > LATE_NS);
-                self.stalls.note(now, late);
+                let pause = self
+                    .stalls
+                    .note(now, late.saturating_sub(self.schedule.put_off_ns()));
+                let granted = self.schedule.put_off(pause);
+                self.stalls.put_off(granted);
             }
         }
     }

@@ -48,6 +48,10 @@ pub struct Schedule {
     sent: u64,
     /// Time before which no frame leaves. It moves with the frames that left, never far behind the clock.
     gate_ns: f64,
+    /// Time for which pauses may still put off what follows them, and that by which they did. Lateness counts from when
+    /// a frame was due at first.
+    leeway_ns: u64,
+    put_off_ns: u64,
 }
 
 impl Schedule {
@@ -85,7 +89,33 @@ impl Schedule {
             planned: None,
             sent: 0,
             gate_ns: 0.0,
+            leeway_ns: 0,
+            put_off_ns: 0,
         }
+    }
+
+    /// Lets pauses put off what follows them, by this time in all: what they cost so far need not be made good.
+    pub fn with_leeway(mut self, leeway_ns: u64) -> Self {
+        self.leeway_ns = leeway_ns;
+        self
+    }
+
+    /// Returns the time for which pauses may still put off what follows them.
+    pub fn leeway_ns(&self) -> u64 {
+        self.leeway_ns
+    }
+
+    /// Returns the time by which frames leave later than they were due at first, and nobody minds.
+    pub fn put_off_ns(&self) -> u64 {
+        self.put_off_ns
+    }
+
+    /// Puts off the frames that follow a pause, as far as the leeway lasts; returns by how much.
+    pub fn put_off(&mut self, pause_ns: u64) -> u64 {
+        let granted_ns = pause_ns.min(self.leeway_ns);
+        self.leeway_ns -= granted_ns;
+        self.put_off_ns += granted_ns;
+        granted_ns
     }
 
     /// Changes the schedule to so many frames, whatever the time they take.
@@ -162,7 +192,7 @@ impl Schedule {
         self.planned == Some(self.sent)
     }
 
-    /// Returns when a frame is due.
+    /// Returns when a frame is due, if no pause puts it off.
     pub fn due_ns(&self, frame: u64) -> u64 {
         let after_ns = self.stretch_of(frame).map_or(0.0, |stretch| {
             stretch.due_ns + (frame - stretch.first) as f64 * stretch.interval_ns
@@ -172,7 +202,8 @@ impl Schedule {
 
     /// Returns when the next frame may leave.
     pub fn next_ns(&self) -> u64 {
-        self.due_ns(self.sent).max(self.start_ns + self.gate_ns as u64)
+        let due_ns = self.due_ns(self.sent) + self.put_off_ns;
+        due_ns.max(self.start_ns + self.gate_ns as u64)
     }
 
     /// Returns how many frames, `most` at most, may leave at `now_ns`. They count as sent.
@@ -267,6 +298,19 @@ mod tests {
         }
         assert!(in_ms(56 * MS) >= 54, "it does catch up");
         assert_eq!(in_ms(150 * MS), 50, "and is back on schedule");
+    }
+
+    /// A pause puts off what follows it, as far as the leeway lasts; the rest is made good.
+    #[test]
+    fn pauses_put_off_what_follows() {
+        let mut schedule = steady(1_000.0, 1.0).with_leeway(5 * MS);
+        assert_eq!(schedule.take(0, 64), 1);
+        assert_eq!(schedule.next_ns(), MS);
+        assert_eq!(schedule.put_off(3 * MS), 3 * MS);
+        assert_eq!((schedule.next_ns(), schedule.due_ns(1)), (4 * MS, MS));
+        assert_eq!(schedule.put_off(3 * MS), 2 * MS);
+        assert_eq!(schedule.put_off(MS), 0);
+        assert_eq!((schedule.next_ns(), schedule.put_off_ns()), (6 * MS, 5 * MS));
     }
 
     /// Nothing leaves before the start, and a burst leaves at once and stops.

@@ -134,8 +134,18 @@ mod tests {
     }
 
     fn sent(fps: f64, seconds: f64, clock: &Coarse, frame_ns: u64) -> (SendReport, Vec<u64>) {
+        sent_with_leeway(fps, seconds, clock, frame_ns, 0)
+    }
+
+    fn sent_with_leeway(
+        fps: f64,
+        seconds: f64,
+        clock: &Coarse,
+        frame_ns: u64,
+        leeway_ns: u64,
+    ) -> (SendReport, Vec<u64>) {
         let rates = [Rate { from_s: 0.0, fps }];
-        let schedule = Schedule::at_rates(START_NS, &rates, seconds);
+        let schedule = Schedule::at_rates(START_NS, &rates, seconds).with_leeway(leeway_ns);
         let frames = Frames::Raw(RawFrames::of(vec![vec![0; 60]]));
         let mut stream = Outgoing::new(frames, schedule, 0, Arc::default(), 0).unwrap();
         stream.until_ns = deadline_ns(START_NS, (seconds * 1e9) as u64);
@@ -219,6 +229,38 @@ mod tests {
         };
         assert!(stall.at_ns.abs_diff(START_NS + 990 * MS) < 200_000);
         assert!((stall.ms - 50.0).abs() < 0.3);
+    }
+
+    /// Within the leeway a stall is as long as its pause, and frames go on at their rate; beyond it the rest is made good.
+    #[test]
+    fn a_pause_within_the_leeway_is_not_made_good() {
+        let pauses = [(100, 104), (300, 304), (500, 504)];
+        let (report, left) = sent_with_leeway(10_000.0, 1.0, &clock(1, 0, &pauses), 1_000, 10 * MS);
+        assert_eq!((report.sent, report.cut_ns), (10_000, None));
+        let [first, second, third] = &report.stalls[..] else {
+            panic!("{:?}", report.stalls)
+        };
+        for stall in [first, second] {
+            assert!(
+                (stall.until_ns - stall.at_ns).abs_diff(4 * MS) < 400_000,
+                "{stall:?}"
+            );
+        }
+        // Of the third pause 2 ms are left, which take ten times as long to make good.
+        assert!(
+            (third.until_ns - third.at_ns).abs_diff(24 * MS) < 3 * MS,
+            "{third:?}"
+        );
+        let between = |from: u64, to: u64| {
+            let within = |at: &&u64| (START_NS + from * MS..START_NS + to * MS).contains(*at);
+            left.iter().filter(within).count()
+        };
+        assert!(between(105, 295).abs_diff(1_900) <= 1);
+        let took = left.last().unwrap() - START_NS;
+        assert!(took.abs_diff(1_010 * MS) < MS, "{took} ns");
+        // Lateness still counts from when a frame was due at first: half of the frames are 8 ms late, or more.
+        assert!(report.lateness.value_at_quantile(0.5) > 7 * MS);
+        assert!(report.lateness.value_at_quantile(0.9) > 9 * MS);
     }
 
     /// A port that is too slow ends the trial at its bound; the rest is unsent, and nothing is called a stall.

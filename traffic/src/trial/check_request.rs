@@ -11,6 +11,8 @@ use crate::xdp::layout::STEPS;
 
 /// Highest rate of any port, in frames per second.
 const FASTEST_FPS: f64 = 50e6;
+/// With more, a trial would be one of another load.
+const MOST_LEEWAY: f64 = 0.1;
 
 /// Refuses a request that makes no sense, before any frame is sent.
 pub fn check(trial: &Trial, ports: &[OpenedPort]) -> Outcome<()> {
@@ -107,6 +109,7 @@ fn check_stream(trial: &Trial, stream: &Stream, ports: &[OpenedPort]) -> Outcome
         stream.burst_frames,
         trial.duration_s,
     )?;
+    check_leeway(stream.leeway, &stream.steps)?;
     for (name, value) in [("tag_at_s", stream.tag_at_s), ("gaps_over_s", stream.gaps_over_s)] {
         if let Some(value) = value {
             seconds(name, value, 0.0, 86_400.0)?;
@@ -174,6 +177,23 @@ fn check_noise<'a>(trial: &Trial, noise: &Noise, ports: &'a [OpenedPort]) -> Out
 fn framed(sa: &Sa, plain: usize) -> usize {
     let framing = ETHERNET + FCS;
     framing + sa.packet_bytes(plain.saturating_sub(framing))
+}
+
+/// Checks the share of the duration by which pauses may make a trial longer.
+fn check_leeway(leeway: f64, steps: &[RateStep]) -> Outcome<()> {
+    if !(0.0..=MOST_LEEWAY).contains(&leeway) {
+        return Err(Failure::new(
+            format!("leeway is {leeway}, expected 0 to {MOST_LEEWAY}"),
+            "it is a share of the trial's duration",
+        ));
+    }
+    if leeway > 0.0 && !steps.is_empty() {
+        return Err(Failure::new(
+            "leeway is given, and steps too",
+            "rates that change at a time are made good in full: leave leeway out",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks a rate or none, its changes in the order of time, and the length of a burst.
@@ -268,5 +288,24 @@ mod tests {
         }
         assert!(check_rates(Some(0.0), &[step(0.5, 1.0)], None, 1.0).is_ok());
         assert!(check_rates(Some(1.0), &[], Some(7), 1.0).is_ok());
+    }
+    /// A leeway that is no small share, or that would move the times of steps, is refused.
+    #[test]
+    fn leeway_is_checked() {
+        let step = RateStep {
+            at_s: 0.5,
+            rate_fps: 1.0,
+        };
+        for (leeway, steps, words) in [
+            (-0.01, vec![], "expected 0 to 0.1"),
+            (0.11, vec![], "expected 0 to 0.1"),
+            (f64::NAN, vec![], "leeway is NaN"),
+            (0.01, vec![step], "and steps too"),
+        ] {
+            let failure = check_leeway(leeway, &steps).unwrap_err();
+            assert!(format!("{failure}").contains(words), "{failure}");
+        }
+        assert!(check_leeway(0.0, &[step]).is_ok());
+        assert!(check_leeway(0.1, &[]).is_ok());
     }
 }

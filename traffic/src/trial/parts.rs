@@ -57,7 +57,8 @@ pub fn parts(trial: &Trial, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
             &stream.steps,
             stream.burst_frames,
             trial.duration_s,
-        );
+        )
+        .with_leeway((stream.leeway * trial.duration_s * 1e9) as u64);
         for mut part in cut(of, &stream.from, &whole, ports) {
             let mut sent = stream.clone();
             if part.number > 0 {
@@ -85,13 +86,15 @@ fn cut(of: usize, from: &str, whole: &Schedule, ports: &[(&OpenPort, bool)]) -> 
         None => vec![None],
     };
     let parts = cpus.len() as u64;
+    // Parts that were put off by their own pauses would no longer take turns.
+    let leeway_ns = if parts == 1 { whole.leeway_ns() } else { 0 };
     let numbered = (0..).zip(cpus);
     numbered
         .map(|(number, cpu)| Part {
             from: from.into(),
             stream: None,
             of,
-            schedule: whole.clone().every(number, parts),
+            schedule: whole.clone().every(number, parts).with_leeway(leeway_ns),
             cpu,
             number,
         })

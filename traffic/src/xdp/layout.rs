@@ -96,6 +96,7 @@ pub struct SendStretch {
 pub struct SendStream {
     pub planned: u64,
     pub until_ns: u64,
+    pub leeway_ns: u64,
     pub tag_ns: u64,
     pub first_sequence: u64,
     pub step: u64,
@@ -139,6 +140,7 @@ pub struct Progress {
     pub stall_paused_ns: u64,
     pub stall_before_ns: u64,
     pub stall_after_ns: u64,
+    pub put_off_ns: u64,
     pub stalls: u32,
     pub marks: u32,
     pub mark_ns: u64,
