@@ -47,6 +47,7 @@ from espbench.generators.base import Generator
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase, Seen, record
+from espbench.measure.trial import leeway
 from espbench.plan import Case, cases, load_plan
 from espbench.plan.keys.model import Throughput
 from espbench.platforms import placement
@@ -194,7 +195,9 @@ class SimulatedCase:
         disturbed = self._noise.random() < cell.rate
         noise = NOISES[cell.noise](self._noise, asked.duration_s) if disturbed else noisy_host.QUIET
         directions = loaded_directions(cell.case.direction)
-        offered = noisy_host.offer(asked, DUTS[cell.dut], noise, self._luck(asked, disturbed), directions)
+        offered = noisy_host.offer(
+            asked, DUTS[cell.dut], noise, self._luck(asked, disturbed), directions, leeway(asked, RESOLUTION)
+        )
         return record(
             _bench(),
             Traffic(((512, 1),), 4, cell.case.direction),

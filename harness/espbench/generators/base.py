@@ -89,6 +89,8 @@ class Stream(BaseModel):
     steps change the rate in mid-trial (system recovery, RFC 2544 26.5), each at exactly its time, without a gap.
     burst_frames: so many frames at the rate and no more (26.4). tag_at_s: tell the latency of the first frame
     that departs then or later (26.2). gaps_over_s: list the times without arrivals that are longer.
+    leeway: the share of the trial's duration by which pauses of the sender may put off what follows them. What they
+    cost beyond that is made good, at 1.1 times the rate. A generator may make all good.
 
     headers are base64, each the bytes from the destination MAC to the end of the UDP or TCP header:
     Ethernet, up to two VLAN tags (types 8100 and 88a8), IPv4 (options allowed) or IPv6 (no extension
@@ -107,6 +109,7 @@ class Stream(BaseModel):
     rate_fps: float | None
     steps: list[RateStep] = []
     burst_frames: int | None = None
+    leeway: float = 0.0
     tag_at_s: float | None = None
     gaps_over_s: float | None = None
     frames: list[FrameShare]

@@ -173,8 +173,7 @@ def _judge(
 def _faults(setup: Setup, request: Request, seen: Seen, overrun: int) -> list[Reason]:
     """Return why the trial's counts cannot be trusted: for the tester's, the actions', the links' or the SAs' sake."""
     offered, upset = seen.offered, seen.upset
-    as_offered = request.as_offered or request.phase != "measure"
-    faults = tester_faults(offered, overrun, seen.host, as_offered=as_offered)
+    faults = tester_faults(offered, overrun, seen.host, as_offered=request.counts_as_offered)
     faults += untimely(seen.performed, offered.start_ns)
     faults += network_events.faults(seen.network, setup, seen.performed, offered.start_ns, upset=upset)
     if upset:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials of DUTs of known loss, on a host with noise that is independent of them; arithmetic alone, no clock.
 
-The noise disturbs gateways (starvation, steal, stalls), or senders: a sender that paused makes good at 1.1 times its
-rate, as long as the trial lasts, and a slow one takes longer. So the load changes within a trial, as a real one does.
+The noise disturbs gateways (starvation, steal, stalls), or senders: a pause puts off what follows it as far as the
+trial's leeway lasts, and what it cost beyond that is made good at 1.1 times the rate, as long as the trial lasts. A
+slow sender takes longer. So the load changes within a trial, as a real one does.
 """
 
 from __future__ import annotations
@@ -153,18 +154,18 @@ class Sending:
         return next((part.share for part in self.parts if part.from_s <= at_s < part.to_s), 0.0)
 
 
-def sending(duration_s: float, pauses: Sequence[Span] = (), pace: float = 1.0) -> Sending:
+def sending(
+    duration_s: float, pauses: Sequence[Span] = (), pace: float = 1.0, leeway_s: float = 0.0
+) -> Sending:
     """Send what is planned for so long: stand still in the pauses, then make good until nothing is late or left.
 
-    A stall lasts until it is made good; pauses meanwhile belong to it.
+    Pauses put off what follows them by leeway_s in all. A stall lasts until it is made good; pauses meanwhile belong to
+    it.
     """
     parts: list[Part] = []
     listed: list[Stall] = []
     now_s, late_s, left_s = 0.0, 0.0, duration_s
     begun_s = paused_s = 0.0
-
-    def close() -> None:
-        listed.append(Stall(at_ns=int(begun_s * 1e9), ms=paused_s * 1e3, cpu=0, until_ns=int(now_s * 1e9)))
 
     for pause in (*pauses, Span(math.inf, 0.0)):
         while left_s > 1e-12 and now_s < pause.at_s:
@@ -185,9 +186,13 @@ def sending(duration_s: float, pauses: Sequence[Span] = (), pace: float = 1.0) -
             break
         if late_s <= 0.0:
             begun_s, paused_s = now_s, 0.0
-        late_s += pause.length_s
+        granted_s = min(pause.length_s, leeway_s)
+        leeway_s -= granted_s
+        late_s += pause.length_s - granted_s
         paused_s += pause.length_s
         now_s += pause.length_s
+        if late_s <= 0.0:
+            listed.append(_stall(begun_s, paused_s, now_s))
     if late_s > 0:
         listed.append(_stall(begun_s, paused_s, now_s))
     return Sending(parts, listed)
@@ -208,14 +213,21 @@ def poisson(chance: random.Random, mean: float) -> int:
 
 
 def offer(
-    asked: Request, dut: Dut, noise: Disturbance, chance: random.Random, directions: int = 1
+    asked: Request,
+    dut: Dut,
+    noise: Disturbance,
+    chance: random.Random,
+    directions: int = 1,
+    leeway: float = 0.0,
 ) -> Offered:
-    """Return what the generator counts of a trial. chance: of the DUT's losses alone."""
+    """Return what the generator counts of a trial. chance: of the DUT's losses alone. leeway: Stream.leeway."""
     rate = asked.load_fps / directions
     frames = round(rate * asked.duration_s)
     concerned = noise.sender % directions
     senders = [
-        sending(asked.duration_s, noise.pauses, noise.pace) if n == concerned else sending(asked.duration_s)
+        sending(asked.duration_s, noise.pauses, noise.pace, leeway * asked.duration_s)
+        if n == concerned
+        else sending(asked.duration_s)
         for n in range(directions)
     ]
     took_s = max(sender.end_s for sender in senders)

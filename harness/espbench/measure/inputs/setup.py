@@ -66,6 +66,11 @@ class Request:
     as_offered: bool = False
     bus: bool = False
 
+    @property
+    def counts_as_offered(self) -> bool:
+        """Return whether the trial is evidence for the load that was offered, whatever was asked for."""
+        return self.as_offered or self.phase != "measure"
+
 
 @dataclass
 class Setup:

@@ -94,6 +94,16 @@ def test_a_pause_is_made_good_as_far_as_the_trial_lasts() -> None:
     assert [round(stall.ms) for stall in late.stalls] == [100]
 
 
+def test_a_pause_within_the_leeway_puts_off_what_follows() -> None:
+    """It is as long as it is; what it cost beyond the leeway takes ten times as long."""
+    sent = sending(10.0, [Span(1.0, 0.04), Span(2.0, 0.04)], leeway_s=0.05)
+    assert [(stall.at_ns, stall.until_ns) for stall in sent.stalls] == [
+        (1_000_000_000, 1_040_000_000),
+        (2_000_000_000, pytest.approx(2.34e9, rel=1e-6)),
+    ]
+    assert sent.end_s == pytest.approx(10.05)
+
+
 def test_pauses_that_are_not_made_good_belong_together() -> None:
     """The simulation lists them as traffic/src/count/tx_stalls.rs does."""
     (stall,) = sending(10.0, [Span(1.0, 0.1), Span(1.5, 0.1)]).stalls
