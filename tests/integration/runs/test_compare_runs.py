@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.plans import pair_plan, write_plan
+from support.plans import PINNED, pair_plan, write_plan
 from support.runs import espbench
 from support.session.unsettled import require_settled
 
@@ -22,7 +22,7 @@ SEARCH = {"maximum": "60000fps", "final_trial": "600ms", "residue": "100ms"}
 
 def plan(name: str, stacks: list[Any], **changes: Any) -> dict[str, Any]:
     few = {"stacks": stacks, "suites": ["aes128gcm16"], "frame_sizes": [512], "repeat": 3}
-    return pair_plan("uml", throughput=SEARCH, **{"name": name, **few, **changes})
+    return pair_plan("uml", throughput=SEARCH, **{"name": name, **few, **PINNED, **changes})
 
 
 @pytest.fixture(scope="module")
