@@ -6,20 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from espbench.results import RunDirectory
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.results.records import Records
 
-
-class HasOperations(Protocol):
-    """A result that says of how many operations it is."""
-
-    @property
-    def operations(self) -> int: ...
-
-
-Result = TypeVar("Result", bound=HasOperations)
+Result = TypeVar("Result", AcceleratorResult, PublicKeyResult)
 Figure = TypeVar("Figure", bound=Hashable)
 
 
@@ -46,12 +39,14 @@ class Kept(Generic[Result, Figure]):
         note: Callable[[str], None],
     ) -> None:
         self.operations = operations
-        self._file = file
+        self._file: File[Result, Figure] = file
         self._listed = listed
         self._directory = directory
         self._note = note
         records = file.read(directory.path)
-        self._done = {file.figure_of(r): r for r in records.whole if r.operations == operations}
+        self._done: dict[Figure, Result] = {
+            file.figure_of(r): r for r in records.whole if r.operations == operations
+        }
         if records.damaged:
             note(f"{file.name}: {records} not as written; measured again")
             file.save(directory.path, self.results)
