@@ -65,7 +65,7 @@ def throughput(**changes: Any) -> dict[str, Any]:
 
 @dataclass
 class Disturbed:
-    """What was done to a run and to those that resumed it, in one repetition of a row.
+    """Says what was done to a run and to those that resumed it, in one repetition of a row.
 
     chance: its random numbers. done: a word for each disturbance. touched: the first and last lines of the log that
     each may have touched.

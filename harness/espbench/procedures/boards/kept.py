@@ -53,7 +53,7 @@ class Kept(Generic[Result, Figure]):
 
     @property
     def results(self) -> list[Result]:
-        """Those that the run has, in the plan's order."""
+        """Return those that the run has, in the plan's order."""
         return [self._done[figure] for figure in self._listed if figure in self._done]
 
     def missing(self) -> list[Figure]:
