@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all rest boards check-built static unit lint bench campaign dist deb lock clean
+.PHONY: setup demo check test test-all rest boards without-boards check-built static unit lint bench campaign dist deb lock clean
 
 # Else each of the hundreds of starts of Python in the tests compiles what it reads again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,12 +34,12 @@ demo: setup
 check: setup static unit
 
 # Everything that proves the product on this machine; test-all: every other stack, option and fault as well.
-# The boards are built (minutes, once) beside what measures nothing, at lower priority.
+# The boards are built (minutes, once) beside what measures nothing and needs none, at lower priority.
 test:
 	@rm -f $(ESPBENCH_HOST_SKIPS)
 	@$(TIMED) "set-up" scripts/setup.sh test
-	@$(TIMED) "boards, static and unit" $(MAKE) --no-print-directory -j2 boards check-built MORE=$(STRICT)
-	@$(TIMED) "beside each other" $(call BESIDE,($(PARALLEL)) and not slow)
+	@$(TIMED) "boards, and what needs none" $(MAKE) --no-print-directory -j2 boards without-boards MORE=$(STRICT)
+	@$(TIMED) "beside each other, with boards" $(call BESIDE,($(PARALLEL)) and boards and not slow)
 	@$(TIMED) "alone" $(ALONE) -m "not ($(PARALLEL)) and not slow"
 
 test-all: test
@@ -55,6 +55,10 @@ rest:
 boards:
 	@$(TIMED) "boards" nice -n 5 .venv/bin/espbench build e500
 	@$(TIMED) "x86" nice -n 5 .venv/bin/espbench build x86
+
+# Tests that wait for guests and daemons leave CPUs to the build of the boards, and need no figure.
+without-boards: check-built
+	@$(TIMED) "beside each other" $(call BESIDE,($(PARALLEL)) and not boards and not slow)
 
 check-built:
 	@$(TIMED) "static" $(MAKE) --no-print-directory static

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -51,3 +54,16 @@ class Row(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing is shared unless a row says so."""
+
+
+class FolderRow(Row):
+    """A row whose repetitions have their files in one folder, which is deleted with them."""
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix=f"campaign-{self.name}-"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)

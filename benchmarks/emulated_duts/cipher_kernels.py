@@ -10,6 +10,7 @@ of 25 series, times the clock that /proc/cpuinfo tells; a CPU that changes its c
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import tempfile
@@ -31,6 +32,9 @@ PROCESSORS = ("ixp1200", "ixp2400", "ixp2800")
 
 def main() -> None:
     """Print the table."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     clock_hz = clock()
     print(f"this machine: {clock_hz / 1e6:.0f} MHz by /proc/cpuinfo\n")
     head = [f"here, level {n}" for n in LEVELS] + [f"{dut}, level {n}" for dut in PROCESSORS for n in LEVELS]

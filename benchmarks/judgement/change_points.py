@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 
 from espbench.over_time.changes import noisy
@@ -23,6 +24,9 @@ def figures(chance: random.Random, runs: int, spread: float, step: float) -> lis
 
 def main() -> None:
     """Print both tables."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     print(f"of {SERIES} series each\n\nscatter  runs  a change in")
     for spread in (0.01, 0.03, 0.1):
         for runs in (6, 12, 30, 100):

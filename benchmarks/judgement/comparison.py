@@ -15,6 +15,7 @@ a shared host; and there the median half width of equal arms is at most 3 %.
 
 from __future__ import annotations
 
+import argparse
 import math
 import random
 import sys
@@ -145,7 +146,7 @@ def missed_by_searches(right: int, of: int, lowest: int, times: int) -> list[str
 
 def main() -> int:
     """Print the tables; 1 where a goal is missed."""
-    times = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    times = asked_comparisons()
     began, chance = time.monotonic(), random.Random(2544)
     print(
         f"{len(sim.SIZES)} frame sizes, {len(sim.GOALS)} loss goals, {times} comparisons a figure, seed 2544"
@@ -200,6 +201,22 @@ def main() -> int:
 
 def _row(name: str, cells: Iterable[str]) -> str:
     return f"{name:42}" + "".join(f"{cell:>19}" if len(cell) > 9 else f"{cell:>13}" for cell in cells)
+
+
+def asked_comparisons() -> int:
+    """Return how many comparisons of each figure the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "comparisons",
+        nargs="?",
+        type=int,
+        default=60,
+        help="comparisons of each figure (default: %(default)s)",
+    )
+    times: int = parser.parse_args().comparisons
+    return times
 
 
 if __name__ == "__main__":

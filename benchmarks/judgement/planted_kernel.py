@@ -8,9 +8,9 @@ change is not compiled again.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
 from pathlib import Path
 
 from espbench.paths import cache_dir
@@ -79,6 +79,17 @@ def install(vmlinux: Path, cache: Path) -> None:
     (place / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
 
 
+def main() -> None:
+    """Build and install the kernel that the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("esp4", type=Path, metavar="ESP4_C", help="the source of ESP to build with")
+    parser.add_argument("kernel_tree", type=Path, help="where the kernel is built")
+    parser.add_argument("cache", type=Path, help="the cache that gets the kernel")
+    asked = parser.parse_args()
+    install(built(asked.kernel_tree, asked.esp4.read_text()), asked.cache)
+
+
 if __name__ == "__main__":
-    esp4, kernel_tree, cache = map(Path, sys.argv[1:])
-    install(built(kernel_tree, esp4.read_text()), cache)
+    main()

@@ -9,6 +9,7 @@ RFC 2544, with and without warm starts. Run it from anywhere: `python benchmarks
 
 from __future__ import annotations
 
+import argparse
 import math
 import random
 import statistics
@@ -213,6 +214,9 @@ def _sizes(
 
 def main() -> None:
     """Print the tables."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     print(
         "loss goals 0 and 0.001 %, 1 % to 100 % of 1,488,095 frames/s, resolution 1 %, trials 2 s, final 60 s;"
     )

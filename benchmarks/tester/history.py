@@ -11,6 +11,7 @@ index that is there takes more than a second of CPU time: others may have the ma
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import subprocess
@@ -100,7 +101,7 @@ def page_bytes(parent: Path, cache: Path) -> int:
 
 def main() -> int:
     """Print a line for each step."""
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
+    wanted = asked_runs()
     with tempfile.TemporaryDirectory(prefix="espbench-history-") as directory:
         runs, cache = Path(directory) / "runs", Path(directory) / "cache"
         cache.mkdir()
@@ -128,6 +129,18 @@ def main() -> int:
         else f"over: {QUERY_LIMIT_S} s a query, {PAGE_LIMIT_BYTES / 1e6} MB a page"
     )
     return 0 if within else 1
+
+
+def asked_runs() -> int:
+    """Return how many runs the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "runs", nargs="?", type=int, default=RUNS, help="runs of the history (default: %(default)s)"
+    )
+    wanted: int = parser.parse_args().runs
+    return wanted
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ Exits 1 when a limit of the size budget is broken.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import resource
 import sys
@@ -110,6 +111,9 @@ def _step(step: Callable[[Path], str], path: Path, results: multiprocessing.Simp
 
 def main() -> int:
     """Print a line for each step."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     with tempfile.TemporaryDirectory(prefix="espbench-synthetic-") as directory:
         parent = Path(directory)
         path = built(parent / "large", SHAPE)

@@ -6,15 +6,13 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-import tempfile
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from campaign import checks, truth
 from campaign.observed import like
-from campaign.row import Row, Verdict
+from campaign.row import FolderRow, Verdict
 
 PAGE_KIB = 4
 # More than the whole run needs, of both. In random order, so that a sample of the row is spread over the run.
@@ -22,7 +20,7 @@ LIMITS = [f"size={PAGE_KIB * pages}k" for pages in range(1, 25)] + [f"nr_inodes=
 random.Random(0).shuffle(LIMITS)
 
 
-class DiskFull(Row):
+class DiskFull(FolderRow):
     """A tmpfs that has one page more each time, then one that may hold one file more each time.
 
     A page is about as long as a trial's line, so that each write is at some time the first one too many.
@@ -36,15 +34,10 @@ class DiskFull(Row):
     repetitions = len(LIMITS)
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="campaign-disk-"))
+        super().__enter__()
         directory, _ = truth.finished(self._folder / "reference")
         self._reference = directory
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """One limit; nothing is random."""

@@ -8,18 +8,18 @@ import os
 import random
 import shutil
 import signal
-import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from campaign import checks, hits, told
 from campaign.observed import ESPBENCH, IN_GATEWAYS, Observed, clean, whole
-from campaign.row import Row, Verdict
+from campaign.row import FolderRow, Verdict
 from campaign.truth import written
 from espbench.platforms.base import SIDES
 from espbench.platforms.uml import uml_kernel
@@ -63,7 +63,21 @@ def throughput(**changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-class DisturbedRow(Row):
+@dataclass
+class Disturbed:
+    """Says what was done to a run and to those that resumed it, in one repetition of a row.
+
+    chance: its random numbers. done: a word for each disturbance. touched: the first and last lines of the log that
+    each may have touched.
+    """
+
+    repetition: int
+    chance: random.Random
+    done: list[str] = field(default_factory=list)
+    touched: list[tuple[int, int]] = field(default_factory=list)
+
+
+class DisturbedRow(FolderRow):
     """One run a repetition, disturbed; a run that ends of it is resumed until it is whole."""
 
     repetitions = 3
@@ -76,29 +90,13 @@ class DisturbedRow(Row):
     """Its boxes are of this machine, which espbench cannot know: where others disturb it, they are slower."""
     program: Sequence[str] = ESPBENCH
 
-    def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix=f"campaign-{self.name}-"))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
-
     @abstractmethod
     def plan(self, repetition: int) -> dict[str, Any]:
         """Return a plan that takes about a minute, with the time that its hits cost."""
 
     @abstractmethod
-    def disturb(
-        self,
-        run: Observed,
-        random_number: random.Random,
-        done: list[str],
-        touched: list[tuple[int, int]],
-        repetition: int,
-    ) -> None:
-        """Disturb a run; append what was done, and the first and last lines of the log that it may have touched."""
+    def disturb(self, run: Observed, disturbed: Disturbed) -> None:
+        """Disturb a run; add to what was done to it."""
 
     def environment(self, seed: int) -> dict[str, str]:
         """More of it for the program."""
@@ -110,26 +108,23 @@ class DisturbedRow(Row):
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """A run, hit; then as many resumed ones as it takes."""
-        random_number = random.Random(seed)
         folder = self._folder / str(repetition)
         verdict = Verdict(moments=0)
-        done: list[str] = []
-        touched: list[tuple[int, int]] = []
+        disturbed = Disturbed(repetition, random.Random(seed))
         arguments: list[str | Path] = [written(folder, self.plan(repetition)), "--out", folder / "runs"]
         directory: Path | None = None
         with self.around() as unlike:
             for attempt in range(1 + RESUMED):
                 before = _log(directory)
                 # Once it has disturbed itself it no longer does when it is resumed: it must become whole.
-                program = ESPBENCH if done else self.program
-                env = {} if done else self.environment(seed)
+                program = ESPBENCH if disturbed.done else self.program
+                env = {} if disturbed.done else self.environment(seed)
                 with Observed(folder, *arguments, program=self.prefix() + list(program), env=env) as run:
                     # A run that a hit ended is hit again when it is resumed, until it had its share.
-                    disturbed = not done or (
-                        len(done) < MOMENTS and attempt < RESUMED and self.program is ESPBENCH
-                    )
-                    if disturbed:
-                        self.disturb(run, random_number, done, touched, repetition)
+                    hit_again = len(disturbed.done) < MOMENTS and attempt < RESUMED
+                    hit = not disturbed.done or (hit_again and self.program is ESPBENCH)
+                    if hit:
+                        self.disturb(run, disturbed)
                     code = run.ended()
                     directory = run.directory or directory
                     verdict.faults += checks.kept(
@@ -145,19 +140,19 @@ class DisturbedRow(Row):
                     verdict.faults += checks.ended(code, run.said, (1, 4))
                     verdict.outcomes["ended with a message, resumed"] += 1
                     verdict.told.append(run.said[-500:])
-                    if not disturbed:
+                    if not hit:
                         verdict.faults.append(f"resumed and not disturbed, it ended again: {run.said[-300:]}")
                         break
                 if directory is not None:
                     arguments = ["--resume", directory]
             verdict.faults += checks.ended(code, run.said) if code in checks.WHOLE else []
             verdict.faults += unlike()
-        verdict.moments = len(done)
-        if not done:
+        verdict.moments = len(disturbed.done)
+        if not disturbed.done:
             verdict.faults.append("nothing was disturbed, so nothing was shown")
         if code in checks.WHOLE and directory is not None:
-            self._judge(run, directory, touched, verdict)
-        verdict.faults = [f"{text} (seed {seed}: {'; '.join(done)})" for text in verdict.faults]
+            self._judge(run, directory, disturbed.touched, verdict)
+        verdict.faults = [f"{text} (seed {seed}: {'; '.join(disturbed.done)})" for text in verdict.faults]
         if not verdict.faults:
             shutil.rmtree(folder, ignore_errors=True)
         return verdict
@@ -193,29 +188,22 @@ class HitRow(DisturbedRow):
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         """Kill (seconds: None) or stop for so long; what was done, empty: what is to be hit is not there now."""
 
-    def disturb(
-        self,
-        run: Observed,
-        random_number: random.Random,
-        done: list[str],
-        touched: list[tuple[int, int]],
-        repetition: int,
-    ) -> None:
-        while len(done) < MOMENTS and run.process.poll() is None:
-            deadline = time.monotonic() + random_number.uniform(*self.wait_s)
+    def disturb(self, run: Observed, disturbed: Disturbed) -> None:
+        while len(disturbed.done) < MOMENTS and run.process.poll() is None:
+            deadline = time.monotonic() + disturbed.chance.uniform(*self.wait_s)
             while time.monotonic() < deadline and run.process.poll() is None:
                 run.look()
                 time.sleep(0.01)
             seconds: float | None = None
-            if random_number.random() < 0.5:
-                seconds = random_number.uniform(*random_number.choice(STOPS_S))
-            if repetition == 1 and len(done) == MOMENTS // 2:
+            if disturbed.chance.random() < 0.5:
+                seconds = disturbed.chance.uniform(*disturbed.chance.choice(STOPS_S))
+            if disturbed.repetition == 1 and len(disturbed.done) == MOMENTS // 2:
                 seconds = FOR_GOOD_S
             first = run.lines()
-            if run.process.poll() is None and (what := self.hit(run, random_number, seconds)):
+            if run.process.poll() is None and (what := self.hit(run, disturbed.chance, seconds)):
                 # The trial after it, too: what was hit may only be noticed there.
-                touched.append((first, run.lines() + 1))
-                done.append(f"{what} in trial {first + 1}")
+                disturbed.touched.append((first, run.lines() + 1))
+                disturbed.done.append(f"{what} in trial {first + 1}")
 
 
 class _DisturbsItself(DisturbedRow):
@@ -365,14 +353,7 @@ class GatewayHit(_OnGuests, HitRow):
 class _InGuests(_OnGuests, _DisturbsItself):
     """Something in a guest, once for each pair."""
 
-    def disturb(
-        self,
-        run: Observed,
-        random_number: random.Random,
-        done: list[str],
-        touched: list[tuple[int, int]],
-        repetition: int,
-    ) -> None:
+    def disturb(self, run: Observed, disturbed: Disturbed) -> None:
         """Watch what it tells, and when that happens; what was to come when its pair was gone never did."""
         seen = 0
         coming: list[tuple[int, float, str]] = []
@@ -385,12 +366,12 @@ class _InGuests(_OnGuests, _DisturbsItself):
             seen = len(announced)
             while coming and now >= coming[0][1] - 0.2:
                 firsts.append(run.lines())
-                done.append(coming.pop(0)[2])
+                disturbed.done.append(coming.pop(0)[2])
             run.look()
             time.sleep(0.02)
         # Nobody knows here how long it lasts: take it as touched until the next pair was made.
         last = run.lines()
-        touched += [(first, last) for first in firsts]
+        disturbed.touched += [(first, last) for first in firsts]
 
 
 class DaemonHit(_InGuests):
@@ -432,17 +413,10 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
     disturbs = "tester-clock"
     reasons = (*TESTER, Code.CLOCK_STEPPED)
 
-    def disturb(
-        self,
-        run: Observed,
-        random_number: random.Random,
-        done: list[str],
-        touched: list[tuple[int, int]],
-        repetition: int,
-    ) -> None:
+    def disturb(self, run: Observed, disturbed: Disturbed) -> None:
         run.ended()
-        done += [disturbance.what for disturbance in told.read(run.disturbances)]
-        touched.append((0, run.lines()))
+        disturbed.done += [disturbance.what for disturbance in told.read(run.disturbances)]
+        disturbed.touched.append((0, run.lines()))
 
     def _judge(
         self, run: Observed, directory: Path, touched: list[tuple[int, int]], verdict: Verdict

@@ -6,22 +6,20 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from campaign import checks, truth
 from campaign.observed import Observed, clean, like
-from campaign.row import Row, Verdict
+from campaign.row import FolderRow, Verdict
 
 # The second time it is killed while it resumes, now and then.
 AGAIN = 0.2
 
 
-class Resumed(Row):
+class Resumed(FolderRow):
     """Kills runs in virtual time, where equal means equal to the byte."""
 
     name = "kill-and-resume"
@@ -32,17 +30,12 @@ class Resumed(Row):
     repetitions = 100
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="campaign-resumed-"))
+        super().__enter__()
         began = time.monotonic()
         directory, _ = truth.finished(self._folder / "reference")
         self._takes_s = time.monotonic() - began
         self._reference = directory
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """One run, killed once or more, resumed until it is whole."""

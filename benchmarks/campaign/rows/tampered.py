@@ -6,17 +6,15 @@ from __future__ import annotations
 import copy
 import random
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import yaml
 
 from campaign import checks, truth
 from campaign.observed import Observed, like, tables
-from campaign.row import Row, Verdict
+from campaign.row import FolderRow, Verdict
 from espbench.results import kernels
 
 REFUSED = 2
@@ -63,7 +61,7 @@ def another(value: Any) -> Any:
     return value + "x"
 
 
-class _OfAFinishedRun(Row):
+class _OfAFinishedRun(FolderRow):
     """Has the common parts of this file's rows: a finished run, its tables, a copy of it for each repetition."""
 
     def plan(self) -> dict[str, Any]:
@@ -71,15 +69,10 @@ class _OfAFinishedRun(Row):
         return whole_plan()
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="campaign-tampered-"))
+        super().__enter__()
         self._finished, _ = truth.finished(self._folder / "reference", self.plan())
         self._wanted = tables(self._finished)
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _copy(self, name: str) -> Path:
         target = self._folder / name / "run"
@@ -194,7 +187,7 @@ class DamagedLog(_OfAFinishedRun):
         return verdict
 
 
-class DamagedKernels(Row):
+class DamagedKernels(FolderRow):
     """Lines of kernels.jsonl, the log of the cipher kernels on network processors."""
 
     name = "damaged-kernels"
@@ -209,18 +202,13 @@ class DamagedKernels(Row):
         return "" if shutil.which(COMPILER) else f"{COMPILER} is not installed"
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="campaign-kernels-"))
+        super().__enter__()
         plan = truth.written(self._folder, KERNELS)
         with Observed(self._folder / "reference", plan, "--out", self._folder / "runs") as run:
             if run.ended() != 0 or run.directory is None:
                 raise RuntimeError(f"a run that nobody disturbed did not end as it should: {run.said[-500:]}")
             self._finished = run.directory
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """A line deleted in even repetitions, flipped in odd ones."""

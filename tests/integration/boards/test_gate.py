@@ -41,7 +41,8 @@ def based(tmp_path_factory: pytest.TempPathFactory) -> Path:
         frame_sizes=[512],
     )  # fmt: skip
     write_plan(folder, plan)
-    done = espbench("run", folder / "gate.yaml", "--out", folder / "runs", "--no-report", timeout=PATIENCE_S)
+    command = ("run", folder / "gate.yaml", "--out", folder / "runs", "--no-report", "--jobs", "1")
+    done = espbench(*command, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (run,) = (folder / "runs").iterdir()
     done = espbench("baseline", run, "--out", folder / "baseline.json", timeout=PATIENCE_S)

@@ -26,7 +26,19 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 
 from espbench.generators import native
 from support.gateways.boxes import sh
-from support.generators.wire import ATTEMPTS, Generator, Net, arrived, back, begin, open_ports, stream, trial
+from support.generators.wire import (
+    ATTEMPTS,
+    WAYS,
+    Generator,
+    Net,
+    arrived,
+    back,
+    begin,
+    open_ports,
+    stream,
+    trial,
+)
+from support.session.slow import slow_but
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
@@ -284,6 +296,7 @@ def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> 
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize("generator", slow_but(["xdp"], WAYS), indirect=True)
 def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire: Net) -> None:
     """The stall is listed as long as it was, no frame is unsent; one at the end makes the trial longer."""
     ports = open_ports(generator, wire)
@@ -397,6 +410,7 @@ def test_link_that_goes_down_is_an_error(generator: Generator, wire: Net) -> Non
     assert "a0" in answer["message"]
 
 
+@pytest.mark.parametrize("generator", ["af_packet"], indirect=True)  # no way to the wire reads commands
 @pytest.mark.parametrize(
     "line",
     [
@@ -419,6 +433,7 @@ def test_bad_commands_are_answered(generator: Generator, line: str) -> None:
     assert generator.ask({"cmd": "hello"})["event"] == "hello"
 
 
+@pytest.mark.parametrize("generator", ["af_packet"], indirect=True)  # no way to the wire reads commands
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -518,7 +533,7 @@ def test_another_runs_frames_are_foreign(wire: Net) -> None:
         try:
             ports = open_ports(one, wire)
             open_ports(two, wire)
-            begin(one, stream(ports), duration_s=60.0)
+            begin(one, stream(ports), duration_s=8.0)
             trial(two, stream(ports, rate_fps=1000.0), residue_s=0.5)
             result = one.ask({"cmd": "stop"})
         finally:

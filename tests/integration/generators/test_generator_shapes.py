@@ -13,7 +13,8 @@ import time
 
 import pytest
 
-from support.generators.wire import Generator, Net, arrived, begin, open_ports, stream, trial
+from support.generators.wire import WAYS, Generator, Net, arrived, begin, open_ports, stream, trial
+from support.session.slow import slow_but
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("generator"), pytest.mark.untimed]
 
@@ -90,6 +91,7 @@ def test_a_burst_is_so_many_frames(generator: Generator, wire: Net) -> None:
 
 
 @pytest.mark.alone  # a receiver that waits for a CPU sees the outage shorter than it was
+@pytest.mark.parametrize("generator", slow_but(["xdp"], WAYS), indirect=True)
 def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
     """A router drops all for a while: the gap, the lost frames' times and their number tell the same."""
     ports = open_ports(generator, router)

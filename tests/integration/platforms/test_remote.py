@@ -35,7 +35,7 @@ from espbench.terms import WITH_FIGURE
 from support.gateways.boxes import sh
 from support.gateways.remote_boxes import SECRET, RemoteBoxes, inside, two_boxes
 from support.gateways.workshop import Workshop, workshop
-from support.plans import pair_plan, write_plan
+from support.plans import PINNED, pair_plan, write_plan
 from support.session.unsettled import require_settled
 
 pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client"), pytest.mark.untimed]
@@ -231,7 +231,7 @@ def command_of(
     waits = {"settle": "50ms", "learning": "50ms", "residue": "100ms"}
     plan = pair_plan(
         str(profile), throughput=waits | throughput, name="remote", stacks=stacks, suites=["aes128gcm16"],
-        frame_sizes=[256], directions=["both-ways"],
+        frame_sizes=[256], directions=["both-ways"], **PINNED,
     )  # fmt: skip
     return run_of(boxes, folder, plan)
 
@@ -338,7 +338,7 @@ def power_cycled(
     }
     plan = pair_plan(
         str(profile), name="power", stacks=["strongswan"], suites=["aes128gcm16"], frame_sizes=[256],
-        directions=["both-ways"], generator={"native": {"tx": "af_packet"}},
+        directions=["both-ways"], **PINNED,
         tests=[{"reset": {**reset, "settle": "50ms", "learning": "50ms", "residue": "100ms"}}],
     )  # fmt: skip
     return subprocess.run(

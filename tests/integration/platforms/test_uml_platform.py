@@ -79,7 +79,9 @@ class SharedPair:
             return False
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["socketpair", "capture"])
+@pytest.fixture(
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["socketpair", "capture"]
+)
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedPair]:
     """A pair, once with each kind of middle link; afterwards nothing of it is left."""
     run_id = fresh_id()

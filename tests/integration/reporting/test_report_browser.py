@@ -14,6 +14,7 @@ import pytest
 from espbench.reporting.compared import comparison_documents
 from espbench.reporting.report import write_report
 from support.headless import Browser, PageRecord
+from support.session.slow import slow_but
 from support.synthetic import comparison as synthetic_comparison
 from support.synthetic import findings as synthetic_findings
 from support.synthetic import run as synthetic_run
@@ -47,6 +48,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Browser]:
     """One browser for the module."""
     with Browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[Browser]:
+    """One browser whose window is as wide as a telephone."""
+    with Browser(width=500) as started:
         yield started
 
 
@@ -122,15 +130,13 @@ def test_every_figure_of_the_other_tests_is_drawn(browser: Browser, tests_page: 
     assert drawn["test-frame-loss-part-1-3-xfrm-aes128-sha1-loss"]["marks"] == 1
 
 
-def test_reports_of_other_tests_fit_a_narrow_window(tests_page: Path) -> None:
-    with Browser(width=500) as narrow:
-        assert narrow.visit(tests_page, READY, PAGE_OVERFLOW).value == 0
+def test_reports_of_other_tests_fit_a_narrow_window(narrow: Browser, tests_page: Path) -> None:
+    assert narrow.visit(tests_page, READY, PAGE_OVERFLOW).value == 0
 
 
-def test_a_narrow_window_scrolls_tables_not_the_page(page: Path) -> None:
+def test_a_narrow_window_scrolls_tables_not_the_page(narrow: Browser, page: Path) -> None:
     """At the width of a telephone nothing but the wide tables needs to be moved sideways."""
-    with Browser(width=500) as narrow:
-        assert narrow.visit(page, READY, PAGE_OVERFLOW).value == 0
+    assert narrow.visit(page, READY, PAGE_OVERFLOW).value == 0
 
 
 def _broken_chart(html: str) -> str:
@@ -161,13 +167,16 @@ def _emptied_figure(html: str) -> str:
 
 @pytest.mark.parametrize(
     ("damage", "expected"),
-    [
-        (_broken_chart, "script error"),
-        (_thrown_error, "script error: Error: on purpose"),
-        (_foreign_image, "violates the following Content Security Policy"),
-        (_foreign_image_allowed, "request: http://127.0.0.1:9/x.png"),
-        (_emptied_figure, "figure with "),
-    ],
+    slow_but(
+        [(_emptied_figure, "figure with ")],
+        [
+            (_broken_chart, "script error"),
+            (_thrown_error, "script error: Error: on purpose"),
+            (_foreign_image, "violates the following Content Security Policy"),
+            (_foreign_image_allowed, "request: http://127.0.0.1:9/x.png"),
+            (_emptied_figure, "figure with "),
+        ],
+    ),
 )
 def test_the_check_notices_a_damaged_report(
     browser: Browser, page: Path, tmp_path: Path, damage: Callable[[str], str], expected: str
@@ -249,13 +258,12 @@ def test_a_run_that_compares_shows_both_kinds_of_charts(browser: Browser, tmp_pa
     assert [name.startswith("comparison-") for name in ids] == [True] * 3 + [False] * 2
 
 
-def test_a_comparison_fits_a_narrow_window(compared: Path) -> None:
+def test_a_comparison_fits_a_narrow_window(narrow: Browser, compared: Path) -> None:
     """At the width of a telephone nothing but the wide tables needs to be moved sideways."""
-    with Browser(width=500) as narrow:
-        assert narrow.visit(compared, READY, PAGE_OVERFLOW).value == 0
+    assert narrow.visit(compared, READY, PAGE_OVERFLOW).value == 0
 
 
-@pytest.mark.parametrize("lost", ["points", "intervals", "marks", "one"])
+@pytest.mark.parametrize("lost", slow_but(["marks"], ["points", "intervals", "marks", "one"]))
 def test_the_check_notices_what_a_comparison_lost(
     browser: Browser, compared: Path, tmp_path: Path, lost: str
 ) -> None:

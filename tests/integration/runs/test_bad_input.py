@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.command_line import in_process
 from support.gateways.boxes import RouterBox, leftovers
 from support.plans import pair_plan, plan_text, quick, write_plan
 from support.runs import ESPBENCH, espbench
@@ -74,7 +75,7 @@ def test_a_mistake_in_a_plan_is_named_with_its_place(
     assert given in PLAN
     file = tmp_path / "bad.yaml"
     file.write_text(PLAN.replace(given, instead))
-    for done in (espbench("validate", file), espbench("run", file, "--out", tmp_path / "runs")):
+    for done in (in_process("validate", file), in_process("run", file, "--out", tmp_path / "runs")):
         said = refused(done, 2)
         assert f"{file}:{place}" in said
         assert named in said
@@ -95,9 +96,12 @@ def test_a_mistake_in_a_plan_is_named_with_its_place(
         (["fly"], "fly"),
     ],
 )
-def test_a_wrong_command_line_is_a_usage_error(tmp_path: Path, arguments: list[str], named: str) -> None:
+def test_a_wrong_command_line_is_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], named: str
+) -> None:
     """Exit code 2 and the word that is wrong."""
-    done = espbench(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = in_process(*arguments)
     assert named in refused(done, 2) + done.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -106,19 +110,20 @@ def test_a_run_directory_of_a_newer_format_is_left_alone(tmp_path: Path) -> None
     """Exit code 2 with both formats, for resuming and for reporting."""
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"format": 99, "espbench": "9.9"}))
-    for done in (espbench("run", "--resume", tmp_path), espbench("report", tmp_path)):
+    for done in (in_process("run", "--resume", tmp_path), in_process("report", tmp_path)):
         said = refused(done, 2)
         assert "format 99, written by espbench 9.9" in said
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
-def test_validate_and_dry_run_make_nothing(tmp_path: Path) -> None:
+def test_validate_and_dry_run_make_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both say how many cases there are; no directory, no namespace."""
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "good.yaml"
     file.write_text(PLAN.replace("[64]", "[64, 128]"))
-    checked = espbench("validate", file, cwd=tmp_path)
+    checked = in_process("validate", file)
     assert (checked.returncode, checked.stdout) == (0, f"{file}: ok, 2 cases\n")
-    dry = espbench("run", file, "--dry-run", cwd=tmp_path)
+    dry = in_process("run", file, "--dry-run")
     assert dry.returncode == 0
     assert "2 cases on netns" in dry.stdout
     assert len([line for line in dry.stdout.splitlines() if line.startswith("  ")]) == 2
@@ -137,7 +142,7 @@ def test_validate_and_dry_run_make_nothing(tmp_path: Path) -> None:
 )
 def test_everything_a_plan_may_name_is_listed(what: str, name: str) -> None:
     """One line each: its name and what it is."""
-    done = espbench("list", what)
+    done = in_process("list", what)
     assert done.returncode == 0
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
     assert name in [line[0] for line in lines]
@@ -146,7 +151,7 @@ def test_everything_a_plan_may_name_is_listed(what: str, name: str) -> None:
 
 def test_the_schema_is_json_for_editors() -> None:
     """It knows the keys of a plan."""
-    done = espbench("schema")
+    done = in_process("schema")
     assert done.returncode == 0
     assert {"name", "topology", "tests"} <= set(json.loads(done.stdout)["properties"])
 
@@ -154,14 +159,14 @@ def test_the_schema_is_json_for_editors() -> None:
 @pytest.mark.root
 def test_doctor_says_of_each_part_whether_it_is_ready() -> None:
     """People and programs get the same answer; a part that is not ready comes with what mends it."""
-    done = espbench("doctor", "--json")
+    done = in_process("doctor", "--json")
     assert done.returncode == 0
     answer = json.loads(done.stdout)
     names = {kind: {part["name"] for part in parts} for kind, parts in answer.items()}
     assert {"netns", "uml", "external"} <= names["platform"]
     assert {"plain", "xfrm"} <= names["stack"]
     assert "native" in names["generator"]
-    shown = espbench("doctor")
+    shown = in_process("doctor")
     assert shown.returncode == 0
     for parts in answer.values():
         for part in parts:
@@ -226,7 +231,7 @@ def own_network_plan(**port: str) -> dict[str, Any]:
 def test_an_interface_in_use_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     """RFC 6815: the initial namespace only with i_own_this_network, said at the line of the plan."""
     file = write_plan(tmp_path, own_network_plan(netns=""))
-    said = refused(espbench("run", file, "--out", tmp_path / "runs"), 2)
+    said = refused(in_process("run", file, "--out", tmp_path / "runs"), 2)
     assert re.search(rf"{re.escape(str(file))}:\d+:\d+: .*interface", said)
     assert "RFC 6815" in said
     assert "i_own_this_network: true" in said

@@ -30,6 +30,7 @@ from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Trial
 from support.gateways.workshop import TRAFFIC, Workshop
+from support.session.slow import slow_but
 
 pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
@@ -38,7 +39,7 @@ _WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
 GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
 
 
-@pytest.fixture(scope="module", params=["strongswan", "libreswan"])
+@pytest.fixture(scope="module", params=slow_but(["strongswan"], ["strongswan", "libreswan"]))
 def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Setup, Case]]:
     """Both gateways with their tunnel up, for all tests of one daemon."""
     with shop.pair(request.param, "aes128gcm16") as (setup, case):

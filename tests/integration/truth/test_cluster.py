@@ -48,7 +48,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the result of one case after the other."""
-    return side_by_side.one_job(tmp_path_factory.mktemp("one"))
+    return side_by_side.one_job(tmp_path_factory)
 
 
 def test_a_cluster_leaves_the_files_of_one_job(

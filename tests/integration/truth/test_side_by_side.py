@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 @pytest.fixture(scope="module")
 def one_job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the result of one case after the other."""
-    return side_by_side.one_job(tmp_path_factory.mktemp("one"))
+    return side_by_side.one_job(tmp_path_factory)
 
 
 def begun(folder: Path, jobs: int) -> Observed:

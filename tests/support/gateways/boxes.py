@@ -25,6 +25,7 @@ import pytest
 from espbench.errors import EspbenchError
 from espbench.this_machine import network
 from espbench.this_machine.processes import start_time
+from support.plans import PINNED
 
 IFA_F_NODAD = 0x02  # linux/if_addr.h: usable at once
 GONE_S = 60.0
@@ -142,10 +143,7 @@ class RouterBox:
         self.inside(f"nft add rule ip box forward {rule}")
 
     def plan(self, **changes: Any) -> dict[str, Any]:
-        """A plan for this box; keys of `throughput` are replaced by the argument of that name.
-
-        The generator's way is pinned: to compare them all takes longer than most of these runs.
-        """
+        """A plan for this box; keys of `throughput` are replaced by the argument of that name."""
         throughput = {
             "loss_goals": [0], "trial": "1s", "final_trial": "2s", "resolution": "1%", "settle": "50ms",
             "residue": "200ms", "learning": "50ms", "warm_up": "200ms",
@@ -160,11 +158,10 @@ class RouterBox:
                 "west": {"netns": self.west, "interface": "a0", "address": "10.0.1.2/24", "gateway": "10.0.1.1"},
                 "east": {"netns": self.east, "interface": "a1", "address": "10.0.2.2/24", "gateway": "10.0.2.1"},
             },
-            "generator": {"native": {"tx": "af_packet"}},
             "frame_sizes": [64],
             "tests": [{"throughput": throughput}],
         }  # fmt: skip
-        return plan | changes
+        return plan | PINNED | changes
 
 
 def sh(command: str) -> str:

@@ -29,6 +29,8 @@ from support.gateways.boxes import sh
 # A host that stands still at the end of a trial leaves its sender no time for the last frames.
 ATTEMPTS = 5
 RESIDUE_S = 5.0
+# The ways to the wire.
+WAYS = ("af_packet", "xdp", "af_xdp")
 # A generator sends and receives here: each worker of pytest-xdist has another CPU, as far as there are any.
 CPUS = sorted(os.sched_getaffinity(0))
 CPU = CPUS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % len(CPUS)]
@@ -149,7 +151,7 @@ def net() -> Iterator[Net]:
         made.close()
 
 
-@pytest.fixture(params=["af_packet", "xdp", "af_xdp"])
+@pytest.fixture(params=WAYS)
 def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
     """Start one for each way to the wire: they keep one contract."""
     made = Generator(tx=request.param, rx=request.param)

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pickle
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from campaign import truth
 from campaign.observed import Observed
 
@@ -53,8 +57,20 @@ def files(directory: Path) -> dict[str, Any]:
     return compared
 
 
-def one_job(folder: Path) -> dict[str, Any]:
-    """Return the files of a run that measured one case after the other."""
+def one_job(factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the files of a run that measured one case after the other: made once for all workers of pytest-xdist."""
+    folder = factory.getbasetemp()
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    kept = folder / "one-job"
+    with (folder / "one-job.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(_one_job(factory.mktemp("one"))))
+    compared: dict[str, Any] = pickle.loads(kept.read_bytes())
+    return compared
+
+
+def _one_job(folder: Path) -> dict[str, Any]:
     with started(folder, truth.written(folder, content()), "--out", folder / "runs", "--jobs", "1") as run:
         compared: dict[str, Any] = files(ended(run))
     assert len(dict(compared["manifest"])["search_hints"]) == 4  # the third and fourth size of each direction

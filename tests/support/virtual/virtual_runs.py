@@ -21,6 +21,15 @@ from support.runs import espbench
 
 # Enough for what the guests need of the host, also when somebody else has it for a while.
 PATIENCE_S = 1800.0
+# Takes a CPU for some milliseconds at a time: that comes between as often as a loop without end, and costs a third.
+BURSTS = """
+import random, time
+while True:
+    end = time.process_time() + random.uniform(0.001, 0.03)
+    while time.process_time() < end:
+        pass
+    time.sleep(0.03)
+"""
 
 
 def without_the_host(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -90,10 +99,8 @@ def measured(plan: Path, out: Path, *options: str, as_user: Sequence[str] = ()) 
 
 @contextlib.contextmanager
 def busy_host() -> Iterator[None]:
-    """Let others take every CPU of this machine meanwhile; check that they had each at many moments."""
-    # At a lower weight: they come between at any moment all the same, and the run ends sooner.
-    burn = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
-    burning = [subprocess.Popen(burn) for _ in range(os.cpu_count() or 1)]
+    """Let others take every CPU of this machine meanwhile, often; check that they had each at many moments."""
+    burning = [subprocess.Popen([sys.executable, "-c", BURSTS]) for _ in range(os.cpu_count() or 1)]
     try:
         yield
         assert all(cpu_s(process.pid) > 0.5 for process in burning)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from itertools import pairwise
@@ -57,6 +58,11 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
         yield begun, text
 
 
+def begins_one(source: str, before: str) -> bool:
+    """Say whether a banned word stands behind what begins a text: a file without one need not be parsed."""
+    return re.search(rf"(?:{before})(?:\\?\s)*(?:{'|'.join(sorted(BANNED))})\b", source) is not None
+
+
 def riddles(texts: Iterator[tuple[int, str]]) -> list[str]:
     """Return the first lines of the texts that open with a banned word, with their line numbers."""
     return [
@@ -86,6 +92,7 @@ def files() -> Iterator[tuple[str, str]]:
 def test_a_bare_question_word_is_found(source: str, expected: list[str]) -> None:
     """The test finds docstrings of modules, classes, functions and attributes, and nothing else."""
     assert riddles(docstrings(source)) == expected
+    assert begins_one(source, "[\"']") or not expected
 
 
 @pytest.mark.parametrize(
@@ -103,15 +110,26 @@ def test_a_bare_question_word_is_found(source: str, expected: list[str]) -> None
 def test_a_comment_that_is_a_riddle_is_found(source: str, expected: list[str]) -> None:
     """The test finds the first lines of comments, but not those of comments behind code."""
     assert riddles(comments(source)) == expected
+    assert begins_one(source, "#") or not expected
 
 
 def test_docstrings_begin_with_a_subject_or_a_verb() -> None:
     """No docstring of the program, its benchmarks, scripts and tests opens with a banned word."""
-    refused = [f"{name}:{riddle}" for name, source in files() for riddle in riddles(docstrings(source))]
+    refused = [
+        f"{name}:{riddle}"
+        for name, source in files()
+        if begins_one(source, "[\"']")
+        for riddle in riddles(docstrings(source))
+    ]
     assert refused == []
 
 
 def test_comments_begin_with_a_subject_or_a_verb() -> None:
     """No comment that has its lines for itself opens with a banned word."""
-    refused = [f"{name}:{riddle}" for name, source in files() for riddle in riddles(comments(source))]
+    refused = [
+        f"{name}:{riddle}"
+        for name, source in files()
+        if begins_one(source, "#")
+        for riddle in riddles(comments(source))
+    ]
     assert refused == []

@@ -33,6 +33,7 @@ from espbench.runs.procedure_kinds import procedure_for
 from espbench.search import GoalResult
 from espbench.sentences import Code
 from espbench.terms import Finding, Reason, Remark, problems_of, problems_recorded
+from support.session.slow import slow_but
 from support.simulated import comparisons as sim
 from support.simulated import duts, procedures
 from support.simulated.procedures import LINE, case_of, known
@@ -111,7 +112,7 @@ def _verdicts(results: list[GoalResult]) -> list[Any]:
     return [(r.status, r.throughput_fps, r.lower_fps, r.upper_fps, r.trials, r.void_finals) for r in results]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", slow_but(range(2), range(5)))
 def test_searches_find_the_same(seed: int) -> None:
     """Both searches, of a DUT with bursts of loss on a host that spoils trials."""
 

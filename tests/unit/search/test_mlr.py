@@ -94,6 +94,7 @@ def test_replaying_any_prefix_asks_for_the_same_next_trial(preset: PresetName, s
     assert resumed.next() == log[cut][0]
 
 
+@pytest.mark.slow
 @given(data=st.data(), preset=NAMES)
 @settings(max_examples=examples(25), deadline=None)
 def test_any_sequence_of_observations_ends_and_is_reported_honestly(

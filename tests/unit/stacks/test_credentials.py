@@ -10,6 +10,9 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from espbench.catalogue.certificate_keys import CertificateKey
 from espbench.platforms.chance import Chance
 from espbench.stacks.daemons import credentials
+from support.session.slow import slow_but
+
+KINDS = ("rsa1024", "rsa2048", "ecdsa256", "ecdsa384", "ed25519")
 
 
 def test_a_pair_shares_a_psk_of_its_own() -> None:
@@ -63,7 +66,7 @@ def test_a_certificate_has_the_kind_of_key_that_is_asked_for(
     assert key.public_key() == public
 
 
-@pytest.mark.parametrize("kind", ["rsa1024", "rsa2048", "ecdsa256", "ecdsa384", "ed25519"])
+@pytest.mark.parametrize("kind", slow_but(set(KINDS) - {"rsa2048"}, KINDS))
 def test_certificates_of_a_seed_are_the_same_and_valid_whatever_a_guests_clock_says(
     kind: CertificateKey,
 ) -> None:

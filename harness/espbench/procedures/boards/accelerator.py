@@ -20,6 +20,7 @@ from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import Testbed
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.procedures.boards.crypto_api import UmlGuest
+from espbench.procedures.boards.kept import File, Kept
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult, Figure, Variant, key
 
@@ -41,13 +42,13 @@ def measure(
     note: Callable[[str], None],
 ) -> list[AcceleratorResult]:
     """Measure every figure that the run lacks, each on disk before the next is begun; return all."""
-    kept = Kept(asked, duts, directory, note)
+    figures = kept(asked, duts, directory, note)
     for dut in duts:
         for crypto in asked.crypto:
-            wanted = [figure[2:] for figure in kept.missing() if figure[:2] == (dut, crypto)]
+            wanted = [figure[2:] for figure in figures.missing() if figure[:2] == (dut, crypto)]
             if wanted:
-                measure_dut(dut, crypto, wanted, asked.operations, beds, new_generator, kept.take)
-    return kept.results
+                measure_dut(dut, crypto, wanted, asked.operations, beds, new_generator, figures.take)
+    return figures.results
 
 
 def points(asked: Accelerator, duts: Sequence[str]) -> list[Figure]:
@@ -80,35 +81,19 @@ class BoardGuest:
         """Do nothing: the board ends with its test bed."""
 
 
-class Kept:
-    """The figures of a run, on disk in the plan's order. operations: of each figure."""
+def kept(
+    asked: Accelerator, duts: Sequence[str], directory: RunDirectory, note: Callable[[str], None]
+) -> Kept[AcceleratorResult, Figure]:
+    """Return the figures that a run has."""
+    return Kept(_FILE, points(asked, duts), asked.operations, directory, note)
 
-    def __init__(
-        self, asked: Accelerator, duts: list[str], directory: RunDirectory, note: Callable[[str], None]
-    ) -> None:
-        self.operations = asked.operations
-        self._points = points(asked, duts)
-        self._directory = directory
-        self._note = note
-        records = accelerator.read_to_resume(directory.path)
-        self.results = records.whole
-        if records.damaged:
-            note(f"{accelerator.FILE}: {records} not as written; measured again")
-            accelerator.save(directory.path, self.results)
 
-    def missing(self) -> list[Figure]:
-        """Return each figure that the run does not have yet."""
-        done = {key(r) for r in self.results if r.operations == self.operations}
-        return [point for point in self._points if point not in done]
+def _wording(result: AcceleratorResult) -> str:
+    what = ", ".join([result.dut, result.crypto, result.suite, f"{result.size} B", *result.variant.words])
+    return f"accelerator test: {what}: all at once {result.gain:.2f} times as fast"
 
-    def take(self, result: AcceleratorResult) -> None:
-        """Keep one more, on disk when this returns."""
-        place = {point: number for number, point in enumerate(self._points)}
-        self.results.append(result)
-        self.results.sort(key=lambda r: place.get(key(r), -1))
-        accelerator.save(self._directory.path, self.results)
-        what = ", ".join([result.dut, result.crypto, result.suite, f"{result.size} B", *result.variant.words])
-        self._note(f"accelerator test: {what}: all at once {result.gain:.2f} times as fast")
+
+_FILE = File(accelerator.FILE, accelerator.read_to_resume, accelerator.save, key, _wording)
 
 
 def measure_dut(

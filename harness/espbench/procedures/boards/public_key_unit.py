@@ -19,6 +19,7 @@ from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import Testbed
 from espbench.platforms.e500.e500_gateway import E500Gateway
+from espbench.procedures.boards.kept import File, Kept
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import PublicKeyResult
 
@@ -63,23 +64,14 @@ def measure(
 
     clocks: each device, with its engine's own clock in MHz, at which the kernel's software is measured too.
     """
-    records = accelerator.read_public_key_to_resume(directory.path)
-    if records.damaged:
-        note(f"{accelerator.PUBLIC_KEY_FILE}: {records} not as written; measured again")
     listed = [(dut, operation) for dut, own in clocks.items() for operation in operations(asked, own)]
-    done = {_key(r): r for r in records.whole if r.operations == asked.operations}
-
-    def keep(result: PublicKeyResult) -> None:
-        done[_key(result)] = result
-        kept = [done[figure] for figure in listed if figure in done]
-        accelerator.save_public_key(directory.path, kept)
-        note(f"public keys: {wording(result)}: {result.ms:.4f} ms")
-
+    figures = Kept(_FILE, listed, asked.operations, directory, note)
     for board in dict.fromkeys((dut, operation.clock_mhz) for dut, operation in listed):
-        wanted = [o for dut, o in listed if (dut, o.clock_mhz) == board and (dut, o) not in done]
+        wanted = [o for dut, o in figures.missing() if (dut, o.clock_mhz) == board]
         if wanted:
-            _measure_board(board[0], clocks[board[0]], wanted, asked.operations, beds, new_generator, keep)
-    return [done[figure] for figure in listed]
+            own_mhz = clocks[board[0]]
+            _measure_board(board[0], own_mhz, wanted, asked.operations, beds, new_generator, figures.take)
+    return figures.results
 
 
 def operations(asked: PublicKeyUnit, own_mhz: float) -> list[Operation]:
@@ -100,11 +92,10 @@ def operations(asked: PublicKeyUnit, own_mhz: float) -> list[Operation]:
     return at_own + others
 
 
-def wording(result: PublicKeyResult) -> str:
-    """Say for people which figure it is."""
+def _wording(result: PublicKeyResult) -> str:
     size = f"{result.bits}/{result.exponent_bits}" if result.exponent_bits else str(result.bits)
     where = f"unit at {result.clock_mhz:g} MHz" if result.by == "unit" else "software"
-    return f"{result.dut}, {where}, {result.operation} {size}"
+    return f"public keys: {result.dut}, {where}, {result.operation} {size}: {result.ms:.4f} ms"
 
 
 def _measure_board(
@@ -144,6 +135,15 @@ def _key(result: PublicKeyResult) -> tuple[str, Operation]:
     return result.dut, Operation(
         result.clock_mhz, result.by, result.operation, result.bits, result.exponent_bits
     )
+
+
+_FILE = File(
+    accelerator.PUBLIC_KEY_FILE,
+    accelerator.read_public_key_to_resume,
+    accelerator.save_public_key,
+    _key,
+    _wording,
+)
 
 
 def _case(dut: str, engine_mhz: int | None) -> Case:

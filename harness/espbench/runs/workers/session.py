@@ -118,7 +118,7 @@ class SideBySide:
         ).pickled()
         asked = resolved.plan.accelerator if not directory.manifest.base_loads else None
         duts = [name for name, _ in devices]
-        self._figures = accelerator.Kept(asked, duts, directory, observer.note) if asked else None
+        self._figures = accelerator.kept(asked, duts, directory, observer.note) if asked else None
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._state = _State()
         self._total = 0

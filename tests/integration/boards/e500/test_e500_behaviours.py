@@ -19,6 +19,7 @@ from espbench.catalogue.board_crypto import Behaviour, Crypto
 from espbench.platforms.e500.e500_guest import kernel_option
 from espbench.platforms.virtual.virtual_guest import Built
 from espbench.this_machine.registry import Registry
+from support.session.slow import slow_but
 from support.virtual.e500_machine import Machine, built_by_command, sec, starter
 
 BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
@@ -145,7 +146,7 @@ def test_each_behaviour_computes_the_suites_in_its_own_way(start: Start, behavio
                 assert abs(done.waited_ns - done.busy_ns) <= 100 * done.served
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.2", "2.4", "3.0"])
+@pytest.mark.parametrize("version", slow_but(["2.0", "3.0"], ["2.0", "2.2", "2.4", "3.0"]))
 def test_every_engine_serves_the_suites(start: Start, version: str) -> None:
     """Engines do so with and without a check of ICVs of their own, and with one channel or four."""
     without = {"software", *(["dual-pass"] if version in board_crypto.WITHOUT_DUAL_PASS else [])}

@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -82,10 +82,10 @@ def measure(folder: Path, what: dict[str, Any], *options: str) -> Measured:
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
     """One plan, a case at a time on a quiet machine; and all cases at once, while others take its CPUs."""
-    asked = plan("plain", "null", "xfrm")
+    asked = plan("plain", "xfrm")
     first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "1")
     with busy_host():
-        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "3")
+        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "2")
     return first, second
 
 
@@ -103,7 +103,7 @@ def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
     first, _ = twice
     assert_complete(first.directory)
     rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
-    assert rate["plain"] > max(rate["null"], rate["xfrm"])  # 40 % cannot tell which of the two is ahead
+    assert rate["plain"] > rate["xfrm"]
     assert all("core: e500 standing in for e300" in row["warnings"] for row in rows(first.directory))
     assert "core: e500 standing in for e300" in (first.directory / "report.md").read_text()
     manifest = json.loads((first.directory / "manifest.json").read_text())
@@ -131,17 +131,30 @@ def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]
         assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
 
 
-def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) -> None:
-    """Idle instructions against busy ones, in the guest's own time."""
-    first, _ = twice
-    each = {}
-    for stack in ("plain", "null", "xfrm"):
-        kept = [trial for trial in first.of(stack) if not trial["lost"]]
+def cpu_us_per_frame(run: Measured, stacks: Sequence[str]) -> list[float]:
+    """Return Home's in the first trial of each stack that lost nothing."""
+    each = []
+    for stack in stacks:
+        kept = [trial for trial in run.of(stack) if not trial["lost"]]
         assert kept
         readings = [trial["gateways"][side] for trial in kept for side in ("home", "office")]
         assert all(0 < reading["cpu_pct"] <= 100.5 for reading in readings)
-        each[stack] = readings[0]["cpu_us_per_frame"]
-    assert each["plain"] < each["null"] < each["xfrm"]
+        each.append(readings[0]["cpu_us_per_frame"])
+    return each
+
+
+def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) -> None:
+    """Idle instructions against busy ones, in the guest's own time."""
+    first, _ = twice
+    plain, xfrm = cpu_us_per_frame(first, ("plain", "xfrm"))
+    assert plain < xfrm
+
+
+@pytest.mark.slow
+def test_esp_without_a_cipher_costs_less_than_with_one(tmp_path: Path) -> None:
+    run = measure(tmp_path, plan("plain", "null", "xfrm"))
+    plain, null, xfrm = cpu_us_per_frame(run, ("plain", "null", "xfrm"))
+    assert plain < null < xfrm
 
 
 @pytest.mark.slow
@@ -160,7 +173,7 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
 ) -> None:
     """Killed in the middle, nothing of it stays; and what is missing is measured as it would have been."""
     first, _ = twice
-    file = written(tmp_path, plan("plain", "null", "xfrm"))
+    file = written(tmp_path, plan("plain", "xfrm"))
     with Run(tmp_path, file, "--jobs", "1", "--out", tmp_path / "runs") as run:
         patiently(lambda: len(run.trials) >= 3)
         processes = run.processes()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -191,6 +192,29 @@ def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
     run = set(re.findall(r"benchmarks/(\w+/\w+\.py)", recipe[1]))
     assert {name for name, row in ROWS.items() if row[-1].startswith("make bench")} == run
     assert all(row[3].startswith(("make bench", "by hand")) for row in ROWS.values() if len(row) == 4)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [FOLDER / name for name, row in ROWS.items() if len(row) == 4],
+    ids=lambda path: path.name,
+)
+def test_every_benchmark_answers_help(file: Path) -> None:
+    """Its words are read by argparse alone. Read from the source: thirty starts of Python would take half a minute."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    called = {
+        node.func.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert {"ArgumentParser", "parse_args"} <= called
+    assert not [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node) == "sys.argv"
+        and isinstance(node.ctx, ast.Load)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 
 from support.python_document import DOCUMENT, make_runs, with_output
 
+pytestmark = pytest.mark.untimed
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:

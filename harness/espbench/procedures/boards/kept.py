@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures that a run has of a board's test: on disk in the plan's order, each before the next is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from espbench.results import RunDirectory
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
+from espbench.results.records import Records
+
+Result = TypeVar("Result", AcceleratorResult, PublicKeyResult)
+Figure = TypeVar("Figure", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class File(Generic[Result, Figure]):
+    """A file of results. figure_of: which figure one is. wording: one for people."""
+
+    name: str
+    read: Callable[[Path], Records[Result]]
+    save: Callable[[Path, Sequence[Result]], None]
+    figure_of: Callable[[Result], Figure]
+    wording: Callable[[Result], str]
+
+
+class Kept(Generic[Result, Figure]):
+    """The figures of a run. operations: of each figure; results of other numbers are measured again."""
+
+    def __init__(
+        self,
+        file: File[Result, Figure],
+        listed: Sequence[Figure],
+        operations: int,
+        directory: RunDirectory,
+        note: Callable[[str], None],
+    ) -> None:
+        self.operations = operations
+        self._file: File[Result, Figure] = file
+        self._listed = listed
+        self._directory = directory
+        self._note = note
+        records = file.read(directory.path)
+        self._done: dict[Figure, Result] = {
+            file.figure_of(r): r for r in records.whole if r.operations == operations
+        }
+        if records.damaged:
+            note(f"{file.name}: {records} not as written; measured again")
+            file.save(directory.path, self.results)
+
+    @property
+    def results(self) -> list[Result]:
+        """Return those that the run has, in the plan's order."""
+        return [self._done[figure] for figure in self._listed if figure in self._done]
+
+    def missing(self) -> list[Figure]:
+        """Return each figure that the run does not have yet."""
+        return [figure for figure in self._listed if figure not in self._done]
+
+    def take(self, result: Result) -> None:
+        """Keep one more, on disk when this returns."""
+        self._done[self._file.figure_of(result)] = result
+        self._file.save(self._directory.path, self.results)
+        self._note(self._file.wording(result))
