@@ -16,6 +16,8 @@ from espbench.stacks.daemons.daemon import End, margin_s
 ALIAS = "tunnels"  # of all connections, so that one command initiates all
 CA = "espbench-ca"
 # Pluto asks again after 0.5, 1, 2 and 4 s; a peer that has said nothing after 8 s is dead.
+# Pluto has one limit, at which an SA ends; whoever initiated it replaces it at 22 to 25 % of that, at random.
+MAX_BYTES_PER_LIFETIME = 4
 RETRANSMIT_MS = 500
 DEAD_AFTER_S = 8
 
@@ -153,11 +155,12 @@ def _lifetimes(end: End) -> _Keys:
     return {
         # Only one end rekeys, or both would at once; the other's SAs still end in time. After a peer that died or
         # deleted its SAs, pluto brings up again only what may rekey.
-        "rekey": _yes(end.initiates and bool(child_s or ike_s or o.dpd_s)),
+        "rekey": _yes(end.initiates and bool(child_s or ike_s or o.lifetime_bytes or o.dpd_s)),
         "salifetime": f"{child_s + kept_s if child_s else PLUTO_KEEPS_S}s",
         "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
         "rekeymargin": f"{kept_s}s",
         "rekeyfuzz": "0%",
+        **({"ipsec-max-bytes": MAX_BYTES_PER_LIFETIME * o.lifetime_bytes} if o.lifetime_bytes else {}),
     }
 
 
