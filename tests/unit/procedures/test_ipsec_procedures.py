@@ -372,9 +372,12 @@ def test_rekey_loss_knows_how_many_lifetimes_in_bytes_end_in_a_trial(rekeys: int
     pair = Pair(trial_of)
     home = pair.daemons["home"]
     steps = [
-        SaEvent(number + after, 2, what, str(number), "0")
+        event
         for number in range(rekeys)
-        for after, what in ((0.0, "begun"), (0.01, "rekeyed"))
+        for event in (
+            SaEvent(number, 2, "begun", str(number), "0"),
+            SaEvent(number + 0.01, 2, "rekeyed", str(number), "0"),
+        )
     ]
     asked: list[IkeOptions] = []
 

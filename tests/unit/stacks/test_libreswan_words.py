@@ -139,8 +139,8 @@ def test_lifetimes() -> None:
     for line in (
         "rekey=yes",
         "salifetime=86400s",
-        "ipsec-max-bytes=40000000",
-    ):  # it rekeys at about a quarter
+        "ipsec-max-bytes=32000000",
+    ):
         assert f"\n\t{line}\n" in in_bytes
     office = config.connections_text(replace(with_options(lifetime_s=60), initiates=False))
     assert "\n\trekey=no\n" in office

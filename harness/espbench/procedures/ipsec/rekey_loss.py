@@ -41,8 +41,8 @@ class RekeyLossCase(IpsecSeries):
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         stack = ike_of(maker.setup)
         home = stack.daemons["home"]
-        asked = {"lifetime_s": self.settings.lifetime_s, "lifetime_bytes": self.settings.lifetime_bytes}
-        with restarted(stack, **asked):
+        s = self.settings
+        with restarted(stack, lifetime_s=s.lifetime_s, lifetime_bytes=s.lifetime_bytes):
             stack.initiate()
             mark = home.mark()
             trial = maker.trial(request, upset())

@@ -15,9 +15,10 @@ from espbench.stacks.daemons.daemon import End, margin_s
 
 ALIAS = "tunnels"  # of all connections, so that one command initiates all
 CA = "espbench-ca"
+# Pluto has one limit, at which an SA ends. Who initiated it replaces it at 25 to 31 % of that, at random: 40 SAs of
+# pluto 4.10 had 25.2 to 31.1 %. With 3.2 times the bytes asked for, that is 80 to 100 % of them.
+HARD_FIFTHS = 16
 # Pluto asks again after 0.5, 1, 2 and 4 s; a peer that has said nothing after 8 s is dead.
-# Pluto has one limit, at which an SA ends; whoever initiated it replaces it at 22 to 25 % of that, at random.
-MAX_BYTES_PER_LIFETIME = 4
 RETRANSMIT_MS = 500
 DEAD_AFTER_S = 8
 
@@ -160,7 +161,7 @@ def _lifetimes(end: End) -> _Keys:
         "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
         "rekeymargin": f"{kept_s}s",
         "rekeyfuzz": "0%",
-        **({"ipsec-max-bytes": MAX_BYTES_PER_LIFETIME * o.lifetime_bytes} if o.lifetime_bytes else {}),
+        **({"ipsec-max-bytes": HARD_FIFTHS * o.lifetime_bytes // 5} if o.lifetime_bytes else {}),
     }
 
 

@@ -68,9 +68,10 @@ def test_charon_replaces_an_sa_at_the_bytes_asked_for(charon: Measured) -> None:
 
 
 def test_pluto_replaces_an_sa_somewhat_earlier(tmp_path: Path) -> None:
-    """It chooses 88 to 100 % of the bytes asked for, at random."""
-    (trial,) = run(tmp_path, "libreswan", [REKEY_LOSS]).of_test("rekey_loss")
-    assert 9 <= trial["measured"]["rekeys"] <= 11
+    """It chooses 80 to 100 % of the bytes asked for, at random."""
+    stack = {"stack": "libreswan", "lifetime_bytes": "100MB"}  # what Home's kernel has of these is read back
+    (trial,) = run(tmp_path, stack, [REKEY_LOSS]).of_test("rekey_loss")
+    assert 9 <= trial["measured"]["rekeys"] <= 12
     assert trial["lost"] == 0
 
 
@@ -83,11 +84,11 @@ def test_idle_sas_are_deleted_and_traffic_brings_them_up_again(charon: Measured)
 
 
 def test_the_context_says_both_and_the_kernel_has_the_bytes(charon: Measured) -> None:
-    (context,) = json.loads((charon.directory / "manifest.json").read_text())["contexts"].values()
+    contexts = json.loads((charon.directory / "manifest.json").read_text())["contexts"]
+    context = contexts["strongswan-aes128gcm16-ipv4"]
     assert context["lifetime"] == (
         "100000000 bytes of IP packets; deleted after 60 s without traffic, which brings it up again"
     )
-    assert context["mismatches"] == []
     for side, limits in (
         ("home", "100000000 octets soft, 110000000 octets hard"),
         ("office", "110000000 octets hard"),
