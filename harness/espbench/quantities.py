@@ -64,6 +64,8 @@ class Key(StrEnum):
     FRAMES_LOST = "frames-lost"
     REKEYS = "rekeys"
     SA_LIFETIME = "sa-lifetime"
+    SA_LIFETIME_BYTES = "sa-lifetime-bytes"
+    IDLE_TIMEOUT = "idle-timeout"
     SET_UP_RATE = "set-up-rate"
     SET_UP_TIME = "set-up-time"
     PUBLIC_KEY_TIME = "public-key-time"
@@ -141,6 +143,8 @@ KINDS: Mapping[str, Kind] = {
     Key.FRAMES_LOST: Kind("frames lost", "frames", "less"),
     Key.REKEYS: Kind("phase 2 rekeys", "rekeys"),
     Key.SA_LIFETIME: Kind("lifetime of the ESP SAs", "s"),
+    Key.SA_LIFETIME_BYTES: Kind("lifetime of the ESP SAs in bytes", "bytes"),
+    Key.IDLE_TIMEOUT: Kind("idle timeout of the ESP SAs", "s"),
     Key.SET_UP_RATE: Kind("{what} set-up rate", "{of}/s", "more"),
     Key.SET_UP_TIME: Kind("{what} set-up time", "ms", "less"),
     Key.PUBLIC_KEY_TIME: Kind("public-key time of a set-up, {side}", "ms", "less"),

@@ -80,6 +80,7 @@ class Code(StrEnum):
     TUNNELS_BY_THEMSELVES = "tunnels-by-themselves"
     CHILD_SAS_BY_THEMSELVES = "child-sas-by-themselves"
     NOT_ONE_TUNNEL = "not-one-tunnel"
+    SAS_KEPT = "sas-kept"
     NOT_MISSED = "not-missed"
     NO_POWER_SWITCH = "no-power-switch"
     NO_POWER_SWITCH_OF_BOX = "no-power-switch-of-box"
@@ -303,6 +304,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.TUNNELS_BY_THEMSELVES: "{found} tunnels with an IKE SA each were set up, but {wanted} were asked for",
     Code.CHILD_SAS_BY_THEMSELVES: "{found} CHILD SAs were set up, but {wanted} were asked for",
     Code.NOT_ONE_TUNNEL: "{found} tunnels were set up instead of one",
+    Code.SAS_KEPT: "the gateways kept their SAs beyond {idle_s:g} s without traffic",
     Code.NOT_MISSED: "no frame was lost, so there is no outage to measure",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
     "use dut: uml, or boxes with a power switch behind labgrid (docs/remote.md)",

@@ -17,7 +17,8 @@ class StackFacts:
     daemon is the IKE daemon that negotiates for it, whose `version` or `prefix` a plan may choose;
     empty where nothing negotiates. kernel_esp: the kernel's ESP (XFRM) carries the traffic.
     largest_packet: bytes of the largest cleartext IP packet it carries, whatever the MTU, and why.
-    longest_lifetime_s: of an SA before it is rekeyed. boards_only: it is code of the emulated boards' kernel.
+    longest_lifetime_s: of an SA before it is rekeyed. closes_idle: its daemon can delete SAs without traffic.
+    boards_only: it is code of the emulated boards' kernel.
     """
 
     description: str
@@ -26,6 +27,7 @@ class StackFacts:
     daemon: str = ""
     largest_packet: tuple[int, str] | None = None
     longest_lifetime_s: int | None = None
+    closes_idle: bool = False
     boards_only: bool = False
 
     @property
@@ -54,7 +56,9 @@ STACKS = {
         boards_only=True,
     ),
     "strongswan": StackFacts(
-        "strongSwan's charon negotiates (IKEv2), the kernel's ESP carries the traffic", daemon="strongswan"
+        "strongSwan's charon negotiates (IKEv2), the kernel's ESP carries the traffic",
+        daemon="strongswan",
+        closes_idle=True,
     ),
     "libreswan": StackFacts(
         "libreswan's pluto negotiates (IKEv2), the kernel's ESP carries the traffic; successor of OpenSwan",

@@ -42,6 +42,7 @@ from espbench.claims.model import (
     PublicKeyTest,
     PublicKeyTime,
     Ratio,
+    SaLifetime,
     SaturatesFirst,
     Saturation,
     SlowerOperation,
@@ -231,6 +232,18 @@ def _flood_ratio(m: FloodRatio, claim: Claim, measured: Points) -> OurValue:
     return ranged(
         [*known.values()], text=", ".join(f"{ratio:.3f} at {size} B" for size, ratio in known.items())
     )
+
+
+@_measure.register
+def _sa_lifetime(m: SaLifetime, claim: Claim, measured: Points) -> OurValue:
+    if m.ends not in measured.lifetimes:
+        return lacking(
+            "a test time_to_first_packet with idle"
+            if m.ends == "idle"
+            else f"a test rekey_loss with a lifetime in {m.ends}"
+        )
+    replaced, text = measured.lifetimes[m.ends]
+    return statement([], text, holds=replaced > 0)
 
 
 @_measure.register

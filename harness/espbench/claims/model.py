@@ -140,6 +140,13 @@ class FloodRatio(_Data):
     frame_sizes: list[Size] = Field(min_length=1)
 
 
+class SaLifetime(_Data):
+    """ESP SAs end by time, by bytes or without traffic, and new ones take their place (rekey_loss, first packet)."""
+
+    quantity: Literal["sa lifetime"]
+    ends: Literal["time", "bytes", "idle"]
+
+
 class GoalGain(_Data):
     """Throughput at one loss goal in that at another, %, more; every case that has both."""
 
@@ -325,6 +332,7 @@ Measure = Annotated[
     | Saturation
     | SaturatesFirst
     | GoalGain
+    | SaLifetime
     | Accelerator
     | AcceleratorSpread
     | AcceleratorTrend

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the figures of tests beside throughput from runs: bytes over the bus, floods."""
+"""Reads the figures of tests beside throughput from runs: bytes over the bus, floods, lifetimes of SAs."""
 
 from __future__ import annotations
 
@@ -34,6 +34,25 @@ def floods(runs: Runs) -> dict[CaseKey, float]:
         if values.get(Key.FLOOD_FORWARDING) is not None
         and (ratio := values.get(Key.OF_THROUGHPUT)) is not None
     }
+
+
+def lifetimes(runs: Runs) -> dict[str, tuple[float, str]]:
+    """Return what ended SAs (time, bytes, idle) → how often new ones took their place, in the last case, and words."""
+    ended: dict[str, tuple[float, str]] = {}
+    for _, findings in runs:
+        for f in findings:
+            values = {q.key: q.value for q in f.quantities}
+            for ends, lifetime, replaced in (
+                ("time", Key.SA_LIFETIME, Key.REKEYS),
+                ("bytes", Key.SA_LIFETIME_BYTES, Key.REKEYS),
+                ("idle", Key.IDLE_TIMEOUT, Key.FIRST_PACKET_TIME),
+            ):
+                after, times = values.get(lifetime), values.get(replaced)
+                if f.status == "OK" and after and times is not None:
+                    unit = "bytes" if ends == "bytes" else "s"
+                    often = "again at the next frame" if ends == "idle" else f"{times:g} times"
+                    ended[ends] = times, f"{f.dut}, after {after:g} {unit}: {often}"
+    return ended
 
 
 def _figures(runs: Runs) -> Iterator[tuple[CaseKey, dict[str, float | None]]]:

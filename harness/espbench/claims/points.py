@@ -69,6 +69,8 @@ class Points:
     bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
     flood: Mapping[CaseKey, float] = field(default_factory=dict)  # forwarded, in the throughput
     public_keys: tuple[PublicKeyResult, ...] = ()
+    # Cause of the end of SAs → how often new ones took their place, and in which words.
+    lifetimes: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     # DUT → `processor` of its profile as the first run with it recorded that.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -104,6 +106,7 @@ def points(
     bus: Mapping[CaseKey, BusBytes] | None = None,
     flood: Mapping[CaseKey, float] | None = None,
     public_keys: Iterable[PublicKeyResult] = (),
+    lifetimes: Mapping[str, tuple[float, str]] | None = None,
 ) -> Points:
     """Return the points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
@@ -142,6 +145,7 @@ def points(
         bus or {},
         flood or {},
         tuple(public_keys),
+        lifetimes or {},
         processors,
     )
 

@@ -158,7 +158,7 @@ class Boards(_FromProfile):
         super().__init__(resolved, profile)
         self._builder = qemu_e500.QemuE500Platform(
             self._profile.name, self._addressing, native.binary, E500_KIT.require, E500_STRONGSWAN_KIT.require,
-            _errors(self._plan.links),
+            _errors(self._plan.links), _boards_kernels(self._profile),
         )  # fmt: skip
 
     @property
@@ -168,7 +168,9 @@ class Boards(_FromProfile):
         return [E500_KIT, *([E500_STRONGSWAN_KIT] if daemons else [])]
 
     def require(self, on_note: OnNote) -> None:
+        """Demand what boards are made of; UsageError where one cannot boot the user's kernel."""
         demand([kit.readiness() for kit in self.kits])
+        self._builder.examine()
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, board = workspace, self._profile.board
@@ -590,6 +592,12 @@ def _x86_machine(
         own=own,
         chance=chance,
     )
+
+
+def _boards_kernels(profile: Profile) -> dict[Side, Path]:
+    """Return the kernels that the profile of a board names, by gateway; empty where both are espbench's."""
+    kernel = profile.own_kernel
+    return {side: Path(getattr(kernel, side)) for side in SIDES} if kernel else {}
 
 
 def _own_kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:

@@ -104,6 +104,8 @@ def options_of(choice: StackChoice) -> IkeOptions:
         auth=choice.auth,
         certificate=choice.certificate,
         lifetime_s=choice.lifetime,
+        lifetime_bytes=choice.lifetime_bytes,
+        idle_s=choice.idle_timeout,
         ike_lifetime_s=choice.ike_lifetime,
     )
 

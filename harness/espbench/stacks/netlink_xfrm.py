@@ -168,6 +168,7 @@ class SaReading:
     algorithms: dict[str, str]  # `encryption`, `integrity`, `aead` → kernel name and sizes
     selector: str
     lifetime: str
+    octets_soft: int = 0  # after which its daemon is told to replace it; 0: any number
     extras: tuple[str, ...] = ()  # marks, padding, offload, treatment of ECN and DSCP: none is usual
 
 
@@ -347,6 +348,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
         algorithms=algorithms,
         selector=_selector_text(layout, body),
         lifetime=_lifetime_text(lifetime),
+        octets_soft=lifetime[0] if _is_limit(lifetime[0]) else 0,
         extras=tuple(extras),
     )
 
@@ -530,9 +532,13 @@ def _lifetime_text(limits: tuple[int, ...]) -> str:
         "s use soft",
         "s use hard",
     )
-    # Pluto writes 2^63 where it wants no limit.
-    set_limits = [f"{n} {name}" for n, name in zip(limits, names, strict=True) if 0 < n < 2**63]
+    set_limits = [f"{n} {name}" for n, name in zip(limits, names, strict=True) if _is_limit(n)]
     return ", ".join(set_limits) or "unlimited"
+
+
+def _is_limit(number: int) -> bool:
+    # Pluto writes 2^63 where it wants no limit.
+    return 0 < number < 2**63
 
 
 def _address(text: str) -> bytes:

@@ -50,6 +50,13 @@ def sa_mismatches(sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, in
     return problems
 
 
+def lifetime_mismatches(sa: xfrm.SaReading, lifetime_bytes: int) -> list[str]:
+    """Return the difference of the bytes after which Home replaces an SA; a daemon may choose up to a fifth less."""
+    if lifetime_bytes * 4 // 5 <= sa.octets_soft <= lifetime_bytes:
+        return []
+    return [f"bytes until it is rekeyed: expected {lifetime_bytes}, the kernel has {sa.octets_soft}"]
+
+
 def policy_mismatches(
     expected: Iterable[xfrm.Policy], held: Iterable[xfrm.PolicyReading], *, by_daemon: bool = False
 ) -> list[str]:

@@ -366,6 +366,36 @@ def test_rekey_loss_counts_the_rekeys_of_a_gateway_that_rekeys_every_five_second
     assert pair.requests[0].duration_s == 17
 
 
+@pytest.mark.parametrize(("rekeys", "status"), [(7, "INVALID"), (8, "OK")])
+def test_rekey_loss_knows_how_many_lifetimes_in_bytes_end_in_a_trial(rekeys: int, status: str) -> None:
+    """17,000 packets of 238 B are 9.2 times the 440 kB at which an SA of 400 kB ends at the latest."""
+    pair = Pair(trial_of)
+    home = pair.daemons["home"]
+    steps = [
+        event
+        for number in range(rekeys)
+        for event in (
+            SaEvent(number, 2, "begun", str(number), "0"),
+            SaEvent(number + 0.01, 2, "rekeyed", str(number), "0"),
+        )
+    ]
+    asked: list[IkeOptions] = []
+
+    def events(after: int = 0) -> list[SaEvent]:
+        asked.append(pair.stack.options)
+        return steps
+
+    home.events = events  # type: ignore[method-assign]
+    settings = {"load": "1000fps", "trial": "17s", "lifetime_bytes": "400kB", "retries": 0}
+    finding = answered(made(RekeyLoss.model_validate(settings)), pair)
+    assert finding.status == status
+    assert [(options.lifetime_bytes, options.lifetime_s) for options in asked] == [(400_000, 0.0)]
+    if status == "OK":
+        assert values(finding)["lifetime of the ESP SAs in bytes"] == 400_000
+    else:
+        assert "7 rekeys were seen; at least 8 were due" in finding.reasons[0].text
+
+
 def test_the_draft_asks_for_a_third_of_the_trial() -> None:
     assert RekeyLoss.model_validate({"trial": "61s"}).lifetime_s == 20
 

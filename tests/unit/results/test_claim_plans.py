@@ -11,10 +11,11 @@ import pytest
 from espbench.claims import Claim, Points, claims
 from espbench.claims.measures import our_value
 from espbench.claims.model import Kernels, Saturation
-from espbench.claims.other_tests import bus_counts, floods
+from espbench.claims.other_tests import bus_counts, floods, lifetimes
 from espbench.claims.points import points
 from espbench.paths import data_dir
 from espbench.plan import Profile, ResolvedPlan, cases, conditions, load_plan
+from espbench.plan.keys.ipsec_tests import FirstPacket, RekeyLoss
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.boards.public_key_unit import operations
 from espbench.quantities import Key, figure
@@ -75,6 +76,10 @@ def outcomes_of(case: Case) -> list[Outcome]:
 
 def finding_of(case: Case) -> list[Finding]:
     keys = {"bus": BUS, "flood": (Key.FLOOD_FORWARDING, Key.OF_THROUGHPUT)}.get(case.test, ())
+    if isinstance(case.settings, RekeyLoss):
+        keys = (Key.REKEYS, Key.SA_LIFETIME_BYTES if case.settings.lifetime_bytes else Key.SA_LIFETIME)
+    if isinstance(case.settings, FirstPacket) and case.settings.idle:
+        keys = (Key.FIRST_PACKET_TIME, Key.IDLE_TIMEOUT)
     if not keys:
         return []
     return [
@@ -128,6 +133,7 @@ def run_of(names: list[str]) -> Points:
         bus_counts(findings),
         floods(findings),
         [p for name in names for p in public_keys_of(name)],
+        lifetimes(findings),
     )
 
 

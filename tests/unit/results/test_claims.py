@@ -9,7 +9,7 @@ import pytest
 
 from espbench.catalogue.suites import suites
 from espbench.claims import Claim, Judged, Points, claims, judge_all
-from espbench.claims.other_tests import bus_counts, floods
+from espbench.claims.other_tests import bus_counts, floods, lifetimes
 from espbench.claims.points import Limit, link_fps, points
 from espbench.quantities import Key, figure
 from espbench.results.accelerator import AcceleratorResult, Variant
@@ -450,6 +450,31 @@ def test_a_flood_is_held_against_the_throughput() -> None:
     assert word(findings("flood", ratio, encryption="not proven")) == "not measured"
     assert word(findings("flood", ratio, status="VIOLATED")) == "not measured"
     assert word(findings("latency", {64: {Key.OF_THROUGHPUT: 1.1}})) == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("ends", "values"),
+    [
+        ("time", {Key.SA_LIFETIME: 4.0, Key.REKEYS: 3.0}),
+        ("bytes", {Key.SA_LIFETIME_BYTES: 1e6, Key.REKEYS: 3.0}),
+        ("idle", {Key.IDLE_TIMEOUT: 3.0, Key.FIRST_PACKET_TIME: 12.0}),
+    ],
+)
+def test_what_ends_sas_is_held_against_what_replaced_them(ends: str, values: dict[Key, float]) -> None:
+    asked = claim(ours={"quantity": "sa lifetime", "ends": ends})
+
+    def word(values: dict[Key, float], status: str = "OK") -> str:
+        measured = findings("rekey_loss", {512: values}, status=status)
+        (one,) = judge_all([asked], Points((), lifetimes=lifetimes([(manifest_of(measured), measured)])))
+        return one.word
+
+    assert word(values) == "agrees"
+    assert word(values, "INVALID") == "not measured"
+    assert word({Key.REKEYS: 3.0}) == "not measured"
+    never = {
+        key: 0.0 if key in (Key.REKEYS, Key.FIRST_PACKET_TIME) else value for key, value in values.items()
+    }
+    assert word(never) == "differs"
 
 
 def moved(counted: float, frames: float, engine: float, descriptors: float) -> dict[Key, float]:

@@ -134,6 +134,14 @@ def test_lifetimes() -> None:
     home = config.connections_text(with_options(lifetime_s=60, ike_lifetime_s=600))
     for line in ("rekey=yes", "salifetime=66s", "ikelifetime=606s", "rekeymargin=6s", "rekeyfuzz=0%"):
         assert f"\n\t{line}\n" in home
+    assert "ipsec-max-bytes" not in home
+    in_bytes = config.connections_text(with_options(lifetime_bytes=10_000_000))
+    for line in (
+        "rekey=yes",
+        "salifetime=86400s",
+        "ipsec-max-bytes=32000000",
+    ):
+        assert f"\n\t{line}\n" in in_bytes
     office = config.connections_text(replace(with_options(lifetime_s=60), initiates=False))
     assert "\n\trekey=no\n" in office
     assert "\n\tsalifetime=66s\n" in office

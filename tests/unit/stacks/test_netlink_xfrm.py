@@ -82,6 +82,16 @@ def test_an_sa_is_read_back_as_it_was_written(
     }
 
 
+def test_the_bytes_until_a_rekey_are_read() -> None:
+    """A daemon sets them in the limits of the SA, of which none is set by us."""
+    message = bytearray(xfrm.new_sa(sa()))
+    assert xfrm.read_sa(bytes(message)).octets_soft == 0
+    limits = message.index(struct.pack("=4Q", *(2**64 - 1,) * 4))
+    struct.pack_into("=QQ", message, limits, 10_000_000, 11_000_000)
+    read = xfrm.read_sa(bytes(message))
+    assert (read.octets_soft, read.lifetime) == (10_000_000, "10000000 octets soft, 11000000 octets hard")
+
+
 def attributes(message: bytes, fixed: int) -> dict[int, bytes]:
     """The attributes after a fixed structure, by number."""
     values, offset = {}, 16 + fixed

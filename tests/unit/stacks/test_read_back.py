@@ -10,7 +10,12 @@ from espbench.catalogue.suites import suites
 from espbench.stacks.base import StackOptions, Tunnel
 from espbench.stacks.netlink_xfrm import SaReading, new_policy, read_policy, reading_of
 from espbench.stacks.policies import floor, protecting
-from espbench.stacks.read_back import expected_algorithms, policy_mismatches, sa_mismatches
+from espbench.stacks.read_back import (
+    expected_algorithms,
+    lifetime_mismatches,
+    policy_mismatches,
+    sa_mismatches,
+)
 
 SUITE = suites()["aes128-sha1"]
 HONEST = SaReading(
@@ -52,6 +57,15 @@ def test_each_difference_is_named(differs: dict[str, Any], inbound: bool, word: 
 def test_the_window_of_an_outbound_sa_checks_nothing() -> None:
     """Strongswan leaves it at 0: nobody replays to the sender."""
     assert sa_mismatches(replace(HONEST, replay_window=0), SUITE, StackOptions(), inbound=False) == []
+
+
+@pytest.mark.parametrize(
+    ("octets", "differs"),
+    [(10_000_000, False), (8_000_000, False), (7_999_999, True), (10_000_001, True), (0, True)],
+)
+def test_the_bytes_until_a_rekey_are_those_asked_for(octets: int, differs: bool) -> None:
+    """Pluto takes up to a fifth less at random; no daemon may take more, or none at all."""
+    assert bool(lifetime_mismatches(replace(HONEST, octets_soft=octets), 10_000_000)) is differs
 
 
 TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")

@@ -44,6 +44,11 @@ def test_the_defaults_send_nothing_on_their_own() -> None:
         (IkeOptions(df="clear"), "copy_df = no"),
         (IkeOptions(ike="aes256-sha384-modp2048"), "proposals = aes256-sha384-modp2048"),
         (IkeOptions(lifetime_s=60), "life_time = 66s"),
+        (IkeOptions(lifetime_bytes=10_000_000), "rekey_bytes = 10000000"),
+        (IkeOptions(lifetime_bytes=10_000_000), "life_bytes = 11000000"),
+        (IkeOptions(lifetime_bytes=10_000_000), "rand_bytes = 0"),
+        (IkeOptions(idle_s=30), "inactivity = 30s"),
+        (IkeOptions(idle_s=30), "start_action = trap"),
         (IkeOptions(auth="certificates"), "auth = pubkey"),
     ],
 )
@@ -66,6 +71,15 @@ def test_only_the_initiator_rekeys() -> None:
     answering = lines(replace(END, options=options, initiates=False))
     assert answering.count("rekey_time = 0s") == 2
     assert "life_time = 66s" in answering
+
+
+def test_bytes_are_rekeyed_by_the_initiator_and_idle_sas_deleted_by_it_alone() -> None:
+    """Office's SAs still end in time; without such a lifetime no line says anything of it."""
+    asked = IkeOptions(lifetime_bytes=10_000_000, idle_s=30)
+    office = lines(replace(END, options=asked, initiates=False))
+    assert {"rekey_bytes = 0", "life_bytes = 11000000", "start_action = none"} <= set(office)
+    assert not any(line.startswith("inactivity") for line in office)
+    assert not any("bytes" in line or "inactivity" in line for line in lines(END))
 
 
 def test_the_psk_stands_in_it_once_and_not_beside_certificates() -> None:

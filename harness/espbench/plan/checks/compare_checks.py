@@ -140,8 +140,10 @@ def _kernels(profile: Profile) -> object:
 
 
 def _kernel(profile: Profile) -> str:
-    if profile.platform not in ("uml", "qemu_x86"):
+    if profile.platform not in ("uml", "qemu_x86", "qemu_e500"):
         return "the host's"
+    if profile.platform == "qemu_e500" and profile.own_kernel is None:
+        return "espbench's own"
     if profile.platform == "qemu_x86" and profile.own_kernel is None:
         return "Debian's"
     home, office = profile.kernel.home, profile.kernel.office

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from espbench.plan.keys.ipsec_tests import Failover, RekeyLoss, RekeyRate, Reset
+from espbench.plan.checks.stack_checks import idle_problems
+from espbench.plan.keys.ipsec_tests import Failover, FirstPacket, RekeyLoss, RekeyRate, Reset
 from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.reading.units import format_duration
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -17,7 +18,21 @@ def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find every mistake in the settings of the tests of plan/keys/ipsec_tests.py."""
     for index, test in enumerate(resolved.plan.tests):
         settings, at = test.settings, ("tests", index, test.name)
-        if isinstance(settings, RekeyLoss):
+        if isinstance(settings, FirstPacket) and settings.idle:
+            for number, choice in enumerate(resolved.plan.stacks):
+                if settings.applies_to(choice):
+                    yield from idle_problems(choice, (*at, "idle"), ("stacks", number))
+        elif isinstance(settings, RekeyLoss) and settings.lifetime_bytes:
+            if settings.lifetime is not None:
+                yield Problem(
+                    (*at, "lifetime_bytes"),
+                    "lifetime or lifetime_bytes",
+                    "both",
+                    "the test counts the rekeys of one of them: remove the other",
+                    on_key=True,
+                    involves=((*at, "lifetime"),),
+                )
+        elif isinstance(settings, RekeyLoss):
             yield from _lifetime(settings.lifetime_s, settings.lifetime is not None, at)
             if settings.trial < 2 * settings.lifetime_s:
                 yield Problem(

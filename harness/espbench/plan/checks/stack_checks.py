@@ -20,8 +20,9 @@ _ALWAYS = {"label", "tunnels"}
 _KERNEL = {"replay_window", "esn", "udp_encapsulation", "df", "interface", "mode"}
 _IKE = {"ike", "auth", "certificate", "lifetime", "ike_lifetime"}
 _DAEMON = {"version", "prefix"}
+_IDLE = "idle_timeout"
 _OF_FEW = {"crypto": ("xfrm", "lean-esp"), "policies": ("plain",)}
-_INTEROPERATION = frozenset({"home", "office"} | _ALWAYS | _KERNEL | _IKE)
+_INTEROPERATION = frozenset({"home", "office", "lifetime_bytes", _IDLE} | _ALWAYS | _KERNEL | _IKE)
 
 
 def keys_of(name: str) -> frozenset[str]:
@@ -33,6 +34,8 @@ def keys_of(name: str) -> frozenset[str]:
     keys |= {key for key, stacks in _OF_FEW.items() if name in stacks}
     if facts.ike:
         keys |= _IKE | _DAEMON | {"mode", "udp_encapsulation"}
+    if facts.ike and facts.kernel_esp:
+        keys |= {"lifetime_bytes", _IDLE}
     return frozenset(keys)
 
 
@@ -210,6 +213,8 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
                 f"{facts.daemon} keeps no SA longer than a day: shorten it or remove it",
                 involves=((*at, "stack"), (*at, "home"), (*at, "office")),
             )
+    if choice.idle_timeout:
+        yield from idle_problems(choice, (*at, _IDLE), at)
     if not choice.lifetime:
         return
     longest = max((settings.longest_s for _, settings in plan.traffic_tests), default=0.0)
@@ -221,6 +226,20 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
             shown(format_duration(choice.lifetime)),
             "a rekey inside a trial makes it INVALID: lengthen lifetime or shorten the trials",
             involves=(("tests",),),
+        )
+
+
+def idle_problems(choice: StackChoice, at: KeyPath, stack_at: KeyPath) -> Iterator[Problem]:
+    """Find a Home whose daemon deletes no SA because it is idle; at: the key that asks for it."""
+    home = choice.stack or choice.home
+    if home in STACKS and not STACKS[home].closes_idle:
+        yield Problem(
+            at,
+            "strongswan on Home, whose charon deletes SAs without traffic",
+            f"{home}, which has no such timeout",
+            "use stack: strongswan, or remove it",
+            on_key=True,
+            involves=((*stack_at, "stack"), (*stack_at, "home")),
         )
 
 

@@ -62,7 +62,10 @@ class Profile(Strict):
     memory: Annotated[int, PlainValidator(_memory)] = 256
     """Memory of one gateway, MiB (uml, qemu_e500, qemu_x86)."""
     kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
-    """Kernel: a path, for both gateways or as {home: …, office: …}. uml: or a name on PATH. qemu_x86: a bzImage."""
+    """Kernel: a path, for both gateways or as {home: …, office: …}.
+
+    uml: or a name on PATH. qemu_x86: a bzImage. qemu_e500: a vmlinux with espbench's additions (docs/powerquicc.md).
+    """
     modules: PerGateway | None = None
     """Folder that holds the kernel's modules (uml, qemu_x86). qemu_x86: also a .ko file, loaded after Debian's own."""
     boxes: Boxes | None = None
@@ -129,7 +132,7 @@ def profile_of(document: Document, folder: Path) -> Profile:
 _KEYS_OF = {
     "uml": {"kernel", "modules", "memory"},
     "remote": {"boxes", "ports", "i_own_this_network"},
-    "qemu_e500": {"board", "memory"},
+    "qemu_e500": {"board", "memory", "kernel"},
     "qemu_x86": {"machine", "memory", "kernel", "modules"},
     "ixp": {"processor"},
 }
@@ -137,7 +140,7 @@ _WHY_NOT = {
     "netns": "namespaces are of this machine and run its kernel",
     "uml": "guests are of this machine",
     "remote": "boxes run their own kernels",
-    "qemu_e500": "its boards are emulated, with the kernel of `espbench build e500`",
+    "qemu_e500": "its boards are emulated, and their kernels have built in what they need",
     "qemu_x86": "its machines are emulated, with the kernel of `espbench build x86`",
     "ixp": "a network processor runs kernels of ciphers and has no gateways",
 }

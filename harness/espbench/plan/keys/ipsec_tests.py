@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from espbench.plan.keys.rfc2544_tests import AroundTrials, AtThroughput
-from espbench.plan.keys.stack_choice import StackChoice
-from espbench.plan.keys.values import Duration, PlanRate, TrialDuration
+from espbench.plan.keys.stack_choice import Lifetime, StackChoice
+from espbench.plan.keys.values import Duration, Octets, PlanRate, TrialDuration
 from espbench.plan.reading.units import Rate
 
 AttackKind = Literal["ike-flood", "bad-icv", "replay"]
@@ -47,6 +47,11 @@ class FirstPacket(AtThroughput):
 
     trial: TrialDuration = 10.0
     """The time for which traffic flows; the first frame must have arrived by then."""
+    idle: Lifetime = 0.0
+    """Idle timeout of the SAs (strongswan): the tunnel was up, and its SAs were deleted after so long without traffic.
+
+    0: the daemons were just started.
+    """
     repeats: Annotated[int, Field(ge=1, le=1000)] = 20
     """Number of trials, each with newly started daemons."""
 
@@ -64,13 +69,17 @@ class RekeyLoss(AtThroughput):
     """Length of the trial, at least two lifetimes."""
     lifetime: Duration | None = None
     """Lifetime of the ESP SAs, whole seconds. Default: a third of the trial, as the draft asks."""
+    lifetime_bytes: Octets = 0
+    """Lifetime of the ESP SAs in bytes of IP packets instead; 0: in seconds."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         return _negotiates(stack)
 
     @property
     def lifetime_s(self) -> float:
-        """Return the lifetime that is asked for, or a third of the trial; whole seconds."""
+        """Return the lifetime that is asked for, or a third of the trial, whole seconds; 0 if it is in bytes."""
+        if self.lifetime_bytes:
+            return 0.0
         return float(max(1, int(self.lifetime if self.lifetime is not None else self.trial / 3)))
 
 

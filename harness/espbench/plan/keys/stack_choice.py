@@ -13,7 +13,7 @@ from espbench.catalogue.board_crypto import Behaviour
 from espbench.catalogue.certificate_keys import DEFAULT_KEY, CertificateKey
 from espbench.catalogue.stack_names import NULL_SUITE, STACKS, StackFacts
 from espbench.catalogue.suites import Mode
-from espbench.plan.keys.values import Name, text
+from espbench.plan.keys.values import Name, Octets, text
 from espbench.plan.reading import units
 from espbench.plan.reading.reader import Strict, did_you_mean
 from espbench.plan.reading.units import Expected
@@ -123,6 +123,10 @@ class StackChoice(Strict):
     """The kind of key in the certificates (auth: certificates); the CA has a key of the same kind."""
     lifetime: Lifetime = 0.0
     """Lifetime of an ESP SA (IKE stacks); 0: it is never replaced."""
+    lifetime_bytes: Octets = 0
+    """Bytes of IP packets after which an ESP SA is replaced (strongswan, libreswan); 0: any number."""
+    idle_timeout: Lifetime = 0.0
+    """Time without traffic after which ESP SAs are deleted, until traffic asks for new ones (strongswan); 0: never."""
     ike_lifetime: Lifetime = 0.0
     """Lifetime of the IKE SA (IKE stacks); 0: it is never replaced."""
 

@@ -49,6 +49,17 @@ TrialDuration = Annotated[
     _AS_DURATION,
     text(units.DURATION_PATTERN, "2s", "60s"),
 ]
+Octets = Annotated[
+    int,
+    PlainValidator(units.parse_octets),
+    PlainSerializer(units.format_octets, return_type=str),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "pattern": units.OCTETS_PATTERN}, {"const": 0}],
+            "examples": ["10MB", "1GB", 0],
+        }
+    ),
+]
 PlanRate = Annotated[
     Rate,
     PlainValidator(units.parse_rate),

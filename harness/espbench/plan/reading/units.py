@@ -19,6 +19,7 @@ RateUnit = Literal["fps", "bps", "%"]
 _NUMBER = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)"
 DURATION_PATTERN = r"^\d+(\.\d+)?(ms|s|m)$"
 RATE_PATTERN = r"^\d+(\.\d+)?([eE][+-]?\d+)?(k|M|G)?(fps|bps)$|^\d+(\.\d+)?([eE][+-]?\d+)?%$"
+OCTETS_PATTERN = r"^[1-9]\d{0,5}(k|M|G)B$"
 LINE_RATE_PATTERN = r"^\d+(\.\d+)?(k|M|G)?bps$"
 FRACTION_PATTERN = r"^\d+(\.\d+)?([eE][+-]?\d+)?%?$"
 
@@ -202,6 +203,24 @@ def parse_memory(value: object) -> int:
     if match is None:
         raise Expected("an amount of memory such as 256M", "write a whole number and M or G")
     return int(match[1]) * (1024 if match[2] == "G" else 1)
+
+
+def parse_octets(value: object) -> int:
+    """Return bytes of `500kB`, `10MB` or `1GB` (powers of ten), or of a bare 0."""
+    if _is_number(value) and value == 0:
+        return 0
+    match = re.fullmatch(r"([1-9]\d{0,5})(k|M|G)B", value) if isinstance(value, str) else None
+    if match is None:
+        raise Expected("a number of bytes such as 10MB", "write a whole number and its unit: kB, MB or GB")
+    return int(Decimal(match[1]) * _PREFIX[match[2]])
+
+
+def format_octets(octets: int) -> str:
+    """Return the shortest text that parse_octets reads back as the same number of bytes; 0 as such."""
+    for prefix in ("G", "M", "k"):
+        if octets and octets % _PREFIX[prefix] == 0:
+            return f"{octets // int(_PREFIX[prefix])}{prefix}B"
+    return str(octets)
 
 
 def _fraction(value: object) -> float | None:

@@ -19,7 +19,10 @@ _DEFAULT = {
     "load": "the throughput",
     "preset": "none",
     "tag_at": "half of the trial",
+    "lifetime": "a third of the trial",
 }
+# Keys that came later: where they ask for nothing they are left out, so that earlier runs compare as equal.
+_LATER = ("lifetime_bytes", "idle")
 
 
 def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
@@ -51,7 +54,11 @@ def _links(links: Links) -> dict[str, Any]:
 
 
 def _settings(settings: AroundTrials) -> dict[str, Any]:
-    asked = settings.model_dump(mode="json", exclude={"warm_start"})  # it changes no answer
+    without = {"warm_start"}  # it changes no answer
+    without |= {key for key in _LATER if not getattr(settings, key, None)}
+    if getattr(settings, "lifetime_bytes", 0):
+        without.add("lifetime")
+    asked = settings.model_dump(mode="json", exclude=without)
     return {key: _DEFAULT[key] if value is None else value for key, value in asked.items()}
 
 
@@ -65,7 +72,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
         recorded |= {
             "board": profile.board.model_dump(mode="json"),
             "memory": memory,
-            "kernel": "espbench's own",
+            "kernel": own_kernel.model_dump() if (own_kernel := profile.own_kernel) else "espbench's own",
         }
     elif profile.machine is not None:
         recorded |= {

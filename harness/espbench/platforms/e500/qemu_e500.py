@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import Placement, Side
+from espbench.platforms.e500 import own_kernel
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs
 from espbench.platforms.virtual import images, virtual_guest
@@ -27,7 +29,8 @@ PROGRAMS = "e500-strongswan"
 class QemuE500Platform:
     """Builds pairs of one board. traffic finds the program that makes links, parts what a board is made of.
 
-    programs: finds those that some boards run beside their init. errors: what goes wrong on links; None: nothing.
+    programs: finds those that some boards run beside their init. errors: what goes wrong on links; None: nothing. own:
+    the kernels that are the user's, by gateway.
     """
 
     name = "qemu_e500"
@@ -40,11 +43,18 @@ class QemuE500Platform:
         parts: Callable[[], Built],
         programs: Callable[[], Userland],
         errors: Errors | None = None,
+        own: Mapping[Side, Path] | None = None,
     ) -> None:
         self._errors = errors or Errors()
         self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
         self._parts = parts
         self._programs = programs
+        self._own = own or {}
+
+    def examine(self) -> None:
+        """Raise UsageError if a board cannot boot the user's kernel."""
+        for kernel in self._own.values():
+            own_kernel.identified(kernel)
 
     def build(
         self,
@@ -73,8 +83,9 @@ class QemuE500Platform:
             root.write_bytes(initramfs(built, machine, userland))
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
+            booted = replace(built, kernel=self._own.get(side, built.kernel))
             words = partial(
-                command, built, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
+                command, booted, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
@@ -85,7 +96,10 @@ class QemuE500Platform:
             placement,
             start,
             machine.ns_per_instruction,
-            facts | facts_of(built, self._errors) | images.identified(PROGRAMS, userland, machine.images),
+            facts
+            | facts_of(built, self._errors)
+            | images.identified(PROGRAMS, userland, machine.images)
+            | self._kernels(),
             single=single,
             line_rate_bps=line_rate_bps,
         )
@@ -93,3 +107,8 @@ class QemuE500Platform:
         bed.profiled = profile is not None
         bed.held = images.held(userland, machine.images)
         return bed
+
+    def _kernels(self) -> dict[str, Any]:
+        """Return what identifies the user's kernels, by gateway; nothing where all boot espbench's."""
+        kernels = {side: own_kernel.identified(kernel) for side, kernel in self._own.items()}
+        return {"kernel": kernels} if kernels else {}

@@ -9,12 +9,14 @@ from typing import Any
 from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.ipsec_tests import RekeyLoss
 from espbench.plan.resolved.cases import Case
+from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
+from espbench.stacks.daemons.daemon import hard_bytes
 from espbench.stacks.daemons.sa_events import spans
 from espbench.terms import Deviation, Reason, Statement, Trial
 
@@ -39,20 +41,31 @@ class RekeyLossCase(IpsecSeries):
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         stack = ike_of(maker.setup)
         home = stack.daemons["home"]
-        tunnels = stack.options.tunnels
-        with restarted(stack, lifetime_s=self.settings.lifetime_s):
+        s = self.settings
+        with restarted(stack, lifetime_s=s.lifetime_s, lifetime_bytes=s.lifetime_bytes):
             stack.initiate()
             mark = home.mark()
             trial = maker.trial(request, upset())
             rekeys = spans(home.events(mark), 2, "rekeyed")
-        # The waits around a trial let SAs end too: more may be seen than end while frames flow.
-        least = tunnels * max(1, int(self.settings.trial // self.settings.lifetime_s) - 1)
+        least = stack.options.tunnels * max(1, self._lifetimes(trial, stack.options.tunnels) - 1)
         wrong = []
         if len(rekeys) < least:
             wrong = [Reason.of(Code.FEW_REKEYS, seen=len(rekeys), least=least, trial_s=self.settings.trial)]
         return noted(
             trial, {"rekeys": len(rekeys), "rekey_ms": [round(1e3 * r.seconds, 3) for r in rekeys]}, wrong
         )
+
+    def _lifetimes(self, trial: Trial, tunnels: int) -> int:
+        """Return how many lifetimes of an SA end in the trial at least.
+
+        The waits around a trial let SAs end too, so that more rekeys may be seen.
+        """
+        s = self.settings
+        if not s.lifetime_bytes:
+            return int(s.trial // s.lifetime_s)
+        # The SA of the direction with more frames ends first; it carries frames while it is replaced, too.
+        frames = max(direction.rx_frames for direction in trial.per_direction.values()) / tunnels
+        return int(frames * (self.case.mean_frame_size - FRAMING_BYTES) // hard_bytes(s.lifetime_bytes))
 
     def expected_trials(self) -> int:
         return 1
@@ -72,7 +85,9 @@ class RekeyLossCase(IpsecSeries):
                 figure(Key.LOSS_RATIO, round(100 * trial.frame_loss_ratio, 6)),
                 figure(Key.FRAMES_LOST, float(lost)),
                 figure(Key.REKEYS, float(rekeys)),
-                figure(Key.SA_LIFETIME, self.settings.lifetime_s),
+                figure(Key.SA_LIFETIME_BYTES, float(self.settings.lifetime_bytes))
+                if self.settings.lifetime_bytes
+                else figure(Key.SA_LIFETIME, self.settings.lifetime_s),
             ],
         }
 

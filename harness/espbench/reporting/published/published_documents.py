@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.claims import Judged, Points, claims, judge_all
-from espbench.claims.other_tests import bus_counts, floods
+from espbench.claims.other_tests import bus_counts, floods, lifetimes
 from espbench.claims.points import points
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import picture, render, render_page
@@ -59,6 +59,7 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
         bus_counts(findings),
         floods(findings),
         [result for run in runs for result in accelerator.read_public_key(run.path)],
+        lifetimes(findings),
     )
     return judge_all(claims(), measured), measured
 

@@ -45,6 +45,11 @@ def margin_s(lifetime_s: float) -> int:
     return max(math.ceil(lifetime_s / 10), SHORTEST_MARGIN_S)
 
 
+def hard_bytes(lifetime_bytes: int) -> int:
+    """Return the bytes after which an SA ends even if it was not replaced by then: a tenth more, as with times."""
+    return lifetime_bytes + lifetime_bytes // 10
+
+
 def final_words(text: str) -> bool:
     """Return whether a daemon's words say that trying again will not help."""
     return bool(_FINAL.search(text))
@@ -58,12 +63,21 @@ class IkeOptions(StackOptions):
     auth: Literal["psk", "certificates"] = "psk"
     certificate: CertificateKey = DEFAULT_KEY  # the kind of key in certificates
     lifetime_s: float = 0.0
+    lifetime_bytes: int = 0  # of IP packets, as the kernel counts them for an SA; 0: any number
+    idle_s: float = (
+        0.0  # without traffic, after which Home deletes its CHILD SAs; traffic brings them up again
+    )
     ike_lifetime_s: float = 0.0
     # Options that tests of IKE itself need beside the plan's.
     ike_sa_each: bool = False  # an IKE SA of its own for each tunnel
     on_demand: bool = False  # traffic brings the tunnels up, Home's
     dpd_s: float = 0.0  # Home asks a silent peer whether it lives (RFC 7296 2.4), else begins anew; 0: never
     open_to_all: bool = False  # IKE from any address is answered, not from the peer's alone
+
+    @property
+    def waits_for_traffic(self) -> bool:
+        """Return whether traffic brings the tunnels up: at first, or after it had ceased."""
+        return self.on_demand or bool(self.idle_s)
 
     @property
     def interface_id(self) -> int:

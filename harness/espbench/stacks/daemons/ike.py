@@ -13,7 +13,7 @@ from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies, xfrm_devices
 from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
 from espbench.stacks.daemons.daemon import Daemon, IkeOptions, NegotiationFailed, final_words
-from espbench.stacks.read_back import policy_mismatches, sa_mismatches
+from espbench.stacks.read_back import lifetime_mismatches, policy_mismatches, sa_mismatches
 
 INITIATE_S = 60.0
 PER_TUNNEL_S = 0.1
@@ -172,7 +172,7 @@ class IkeStack:
             "tunnels": self._options.tunnels,
             "selectors": f"{self._tunnel.west} ↔ {self._tunnel.east}",
             "ike proposal asked for": o.ike,
-            "lifetime": f"{o.lifetime_s:g} s" if o.lifetime_s else "no rekeying",
+            "lifetime": _lifetime(o),
             "cleartext": "blocked by policies of lowest precedence, which stay when a tunnel goes down",
         }
 
@@ -184,6 +184,8 @@ class IkeStack:
         for sa in sas:
             inbound = sa.destination == own
             problems += sa_mismatches(sa, self._suite, self._options, inbound=inbound)
+            if side == "home" and self._options.lifetime_bytes:
+                problems += lifetime_mismatches(sa, self._options.lifetime_bytes)
         if len(sas) != self.sas:
             problems.append(f"expected {self.sas} SAs, the kernel has {len(sas)}")
         wanted = policies.protecting(side, self._tunnel, interface_id=self._options.interface_id)
@@ -199,6 +201,17 @@ class IkeStack:
 
     def _own(self, side: Side) -> str:
         return self._tunnel.home if side == "home" else self._tunnel.office
+
+
+def _lifetime(options: IkeOptions) -> str:
+    """Word what ends an ESP SA (RFC 4301 4.4.2.1), whichever comes first."""
+    rekeyed = [f"{options.lifetime_s:g} s"] if options.lifetime_s else []
+    if options.lifetime_bytes:
+        rekeyed.append(f"{options.lifetime_bytes} bytes of IP packets")
+    words = " or ".join(rekeyed) or "no rekeying"
+    if options.idle_s:
+        words += f"; deleted after {options.idle_s:g} s without traffic, which brings it up again"
+    return words
 
 
 def _keying(options: IkeOptions) -> str:

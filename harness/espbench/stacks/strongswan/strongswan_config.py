@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from espbench.stacks.daemons.daemon import End, margin_s
+from espbench.stacks.daemons.daemon import End, hard_bytes, margin_s
 
 FOLDER = "/run/espbench/strongswan"
 SOCKET = f"unix://{FOLDER}/vici"
@@ -142,6 +142,17 @@ def _child(number: int, end: End, *, start: bool) -> str:
     own, peer = end.tunnels[number]
     # One end rekeys, or both would at once; the other's SAs still end in time.
     rekey = o.lifetime_s if end.initiates else 0
+    limits = (
+        f"""
+                rekey_bytes = {o.lifetime_bytes if end.initiates else 0}
+                life_bytes = {hard_bytes(o.lifetime_bytes)}
+                rand_bytes = 0"""
+        if o.lifetime_bytes
+        else ""
+    )
+    if o.idle_s and end.initiates:
+        limits += f"""
+                inactivity = {_seconds(o.idle_s)}"""
     interface = (
         f"""
                 if_id_in = {o.interface_id}
@@ -159,10 +170,10 @@ def _child(number: int, end: End, *, start: bool) -> str:
                 copy_df = {_yes(o.df == "copy")}
                 rekey_time = {_seconds(rekey)}
                 life_time = {_seconds(o.lifetime_s and o.lifetime_s + margin_s(o.lifetime_s))}
-                rand_time = 0
+                rand_time = 0{limits}
                 policies_fwd_out = no{interface}
                 dpd_action = {"restart" if o.dpd_s and end.initiates else "clear"}
-                start_action = {"trap" if o.on_demand and end.initiates else "start" if start else "none"}
+                start_action = {"trap" if o.waits_for_traffic and end.initiates else "start" if start else "none"}
             }}
 """
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from espbench.errors import UsageError
-from espbench.plan import ResolvedPlan, cases, load_profile
+from espbench.plan import ResolvedPlan, cases, conditions, load_profile
 from espbench.plan.checks.all_checks import problems
 from espbench.plan.keys.model import Plan
 from espbench.plan.traffic.traffic_pattern import rfc2544_pattern
@@ -78,11 +78,50 @@ def test_good_settings_are_good() -> None:
         ("rekey_loss", {"load": "1000fps", "trial": "3s"}, "IKE daemons count in seconds: lengthen trial"),
         ("rekey_rate", {"lifetime": "2500ms"}, 'a lifetime of whole seconds, 2s or more, got "2.5s"'),
         ("failover", {"trial": "5s", "at": "3s", "dead": "2s"}, "a time well within the trial of 5s"),
+        (
+            "rekey_loss",
+            {"load": "1000fps", "lifetime": "5s", "lifetime_bytes": "1MB"},
+            "lifetime or lifetime_bytes, got both",
+        ),
         ("rekey_loss", {}, "a throughput test with the loss goal 0 before it"),
     ],
 )
 def test_times_that_do_not_fit_are_named(test: str, settings: Any, words: str) -> None:
     assert words in said(**{test: settings})
+
+
+def test_lifetimes_in_bytes_and_idle_time() -> None:
+    """Both daemons count bytes; pluto deletes nothing because it is idle, and one message says so."""
+    assert said(rekey_loss={"load": "1000fps", "trial": "16s", "lifetime_bytes": "1MB"}) == ""
+    assert said(time_to_first_packet={"load": "1000fps", "idle": "5s"}) == ""
+    plan = Plan.model_validate(
+        GOOD
+        | {
+            "stacks": ["libreswan", {"home": "strongswan", "office": "libreswan"}],
+            "tests": [{"time_to_first_packet": {"load": "1000fps", "idle": "5s"}}],
+            "dut": "uml",
+        }
+    )
+    (problem,) = problems(ResolvedPlan(plan, None, "", rfc2544_pattern(), (load_profile("uml"),)))
+    assert problem.expected == "strongswan on Home, whose charon deletes SAs without traffic"
+    assert problem.got == "libreswan, which has no such timeout"
+
+
+def test_conditions_have_what_rekey_loss_is_asked_for() -> None:
+    """A lifetime that is not named is a third of the trial; keys that ask for nothing are not in them."""
+
+    def settings(**test: object) -> dict[str, Any]:
+        (told,) = conditions(plan_of(test), [load_profile("uml")])["tests"]
+        (only,) = told.values()
+        return dict(only)
+
+    by_time = settings(rekey_loss={"load": "1000fps"})
+    assert by_time["lifetime"] == "a third of the trial"
+    assert not {"lifetime_bytes", "idle"} & by_time.keys()
+    by_bytes = settings(rekey_loss={"load": "1000fps", "lifetime_bytes": "1MB"})
+    assert (by_bytes["lifetime_bytes"], by_bytes.get("lifetime")) == ("1MB", None)
+    assert "idle" not in settings(time_to_first_packet={"load": "1000fps"})
+    assert settings(time_to_first_packet={"load": "1000fps", "idle": "3s"})["idle"] == "3s"
 
 
 def test_only_guests_can_be_switched_off() -> None:

@@ -131,6 +131,9 @@ def test_a_prefix_starts_beside_the_plan(tmp_path: Path) -> None:
         "[{stack: xfrm, interface: true, tunnels: 1000}]",
         "[{stack: strongswan, version: 5.9.8-5+deb12u1, mode: tunnel}]",
         "[{stack: strongswan, lifetime: 24s, ike_lifetime: 60m, df: clear}]",
+        "[{stack: strongswan, lifetime_bytes: 10MB, idle_timeout: 30s}]",
+        "[{stack: libreswan, lifetime_bytes: 10MB}]",
+        "[{home: strongswan, office: libreswan, lifetime_bytes: 10MB, idle_timeout: 30s}]",
         "[{stack: strongswan-libipsec, udp_encapsulation: true}]",
         "[{home: strongswan, office: libreswan, esn: true, tunnels: 10, auth: certificates, interface: true}]",
         "[{stack: strongswan, auth: certificates, certificate: ed25519}]",
@@ -215,6 +218,18 @@ def test_the_edge_of_what_is_allowed_is_allowed(stacks: str) -> None:
         ("[{stack: strongswan, lifetime: 23s}]",
          "3:40: stacks[0].lifetime: expected 0 (never) or at least 24s, twice a search trial and a final trial, "
          'got "23s"; a rekey inside a trial makes it INVALID: lengthen lifetime or shorten the trials'),
+        ("[{stack: xfrm, lifetime_bytes: 10MB}]",
+         "3:24: stacks[0].lifetime_bytes: expected no lifetime_bytes on xfrm, got lifetime_bytes; "
+         "its SAs are static, nothing negotiates: remove it"),
+        ("[{stack: strongswan-libipsec, idle_timeout: 30s}]",
+         "3:39: stacks[0].idle_timeout: expected no idle_timeout on strongswan-libipsec, got idle_timeout; "
+         "its ESP is not the kernel's: remove it"),
+        ("[{stack: libreswan, idle_timeout: 30s}]",
+         "3:29: stacks[0].idle_timeout: expected strongswan on Home, whose charon deletes SAs without traffic, got "
+         "libreswan, which has no such timeout; use stack: strongswan, or remove it"),
+        ("[{stack: strongswan, lifetime_bytes: 10MiB}]",
+         "3:46: stacks[0].lifetime_bytes: expected a number of bytes such as 10MB, "
+         'got "10MiB"; write a whole number and its unit: kB, MB or GB'),
         ("[{stack: xfrm, tunnels: 0}]",
          "3:33: stacks[0].tunnels: expected at least 1, got 0; choose a larger value"),
     ],

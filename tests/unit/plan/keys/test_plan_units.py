@@ -51,6 +51,24 @@ def test_a_duration_survives_being_written_and_read(seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "octets"),
+    [("500kB", 500_000), ("10MB", 10**7), ("1GB", 10**9), ("1500MB", 1_500_000_000), (0, 0)],
+)
+def test_bytes_are_read_and_written(text: object, octets: int) -> None:
+    """They count in powers of ten, and are written in the largest unit that is exact."""
+    assert units.parse_octets(text) == octets
+    assert units.format_octets(octets) == str(text)
+
+
+@pytest.mark.parametrize(
+    "value", ["10", 10, "0MB", "1.5MB", "10MiB", "10 MB", "10mb", "-1MB", None, True, "1234567MB"]
+)
+def test_what_is_no_number_of_bytes_is_refused(value: object) -> None:
+    with pytest.raises(Expected, match="expected a number of bytes such as 10MB"):
+        units.parse_octets(value)
+
+
+@pytest.mark.parametrize(
     ("text", "rate"),
     [
         ("40000fps", Rate(40000, "fps")),
