@@ -127,6 +127,9 @@ class ExactDaemon:
     def reason(self) -> str:
         return ""
 
+    def alive(self) -> bool:
+        return True
+
     def reading(self) -> IkeReading:
         raise AssertionError("no set-up or rekey test reads IKE back")
 
