@@ -149,15 +149,6 @@ def _tests(plan: Plan, where: str) -> Iterator[Problem]:
     for index, test in enumerate(plan.tests):
         if test.public_key is not None:
             yield _not_there(index, "public_key", "", "public_key", where, "its guests have no openssl")
-        if test.reset is not None and test.reset.what == "power":
-            yield _not_there(
-                index,
-                "reset",
-                "what",
-                "power",
-                where,
-                "its guests have no power switch",
-            )
         if test.attack is not None and test.attack.kind == "replay":
             yield _not_there(
                 index, "attack", "kind", "replay", where, "its guests have no program that hears ESP"

@@ -22,6 +22,8 @@ FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
 ANSWER_S = 30.0
 # A line holds 60,000 bytes; netlink messages are written in hex.
 _LONGEST_MESSAGES = 20_000
+# One answer has room for so many packets.
+_MOST_HEARD = 256
 # A program that does not end in time is killed by the guest, which then answers.
 _TO_KILL_S = 5.0
 _NOTHING_BROUGHT = "nothing can be brought into a guest that runs; what a stack needs is there from its start"
@@ -78,7 +80,8 @@ class VirtualGateway:
 
     def heard_esp(self, count: int, within_s: float) -> list[bytes]:
         """Return ESP packets, at most so many, that its WAN port receives within so long."""
-        answer = self.request(f"hear {self.wan} {count} {round(within_s * 1e9)}", within_s + ANSWER_S)
+        asked = f"hear {self.wan} {min(count, _MOST_HEARD)} {round(within_s * 1e9)}"
+        answer = self.request(asked, within_s + ANSWER_S)
         return [bytes.fromhex(packet) for packet in answer["packets"]]
 
     def as_before_trials(self) -> None:

@@ -87,7 +87,7 @@ def test_times_that_do_not_fit_are_named(test: str, settings: Any, words: str) -
 
 def test_only_guests_can_be_switched_off() -> None:
     assert (
-        "got power with netns (platform: netns); espbench can switch off guests of User-Mode Linux, and"
+        "got power with netns (platform: netns); espbench can switch off guests of User-Mode Linux and of virt-x86, and"
         in said("netns", reset={"what": "power"})
     )
 
