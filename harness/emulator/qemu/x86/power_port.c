@@ -5,7 +5,8 @@
  *     -device espbench-power-port
  *
  * A write of "OFF!" to 0x5f4 (4 bytes, little-endian) resets the CPU and all devices. The firmware then starts the
- * kernel from its image once more. The memory keeps what was in it, but nothing that boots reads that. The links go on.
+ * kernel from its image once more. The memory keeps what was in it, but nothing that boots reads that: only of the
+ * firmware, which would find by its variables that it ran already, the copy in memory is made anew. The links go on.
  *
  * QEMU itself resets a machine in its main loop, when the host comes to it. Here the vCPU's own thread does it, between
  * two instructions that are the same in each run. -no-reboot does not matter to it: a guest that panics ends all the same.
@@ -24,6 +25,11 @@ OBJECT_DECLARE_SIMPLE_TYPE(EspbenchPowerPortState, ESPBENCH_POWER_PORT)
 #define PORT    0x5f4
 #define OFF     0x2146464f      /* "OFF!" */
 
+/* SeaBIOS runs from a copy of its 256 KB, in the memory below 1 MB. */
+#define FIRMWARE        0xfffc0000
+#define FIRMWARE_COPY   0xc0000
+#define FIRMWARE_BYTES  0x40000
+
 struct EspbenchPowerPortState {
     DeviceState parent_obj;
     MemoryRegion port;
@@ -31,6 +37,10 @@ struct EspbenchPowerPortState {
 
 static void power_cycle(CPUState *cpu, run_on_cpu_data unused)
 {
+    g_autofree uint8_t *firmware = g_malloc(FIRMWARE_BYTES);
+
+    address_space_read(&address_space_memory, FIRMWARE, MEMTXATTRS_UNSPECIFIED, firmware, FIRMWARE_BYTES);
+    address_space_write_rom(&address_space_memory, FIRMWARE_COPY, MEMTXATTRS_UNSPECIFIED, firmware, FIRMWARE_BYTES);
     qemu_system_reset(SHUTDOWN_CAUSE_GUEST_RESET);
 }
 
