@@ -9,6 +9,7 @@ import json
 import lzma
 import re
 import struct
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -48,7 +49,16 @@ def vmlinuz(payload: bytes) -> bytes:
     return bytes(header) + bytes(10) + payload + b"relocations"
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bytes])
+def zstd(data: bytes) -> bytes:
+    """As Debian's kernels are packed from 6.12 on: with the unpacked length behind."""
+    packed = subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
+    return packed + struct.pack("<I", len(data))
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, lzma.compress, bytes, pytest.param(zstd, marks=pytest.mark.needs("zstd"))],
+)
 def test_the_kernel_is_taken_out_of_its_vmlinuz(pack: Any) -> None:
     assert x86_kernel.kernel_of(vmlinuz(pack(ELF))) == ELF
 

@@ -129,7 +129,7 @@ def assert_the_same(runs: list[Measured], stack: str) -> None:
 
 
 def test_public_keys_are_slower_the_longer_they_are(tmp_path: Path) -> None:
-    """In both guests alike, as both execute the same program."""
+    """Both guests execute the same program."""
     figures = quantities(run(tmp_path, "xfrm", [{"public_key": {"trial": "1s"}}]))
 
     def per_s(operation: str, side: str = "home") -> float:
