@@ -8,6 +8,7 @@ import hashlib
 import json
 import lzma
 import re
+import shutil
 import struct
 import subprocess
 from dataclasses import replace
@@ -50,15 +51,14 @@ def vmlinuz(payload: bytes) -> bytes:
 
 
 def zstd(data: bytes) -> bytes:
-    """As Debian's kernels are packed from 6.12 on: with the unpacked length behind."""
+    """Pack it as Debian's kernels are from 6.12 on: with the unpacked length behind."""
+    if shutil.which("zstd") is None:
+        pytest.skip("there is no program zstd")
     packed = subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
     return packed + struct.pack("<I", len(data))
 
 
-@pytest.mark.parametrize(
-    "pack",
-    [gzip.compress, lzma.compress, bytes, pytest.param(zstd, marks=pytest.mark.needs("zstd"))],
-)
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstd, bytes])
 def test_the_kernel_is_taken_out_of_its_vmlinuz(pack: Any) -> None:
     assert x86_kernel.kernel_of(vmlinuz(pack(ELF))) == ELF
 
