@@ -4,10 +4,11 @@
 
     generator ══ gateway ══ gateway ══ generator
 
-Two emulated MPC8548E forward plainly, then with ESP (3des-sha1, the SEC driven asynchronously), one way. Two mirrors in
-their place do nothing but forward: that is what the links and the generator cost. In virtual time all trials of a kind
-are the same; what differs is the host. Needs `espbench build e500`, but neither root nor a network. Run it from
-anywhere: `python benchmarks/emulated_duts/virtual_time.py [--profile]`.
+Two emulated MPC8548E forward plainly, then with ESP (3des-sha1, the SEC driven asynchronously), one way. With `--dut
+virt-x86` two x86-64 machines do (AES-GCM-128). Two mirrors in their place do nothing but forward: that is what links
+and generator cost. In virtual time all trials of a kind are the same; what differs is the host. Needs `espbench
+build e500` (or `x86`), but neither root nor a network. Run it from anywhere: `python
+benchmarks/emulated_duts/virtual_time.py [--dut virt-x86] [--profile]`.
 """
 
 from __future__ import annotations
@@ -36,30 +37,57 @@ from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.paths import data_dir
-from espbench.plan import Case, ResolvedPlan, cases, resolve
+from espbench.plan import Case, ResolvedPlan, cases, load_profile, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.virtual.parts.kits import E500_KIT
+from espbench.platforms.virtual.parts.build import GuestKit
+from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.runs.beds import Beds, choose
 from espbench.runs.platform import Workspace
 from espbench.this_machine.processes import descendants, tree_cpu_ns
 from espbench.this_machine.registry import Registry
 
-# Two guests and the source cost this in the feasibility prototype, whose links were stream sockets and whose
-# instructions took 1 ns; issue 5 asks for half of it at 40,000 frames/s.
-PROTOTYPE = {0: 0.9, 20_000: 2.6, 40_000: 4.7}
-WANTED = {40_000: 2.35}
 Load = tuple[int, int]  # frame size with FCS, frames/s
-LOADS = ((64, 0), (64, 20_000), (64, 40_000), (1456, 40_000))
-PROFILED = (64, 40_000)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of emulated machine: the kit that builds it, its ESP, the loads, and what is known of the first size.
+
+    prototype: host seconds for each virtual one in the feasibility prototype; wanted: at most so many. By frames/s;
+    wanted is ESP's where esp_alone.
+    """
+
+    kit: GuestKit
+    stack: str
+    suite: str
+    loads: tuple[Load, ...]
+    profiled: Load
+    prototype: Mapping[int, float]
+    wanted: Mapping[int, float]
+    esp_alone: bool = False
+
+
+# Two guests and the source cost this in the prototype, whose links were stream sockets and whose instructions took
+# 1 ns; issue 5 asks for half of it at 40,000 frames/s.
+BOARDS = Kind(
+    E500_KIT, "{stack: xfrm, label: esp, crypto: async}", "3des-sha1",
+    ((64, 0), (64, 20_000), (64, 40_000), (1456, 40_000)), (64, 40_000),
+    {0: 0.9, 20_000: 2.6, 40_000: 4.7}, {40_000: 2.35},
+)  # fmt: skip
+# Issue 15 asks for this.
+PCS = Kind(
+    X86_KIT, "{stack: xfrm, label: esp}", "aes128gcm16",
+    ((512, 0), (512, 20_000), (512, 40_000)), (512, 20_000), {}, {20_000: 4.0}, esp_alone=True,
+)  # fmt: skip
 RESIDUE_S = 0.02
 PLAN = """
 name: virtual-time
 topology: gateway-to-gateway
 dut: {dut}
-stacks: [plain, {{stack: xfrm, label: esp, crypto: async}}]
-suites: [3des-sha1]
+stacks: [plain, {stack}]
+suites: [{suite}]
 frame_sizes: [64]
 directions: [one-way]
 tests: [throughput: {{}}]
@@ -193,36 +221,44 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dut", default="mpc8548e", help="profile of an emulated board [%(default)s]")
+    parser.add_argument("--dut", default="mpc8548e", help="profile of an emulated machine [%(default)s]")
     parser.add_argument(
         "--seconds", type=float, default=1.0, help="of virtual time, each trial [%(default)g]"
     )
     parser.add_argument("--rounds", type=int, default=5, help="trials of each kind [%(default)s]")
     parser.add_argument("--profile", action="store_true", help="where the host's time goes; needs perf")
     options = parser.parse_args()
-    if E500_KIT.find() is None:
-        raise SystemExit("the emulated gateways are not built: espbench build e500")
+    profile = load_profile(options.dut)
+    kind = BOARDS if profile.board else PCS
+    if kind.kit.find() is None:
+        raise SystemExit(f"the emulated gateways are not built: espbench build {kind.kit.name}")
     if options.profile and not shutil.which("perf"):
         raise SystemExit("--profile needs perf, of the Debian package linux-perf")
-    plan = resolve(read_text(PLAN.format(dut=options.dut), "the benchmark's plan", "plan"))
+    plan = resolve(
+        read_text(
+            PLAN.format(dut=options.dut, stack=kind.stack, suite=kind.suite), "the benchmark's plan", "plan"
+        )
+    )
     with contextlib.ExitStack() as open_rigs:
         folder = Path(open_rigs.enter_context(tempfile.TemporaryDirectory()))
         registry = open_rigs.enter_context(Registry(secrets.token_hex(3)))
         rigs = [open_rigs.enter_context(mirrors(registry, folder))]
         rigs += [open_rigs.enter_context(boards(registry, folder, plan, case)) for case in cases(plan)]
-        found: dict[tuple[str, Load], list[Cost]] = {(rig.name, load): [] for rig in rigs for load in LOADS}
+        found: dict[tuple[str, Load], list[Cost]] = {
+            (rig.name, load): [] for rig in rigs for load in kind.loads
+        }
         # A host's speed changes while one looks: each round has a trial of each kind.
         for number in range(1, options.rounds + 1):
             print(f"round {number} of {options.rounds} …", file=sys.stderr, flush=True)
-            for load, rig in itertools.product(LOADS, rigs):
+            for load, rig in itertools.product(kind.loads, rigs):
                 found[rig.name, load].append(measure(rig, *load, options.seconds))
         print(f"{options.dut}, {os.cpu_count()} CPUs here, {options.rounds} rounds, medians (least to most)")
         print(HEAD)
         for (name, load), costs in found.items():
-            print(line(name, load, costs, found[rigs[0].name, load]))
+            print(line(kind, name, load, costs, found[rigs[0].name, load]))
         for rig in rigs[1:] if options.profile else ():
-            work = partial(measure, rig, *PROFILED, options.seconds)
-            print(f"\n{rig.name}, {PROFILED[0]} B, {PROFILED[1]} frames/s: CPU time of the host")
+            work = partial(measure, rig, *kind.profiled, options.seconds)
+            print(f"\n{rig.name}, {kind.profiled[0]} B, {kind.profiled[1]} frames/s: CPU time of the host")
             print(host_profile.sample(rig.processes, work, folder))
 
 
@@ -232,10 +268,14 @@ HEAD = (
 )
 
 
-def line(name: str, load: Load, costs: list[Cost], mirrors_costs: list[Cost]) -> str:
-    """Return a line of the table. The prototype's frames are taken to have been of 64 bytes."""
+def line(kind: Kind, name: str, load: Load, costs: list[Cost], mirrors_costs: list[Cost]) -> str:
+    """Return a line of the table. The prototype's frames are taken to have been of the first size."""
     size, fps = load
-    known = [of.get(fps, "") if name != "mirrors" and size == 64 else "" for of in (PROTOTYPE, WANTED)]
+    applies = name == "esp" if kind.esp_alone else name != "mirrors"
+    known = [
+        of.get(fps, "") if applies and size == kind.loads[0][0] else ""
+        for of in (kind.prototype, kind.wanted)
+    ]
     host = sorted(cost.host_s for cost in costs)
     text = f"{statistics.median(host):.2f} ({host[0]:.2f} to {host[-1]:.2f})"
     # Both figures are of one round, and so of one speed of the host.

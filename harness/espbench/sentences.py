@@ -69,6 +69,7 @@ class Code(StrEnum):
     GENERATOR_FAILED = "generator-failed"
     GATEWAY_FAILED = "gateway-failed"
     GATEWAY_DIED = "gateway-died"
+    DAEMON_DIED = "daemon-died"
     NEGOTIATION_FAILED = "negotiation-failed"
     TUNNELS_GONE = "tunnels-gone"
     PROBES_LOST = "probes-lost"
@@ -293,6 +294,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.GENERATOR_FAILED: "{text}",
     Code.GATEWAY_FAILED: "{text}",
     Code.GATEWAY_DIED: "{text}",
+    Code.DAEMON_DIED: "{text}",
     Code.NEGOTIATION_FAILED: "{text}",
     Code.TUNNELS_GONE: "{text}",
     Code.PROBES_LOST: "{text}",
@@ -307,7 +309,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.SAS_KEPT: "the gateways kept their SAs beyond {idle_s:g} s without traffic",
     Code.NOT_MISSED: "no frame was lost, so there is no outage to measure",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
-    "use dut: uml, or boxes with a power switch behind labgrid (docs/remote.md)",
+    "use dut: uml or virt-x86, or boxes with a power switch behind labgrid (docs/remote.md)",
     Code.NO_POWER_SWITCH_OF_BOX: "{lack}",
     Code.NO_REASON: "no reason recorded",
     Code.BELOW_MINIMUM: "missed at the minimum of {fps:,.0f} frames/s",

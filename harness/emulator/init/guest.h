@@ -65,8 +65,12 @@ bool idle_of_ports(uint64_t *now, uint64_t *idle);
 bool load_modules(void);
 /* how many frames the rings of an interface hold; */
 void do_rings(struct answer *answer, char *arguments);
-/* the kernel's functions and their addresses. */
+/* the kernel's functions and their addresses; */
 void do_symbols(struct answer *answer, char *arguments);
+/* ESP packets that an interface receives just now; */
+void do_hear(struct answer *answer, char *arguments);
+/* the machine's power, off and on. */
+void do_power_cycle(struct answer *answer, char *arguments);
 #endif
 
 /* netlink.c */

@@ -104,7 +104,8 @@ static const struct {
 	{ "run", do_run },	     { "put", do_put },		{ "coalesce", do_coalesce },
 	{ "public_key", do_public_key },
 #ifdef __x86_64__
-	{ "rings", do_rings },	     { "symbols", do_symbols },
+	{ "rings", do_rings },	     { "symbols", do_symbols }, { "hear", do_hear },
+	{ "power_cycle", do_power_cycle },
 #endif
 };
 

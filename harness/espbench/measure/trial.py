@@ -22,8 +22,8 @@ from espbench.measure.proof import counters, encryption
 from espbench.measure.proof.readiness import InClear
 from espbench.measure.record import OfCase, Seen, record
 from espbench.measure.unmeasured import learn
-from espbench.measure.validity import network_events
-from espbench.platforms.base import NotBack, TrialClock
+from espbench.measure.validity import daemons, network_events
+from espbench.platforms.base import NotBack
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial, problems_recorded
 
@@ -67,12 +67,15 @@ def measure(
         sent = _send(setup, streams, request, waits.residue_s, actions, on_progress, sleep)
         after = _after(setup, sent, sleep, fragments=of.fragments, upset=upset)
         setup.bed.end_trial()
+        died = [] if upset else daemons.dead(setup)
     except (NotBack, CannotWrite, InClear):
         raise
     except EspbenchError as error:
         raise TrialBroken(*blame(setup, error)) from error
     if not upset:
         _require_tunnels(setup, sent.before, after)
+    if died:
+        raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
     seen = _seen(sent, after, upset=upset)
     trial = record(setup, traffic, request, of, seen)
     if not setup.bed.virtual_time:
@@ -109,7 +112,7 @@ def _send(
         before = _before(setup, sleep)
         off_and_on = any(action.breaks_links for action in actions)
         watched = looks.Looks(setup, on_progress, in_between=not (setup.bed.virtual_time or off_and_on))
-        with performing(actions, _clock(setup)) as performed:
+        with performing(actions, setup.trial_clock) as performed:
             offered = setup.generator.offer(
                 streams,
                 request.duration_s,
@@ -173,11 +176,6 @@ def _before(setup: Setup, sleep: Callable[[float], None]) -> counters.Counters:
     if setup.encrypts and not setup.bed.virtual_time:
         return counters.read_at_rest(setup.bed, setup.stack, sleep)
     return counters.read(setup.bed, setup.stack)
-
-
-def _clock(setup: Setup) -> TrialClock | None:
-    """Return the clock of virtual time; None where time is real."""
-    return setup.generator if setup.bed.virtual_time and isinstance(setup.generator, TrialClock) else None
 
 
 def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:

@@ -277,6 +277,14 @@ class PowerSwitch(Protocol):
         """
 
 
+@runtime_checkable
+class Listener(Protocol):
+    """A gateway that itself tells what it hears on its WAN port; on others a program of the agent's does."""
+
+    def heard_esp(self, count: int, within_s: float) -> list[bytes]:
+        """Return ESP packets, whole IP packets and at most so many, that its WAN port receives within so long."""
+
+
 class NotBack(EspbenchError):
     """A gateway that was switched off and did not come back: nothing more can be measured with its pair."""
 

@@ -17,6 +17,7 @@ from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
 from espbench.plan.duts.boards import Board
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys import links as link_keys
+from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
 from espbench.plan.keys.model import SINGLE
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms import external, netns
@@ -588,7 +589,7 @@ def _x86_machine(
         receive_ring=machine.rings.receive,
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
-        images=_images(case.stack),
+        images=_x86_images(case),
         own=own,
         chance=chance,
     )
@@ -618,6 +619,13 @@ def _images(choice: StackChoice) -> tuple[str, ...]:
     daemons = stacking.daemons_of(choice)
     devices = choice.interface or choice.mode == "transport"
     return ("base", *daemons) if daemons or devices else ()
+
+
+def _x86_images(case: Case) -> tuple[str, ...]:
+    """Return those of its stack, and OpenSSL's own program where a test runs it."""
+    s = case.settings
+    asked = isinstance(s, PublicKey) or (isinstance(s, SetUpRate) and s.public_key)
+    return tuple(dict.fromkeys((*_images(case.stack), "base", "openssl"))) if asked else _images(case.stack)
 
 
 def _facts_of_machine(machine: Machine) -> dict[str, str]:

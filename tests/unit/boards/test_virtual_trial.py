@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,11 +11,14 @@ import pytest
 
 from espbench.generators.base import Generator, LossEpisode, Offered, PortCounts, Stall
 from espbench.measure import trial
-from espbench.measure.inputs.setup import Request, Setup, Waits
+from espbench.measure.inputs.actions import Action
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
+from espbench.measure.validity import daemons
 from espbench.platforms.base import Port, PortName, Testbed
 from espbench.platforms.virtual import virtual_pair
+from espbench.sentences import Code
 from support.generators.streams import counts
 
 MS = 1_000_000
@@ -50,7 +54,7 @@ begun: list[str] = []
 slept: list[float] = []
 
 
-def measured(*, virtual_time: bool) -> tuple[Any, Offers]:
+def measured(*, virtual_time: bool, actions: Sequence[Action] = ()) -> tuple[Any, Offers]:
     """The record of a trial, and what the generator was asked for."""
     begun.clear()
     slept.clear()
@@ -82,6 +86,7 @@ def measured(*, virtual_time: bool) -> tuple[Any, Offers]:
         Request(1000.0, 1.0, "search"),
         OfCase("0001", 0, 0.01),
         Waits(learning_s=2.0, residue_s=1.5, settle_s=5.0),
+        actions=actions,
         sleep=slept.append,
     )
     return record, generator
@@ -100,6 +105,18 @@ def test_elsewhere_the_waits_are_the_clocks() -> None:
     _, generator = measured(virtual_time=False)
     assert slept == [2.0, 5.0]
     assert generator.asked[0]["quiet_s"] == 0.05
+
+
+@pytest.mark.parametrize("virtual_time", [True, False])
+def test_a_trial_in_which_a_daemon_died_is_broken(
+    virtual_time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The frames do not show it. A test that itself ends a daemon looks for itself."""
+    monkeypatch.setattr(daemons, "dead", lambda setup: ["home: charon has died"])
+    with pytest.raises(TrialBroken, match=r"^home: charon has died$") as died:
+        measured(virtual_time=virtual_time)
+    assert died.value.code == Code.DAEMON_DIED
+    assert measured(virtual_time=False, actions=[Action("its end", 0.0, dict)])[0].tx_frames
 
 
 @pytest.mark.parametrize(("virtual_time", "excused"), [(True, 0), (False, 10)])

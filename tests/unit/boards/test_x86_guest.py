@@ -8,7 +8,9 @@ import hashlib
 import json
 import lzma
 import re
+import shutil
 import struct
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,11 +24,12 @@ from espbench.platforms.virtual import images
 from espbench.platforms.virtual.parts import recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.packages import parse_show
 from espbench.platforms.virtual.parts.recipe import BinaryPackage
-from espbench.platforms.virtual.virtual_guest import Built, Guest, LinkEnd, Userland
+from espbench.platforms.virtual.virtual_guest import PANIC, Built, Guest, LinkEnd, Userland
 from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import debians
 from espbench.platforms.x86.x86_gateway import X86Gateway
 from espbench.platforms.x86.x86_guest import Machine, command, initramfs, libraries_of_host
+from espbench.stacks.daemons.attack_packets import heard_esp
 from espbench.stacks.strongswan.strongswan_config import strongswan_conf
 
 MACHINE = Machine(256, Fraction(1), "Haswell-noTSX", 512, 256, 8000)
@@ -47,7 +50,15 @@ def vmlinuz(payload: bytes) -> bytes:
     return bytes(header) + bytes(10) + payload + b"relocations"
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bytes])
+def zstd(data: bytes) -> bytes:
+    """Pack it as Debian's kernels are from 6.12 on: with the unpacked length behind."""
+    if shutil.which("zstd") is None:
+        pytest.skip("there is no program zstd")
+    packed = subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True).stdout
+    return packed + struct.pack("<I", len(data))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstd, bytes])
 def test_the_kernel_is_taken_out_of_its_vmlinuz(pack: Any) -> None:
     assert x86_kernel.kernel_of(vmlinuz(pack(ELF))) == ELF
 
@@ -248,9 +259,14 @@ class Answers:
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers = [{"id": number, "ok": True, **answer} for number, answer in enumerate(answers)]
         self.typed: list[str | None] = []
+        self.awaited: list[str] = []
+        self.silence = ""
 
     def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
         self.typed.append(line)
+        self.awaited.append(until)
+        if self.silence:
+            raise EspbenchError(self.silence)
         return [json.dumps(self.answers.pop(0), separators=(",", ":"))]
 
     def branch(self, between_guests: object, seed: int = 0, *, anew: bool = False) -> None:
@@ -277,6 +293,36 @@ def test_a_driver_with_other_rings_is_not_believed(tmp_path: Path) -> None:
     home, _ = gateway(tmp_path, {"receive": 256, "transmit": 256})
     with pytest.raises(EspbenchError, match=r"rings of eth0: expected .*512.* frames, its driver has .*256"):
         home.set_up_ports()
+
+
+def test_a_power_cycle_ends_with_the_greeting_of_the_next_boot(tmp_path: Path) -> None:
+    home, clock = gateway(tmp_path, {})
+    clock.answers[0]["id"] = 0
+    home.power_cycle()
+    assert (clock.typed[1:], clock.awaited[1:]) == (["1 power_cycle"], ['{"id":0,'])
+
+
+def test_a_guest_that_does_not_boot_again_is_one_message(tmp_path: Path) -> None:
+    home, clock = gateway(tmp_path)
+    clock.silence = "no line that begins with that within 30 s of virtual time; the console: 1 power_cycle"
+    with pytest.raises(EspbenchError, match=r"^gateway home: it did not boot again: no line that begins"):
+        home.power_cycle()
+
+
+def test_a_guest_that_panics_when_it_boots_again_has_its_last_words_told(tmp_path: Path) -> None:
+    home, clock = gateway(tmp_path)
+    clock.silence = "the process at the other end died"
+    (tmp_path / "console").write_text(f"{PANIC} - not syncing: no init")
+    with pytest.raises(EspbenchError, match=r"(?s)^gateway home died; its last words:.*no init"):
+        home.power_cycle()
+
+
+def test_what_a_guest_hears_is_esp_for_an_attacker(tmp_path: Path) -> None:
+    home, clock = gateway(tmp_path, {"packets": ["4500", "4501"]}, {"packets": []})
+    assert heard_esp(home, 9000, 1.5) == [b"\x45\x00", b"\x45\x01"]
+    assert clock.typed[1:] == ["1 hear eth1 256 1500000000"]
+    with pytest.raises(EspbenchError, match="home: no ESP could be heard on eth1: nothing came"):
+        heard_esp(home, 9, 1.5)
 
 
 NO_SUCH_DEVICE = {"ok": False, "error": "interface eth0: No such device", "errno": 19}

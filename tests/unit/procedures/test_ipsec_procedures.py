@@ -17,6 +17,7 @@ from espbench.errors import EspbenchError
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken
 from espbench.measure.proof.readiness import InClear
+from espbench.measure.validity import daemons
 from espbench.plan import Case
 from espbench.plan.keys.ipsec_tests import (
     Attack,
@@ -77,6 +78,7 @@ class ExactDaemon:
     up: dict[int, float] = field(default_factory=dict)
     log: list[SaEvent] = field(default_factory=list)
     stopped: list[bool] = field(default_factory=list)
+    died: bool = False
 
     def install(self) -> None: ...
 
@@ -126,6 +128,9 @@ class ExactDaemon:
 
     def reason(self) -> str:
         return ""
+
+    def alive(self) -> bool:
+        return not self.died
 
     def reading(self) -> IkeReading:
         raise AssertionError("no set-up or rekey test reads IKE back")
@@ -597,6 +602,14 @@ def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> N
     attack = made(Attack.model_validate({"load": "1000fps"}))
     with pytest.raises(TrialBroken, match="no answer"):
         attack.measure(Request(1000.0, 1.0, "measure"), TrialMaker(setup, die))
+
+
+def test_a_daemon_that_died_is_named_with_its_gateway() -> None:
+    pair = Pair()
+    assert daemons.dead(pair.maker.setup) == []
+    pair.daemons["office"].died = True
+    assert daemons.dead(pair.maker.setup) == ["office: exact has died"]
+    assert daemons.dead(replace(pair.maker.setup, stack=None)) == []
 
 
 def test_without_openssl_the_rates_are_there_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

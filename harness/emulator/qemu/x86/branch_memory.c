@@ -72,8 +72,19 @@ static void branch_copy_all(void)
     qemu_ram_foreach_block(branch_copy_block, NULL);
 }
 
+/* Some memory may grow, such as that of ACPI's tables: a reset clears all that it could become. */
+static int branch_let_fork(RAMBlock *block, void *unused)
+{
+    return madvise(qemu_ram_get_host_addr(block), qemu_ram_get_max_length(block), MADV_DOFORK);
+}
+
+static void branch_let_all_fork(void)
+{
+    qemu_ram_foreach_block(branch_let_fork, NULL);
+}
+
 /* Guests fork for nothing else. */
 static void __attribute__((constructor)) branch_memory(void)
 {
-    pthread_atfork(NULL, NULL, branch_copy_all);
+    pthread_atfork(branch_let_all_fork, NULL, branch_copy_all);
 }

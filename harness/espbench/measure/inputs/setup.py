@@ -10,7 +10,7 @@ from espbench.generators.base import Generator, Noise, Stream
 from espbench.measure.inputs.actions import ActionFailed
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
-from espbench.platforms.base import PortName, Testbed
+from espbench.platforms.base import PortName, Testbed, TrialClock
 from espbench.sentences import Code
 from espbench.stacks.base import Stack
 from espbench.terms import Phase
@@ -81,6 +81,13 @@ class Setup:
     stack: Stack | None
     next_hops: dict[PortName, str]
     peer: EspPeer | None = None  # the tester as the end of the tunnels, once they are up
+
+    @property
+    def trial_clock(self) -> TrialClock | None:
+        """Return the clock of virtual time; None where time is real."""
+        if self.bed.virtual_time and isinstance(self.generator, TrialClock):
+            return self.generator
+        return None
 
     def streams(self, traffic: Traffic, load_fps: float | None) -> list[Stream]:
         """Return the case's streams, as ESP where the tester is the end of the tunnels."""

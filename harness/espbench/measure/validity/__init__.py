@@ -2,6 +2,6 @@
 """Decides whether a trial can be trusted, by rules that do not ask whether it passed.
 
 `faults` gives the reasons against it. `stalls`, `standing_still` and `host` say when the host disturbed it,
-`network_events` what happened to links and SAs, `backlog` whether frames were only stored. May import
-`this_machine`, `stacks`, `stacks.daemons`, `generators` and `measure.inputs`.
+`network_events` what happened to links and SAs, `daemons` which IKE daemons died, `backlog` whether frames were only
+stored. May import `this_machine`, `stacks`, `stacks.daemons`, `generators` and `measure.inputs`.
 """

@@ -40,7 +40,8 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _lean(plan, choice, ("stacks", index))
         if choice.crypto == "dual-pass":
             yield from no_dual_pass(boards, ("stacks", index, "crypto"))
-    yield from _tests(plan, where)
+    if boards:
+        yield from _tests(plan, f"with {next(iter(boards))} (platform: qemu_e500)")
     native = plan.generator.native
     if native is None or native.model_dump(exclude_defaults=True):
         yield Problem(
@@ -144,22 +145,13 @@ def _no_daemon(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -
 
 
 def _tests(plan: Plan, where: str) -> Iterator[Problem]:
-    """Find tests that need what guests in virtual time do not have."""
+    """Find tests that need what the guests of boards do not have."""
     for index, test in enumerate(plan.tests):
         if test.public_key is not None:
             yield _not_there(index, "public_key", "", "public_key", where, "its guests have no openssl")
-        if test.reset is not None and test.reset.what == "power":
-            yield _not_there(
-                index,
-                "reset",
-                "what",
-                "power",
-                where,
-                "its guests are copied for a trial, and never booted in it",
-            )
         if test.attack is not None and test.attack.kind == "replay":
             yield _not_there(
-                index, "attack", "kind", "replay", where, "nobody listens on a link while a trial sends"
+                index, "attack", "kind", "replay", where, "its guests have no program that hears ESP"
             )
 
 
@@ -168,7 +160,7 @@ def _not_there(index: int, test: str, key: str, got: str, where: str, why: str) 
         ("tests", index, test, *([key] if key else [])),
         f"no {got} {where}",
         got,
-        f"{why}: measure it with dut: netns or uml",
+        f"{why}: measure it with dut: virt-x86, netns or uml",
         on_key=not key,
         involves=_DUT,
     )

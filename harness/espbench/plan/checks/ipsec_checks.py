@@ -71,7 +71,7 @@ def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
 def _power(resolved: ResolvedPlan, settings: Reset, at: KeyPath) -> Iterator[Problem]:
     """Find gateways that cannot be switched off; what `auto` comes to shows when the plan is run."""
     for dut, profile in resolved.duts:
-        if profile is None or profile.platform == "uml":
+        if profile is None or profile.platform in ("uml", "qemu_x86"):
             continue
         box = getattr(profile.boxes, settings.gateway, None)
         if box is not None and box.labgrid is not None:
@@ -80,7 +80,8 @@ def _power(resolved: ResolvedPlan, settings: Reset, at: KeyPath) -> Iterator[Pro
             f"give {settings.gateway} a power switch in the profile (boxes: {settings.gateway}: labgrid: …, see "
             "docs/remote.md), or use dut: uml"
             if profile.platform == "remote"
-            else "espbench can switch off guests of User-Mode Linux, and remote boxes through labgrid: use dut: uml"
+            else "espbench can switch off guests of User-Mode Linux and of virt-x86, and remote boxes through labgrid: "
+            "use dut: uml or virt-x86"
         )
         yield Problem(
             (*at, "what"),

@@ -165,8 +165,8 @@ class Reset(_Outage):
     keys_are: ClassVar[str] = "a key of a reset test"
 
     what: ResetKind = "daemon"
-    """daemon: stopped and started. sa-flush: its kernel's SAs deleted. power: the gateway off and on (uml, or remote
-    boxes with labgrid)."""
+    """daemon: stopped and started. sa-flush: its kernel's SAs deleted. power: the gateway off and on (uml, virt-x86,
+    or remote boxes with labgrid)."""
     gateway: GatewayName = "home"
     """The gateway that is reset."""
 

@@ -22,6 +22,8 @@ FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
 ANSWER_S = 30.0
 # A line holds 60,000 bytes; netlink messages are written in hex.
 _LONGEST_MESSAGES = 20_000
+# One answer has room for so many packets.
+_MOST_HEARD = 256
 # A program that does not end in time is killed by the guest, which then answers.
 _TO_KILL_S = 5.0
 _NOTHING_BROUGHT = "nothing can be brought into a guest that runs; what a stack needs is there from its start"
@@ -36,6 +38,8 @@ class VirtualGateway:
 
     lan, wan = "eth0", "eth1"
     byte_order: Literal["little", "big"] = "little"
+    # Only a PC's guest knows power_cycle and hear (init/PROTOCOL.md).
+    has_power_switch = False
 
     def __init__(self, side: Side, guest: Guest, notebook: Path) -> None:
         self.side = side
@@ -67,6 +71,18 @@ class VirtualGateway:
 
     def tell_symbols(self) -> None:
         """Have the guest put the names of its functions beside its profile; one that cannot has them elsewhere."""
+
+    def power_cycle(self) -> None:
+        """Switch it off and on again at once, and let it boot; EspbenchError with its console if it does not."""
+        self._note("# power cycle")
+        self._number += 1
+        self._ask(f"{self._number} power_cycle", "it did not boot again", greeting=True)
+
+    def heard_esp(self, count: int, within_s: float) -> list[bytes]:
+        """Return ESP packets, at most so many, that its WAN port receives within so long."""
+        asked = f"hear {self.wan} {min(count, _MOST_HEARD)} {round(within_s * 1e9)}"
+        answer = self.request(asked, within_s + ANSWER_S)
+        return [bytes.fromhex(packet) for packet in answer["packets"]]
 
     def as_before_trials(self) -> None:
         """Number requests as before the first trial: the guest is again in the state that it had then."""
@@ -183,11 +199,15 @@ class VirtualGateway:
         """Return the end of its console."""
         return self._guest.last_words()
 
-    def _ask(self, line: str | None, otherwise: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+    def _ask(
+        self, line: str | None, otherwise: str, timeout_s: float = ANSWER_S, *, greeting: bool = False
+    ) -> dict[str, Any]:
+        """Type a line and return its answer, or the greeting of a guest that booted."""
         if self._clock is None:
             raise EspbenchError(f"gateway {self.side}: nobody lets its virtual time pass yet")
         try:
-            lines = self._clock.console(self._port, line, f'{{"id":{self._number},', timeout_s)
+            number = 0 if greeting else self._number
+            lines = self._clock.console(self._port, line, f'{{"id":{number},', timeout_s)
         except EspbenchError as error:
             if self.alive():
                 raise EspbenchError(f"gateway {self.side}: {otherwise}: {error}") from None

@@ -36,6 +36,7 @@ from espbench.platforms.base import (
     PortName,
     Side,
     Testbed,
+    TrialClock,
     VirtualClock,
 )
 from espbench.platforms.gateway_time import pause
@@ -79,7 +80,6 @@ class VirtualTestbed(Testbed):
 
         EspbenchError with the console of the one that does not come up.
         """
-        assert self.addressing is not None
         if not isinstance(generator, VirtualClock):
             raise EspbenchError("in virtual time only the native generator can lead")
         if self.clock is not None:
@@ -92,9 +92,8 @@ class VirtualTestbed(Testbed):
             self.booted = True
         if self.keep is not None:
             generator.branch(self.between, anew=True)
-        for side, gateway in guests.items():
-            configure(gateway, self.addressing.gateway(side))
-            gateway.set_up_ports()
+        for gateway in guests.values():
+            self._set_up(gateway)
         for gateway in guests.values():
             _wait_for_carrier(gateway)
             gateway.weigh_asking()
@@ -136,6 +135,33 @@ class VirtualTestbed(Testbed):
         for gateway in self.gateways.values() if self.profiled else ():
             if isinstance(gateway, VirtualGateway):
                 gateway.tell_symbols()
+
+    def no_power_switch(self, side: Side) -> str:
+        """Do what platforms.base.PowerSwitch says."""
+        gateway = self.gateways[side]
+        can = isinstance(gateway, VirtualGateway) and gateway.has_power_switch
+        return "" if can else f"the machine that is emulated as {side} has no power switch: use dut: virt-x86"
+
+    def power_cycle(self, side: Side) -> dict[str, Any]:
+        """Do what platforms.base.PowerSwitch says; it is off for no time, and boots from its image.
+
+        This belongs to a trial: the copy that booted again is thrown away with it.
+        """
+        gateway, clock = self.gateways[side], self.clock
+        assert isinstance(gateway, VirtualGateway)
+        assert isinstance(clock, TrialClock)
+        began_ns = clock.now_ns()
+        gateway.power_cycle()
+        booted_ns = clock.now_ns()
+        self._set_up(gateway)
+        _wait_for_carrier(gateway)
+        return {"off_s": 0.0, "boot_s": round((booted_ns - began_ns) / 1e9, 6)}
+
+    def _set_up(self, gateway: VirtualGateway) -> None:
+        """Make a router of a guest that booted."""
+        assert self.addressing is not None
+        configure(gateway, self.addressing.gateway(gateway.side))
+        gateway.set_up_ports()
 
     def release(self) -> None:
         """Keep the guests that booted; the copies of them end when the next are made."""

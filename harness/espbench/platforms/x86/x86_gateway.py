@@ -16,6 +16,8 @@ from espbench.platforms.x86.x86_guest import Machine
 class X86Gateway(VirtualGateway):
     """A `base.Gateway` with Debian's kernel."""
 
+    has_power_switch = True
+
     def __init__(
         self, side: Side, guest: Guest, notebook: Path, machine: Machine, *, own_kernel: bool = False
     ) -> None:

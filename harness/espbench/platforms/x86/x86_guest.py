@@ -103,7 +103,7 @@ def command(
         "-global", "apic-common.vapic=off", "-kernel", str(kernel.image), "-initrd", str(root),
         "-append", " ".join(words), *virtual_guest.lines(console),
         *virtual_guest.clock(machine.ns_per_instruction, seed), "-device", "espbench-idle-port",
-        *virtual_guest.network(ports, "e1000e,romfile="), *more,
+        "-device", "espbench-power-port", *virtual_guest.network(ports, "e1000e,romfile="), *more,
     ]  # fmt: skip
 
 

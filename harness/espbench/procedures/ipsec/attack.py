@@ -8,13 +8,12 @@ a packet came in, and there is no tester's port on the middle link.
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from espbench.errors import EspbenchError
 from espbench.generators.base import Noise
+from espbench.measure.inputs.actions import Action, performing
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.plan.keys.ipsec_tests import Attack
@@ -109,23 +108,13 @@ class AttackCase(IpsecSeries):
             frames=(self.case.sizes[0][:2],), ip_version=self.case.ip_version, direction="both-ways"
         )
         heard: list[bytes] = []
-        failed: list[EspbenchError] = []
 
-        def listen() -> None:
-            try:
-                heard.extend(attack_packets.heard_esp(setup.bed.gateways["home"], _HEARD, _HEARING_S))
-            except EspbenchError as error:
-                failed.append(error)
+        def listen() -> dict[str, Any]:
+            heard.extend(attack_packets.heard_esp(setup.bed.gateways["home"], _HEARD, _HEARING_S))
+            return {}
 
-        ear = threading.Thread(target=listen, name="ear")
-        ear.start()
-        try:
-            streams = setup.streams(traffic, 2 * _HEARD_FPS)
-            setup.generator.offer(streams, _HEARING_S + 0.5, 0.2)
-        finally:
-            ear.join()
-        if failed:
-            raise failed[0]
+        with performing([Action("hearing ESP", 0.0, listen)], setup.trial_clock):
+            setup.generator.offer(setup.streams(traffic, 2 * _HEARD_FPS), _HEARING_S + 0.5, 0.2)
         return heard
 
     def expected_trials(self) -> int:

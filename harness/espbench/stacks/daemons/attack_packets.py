@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from espbench.errors import EspbenchError
-from espbench.platforms.base import Gateway
+from espbench.platforms.base import Gateway, Listener
 
 _ESP, _UDP = 50, 17
 _TTL = 64
@@ -86,15 +86,23 @@ def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int 
 
 def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
     """Return ESP packets that the gateway receives on its WAN port just now; EspbenchError if none came."""
+    if isinstance(gateway, Listener):
+        packets, said = gateway.heard_esp(min(count, MOST), within_s), "nothing came"
+    else:
+        packets, said = _heard_by_agent(gateway, count, within_s)
+    if not packets:
+        raise EspbenchError(f"{gateway.side}: no ESP could be heard on {gateway.wan}: {said}")
+    return packets
+
+
+def _heard_by_agent(gateway: Gateway, count: int, within_s: float) -> tuple[list[bytes], str]:
+    """Return what a program of the agent's heard, none if it failed, and what it said."""
     # The agent's own Python, whatever its place on that gateway.
     python = 'exec "$(readlink /proc/$PPID/exe)" -I -S -c "$@"'
     argv = ["sh", "-c", python, "sh", _EAR, gateway.wan, str(min(count, MOST)), str(within_s)]
     done = gateway.run(argv, timeout_s=within_s + 20)
     packets = [base64.b64decode(line) for line in done.out.split()]
-    if done.rc or not packets:
-        said = (done.err.strip().splitlines() or ["nothing came"])[-1]
-        raise EspbenchError(f"{gateway.side}: no ESP could be heard on {gateway.wan}: {said}")
-    return packets
+    return [] if done.rc else packets, (done.err.strip().splitlines() or ["nothing came"])[-1]
 
 
 def ip_packet(source: str, destination: str, protocol: int, payload: bytes) -> bytes:

@@ -177,5 +177,8 @@ class Daemon(Protocol):
         Asked of both ends, since often only the responder knows why. Never holds a secret.
         """
 
+    def alive(self) -> bool:
+        """Return whether its process runs."""
+
     def reading(self) -> IkeReading:
         """Ask it about itself and its SAs; a daemon that died is a mismatch, not an exception."""

@@ -113,6 +113,14 @@ class IkeStack:
         counts = policies.sa_counters(gateway, self._own(side))
         return replace(counts, own_datagrams=udp_sent(gateway))
 
+    def dead(self) -> list[str]:
+        """Return a sentence, with its last words, for each daemon that does not run any more."""
+        return [
+            f"{side}: {daemon.name} has died" + (f": {words}" if (words := daemon.reason()) else "")
+            for side, daemon in self.daemons.items()
+            if not daemon.alive()
+        ]
+
     def rest(self) -> None:
         """Do nothing: kernel ESP keeps nothing of a trial."""
 

@@ -12,7 +12,7 @@ from ipaddress import ip_network
 
 from espbench.platforms.base import CommandResult, Gateway
 from espbench.platforms.gateway_time import now_s, pause
-from espbench.stacks.daemons import layers
+from espbench.stacks.daemons import layers, processes
 from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, End, IkeReading, NegotiationFailed, final_words
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, log_lines, log_size
@@ -175,6 +175,10 @@ class Libreswan:
     def reason(self) -> str:
         """Return the telling lines at the end of pluto's log, which holds no secrets."""
         return status.reason(self._log())
+
+    def alive(self) -> bool:
+        """Return whether pluto runs."""
+        return processes.resident_kib(self._gateway, f"{FOLDER}/pluto.pid") is not None
 
     def reading(self) -> IkeReading:
         """Ask pluto about itself and its connections; a pluto that died is a mismatch."""

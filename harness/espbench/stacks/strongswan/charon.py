@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
 from espbench.platforms.gateway_time import now_s, pause
-from espbench.stacks.daemons import layers
+from espbench.stacks.daemons import layers, processes
 from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import End, IkeReading, NegotiationFailed, final_words
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, log_lines, log_size
@@ -162,12 +161,14 @@ class StrongSwan:
 
     def memory_kib(self) -> int:
         """Return charon's resident memory, KiB; NegotiationFailed if it has died."""
-        pid = (self._gateway.read([f"{FOLDER}/pid"])[f"{FOLDER}/pid"] or "").strip()
-        status = self._gateway.read([f"/proc/{pid}/status"])[f"/proc/{pid}/status"] or ""
-        resident = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        resident = processes.resident_kib(self._gateway, f"{FOLDER}/pid")
         if resident is None:
             raise NegotiationFailed(f"{self._gateway.side}: charon has died (out of memory?)")
-        return int(resident[1])
+        return resident
+
+    def alive(self) -> bool:
+        """Return whether charon runs."""
+        return processes.resident_kib(self._gateway, f"{FOLDER}/pid") is not None
 
     def stop(self, *, suddenly: bool) -> None:
         """Stop charon; a TUN device and its routes go with it."""

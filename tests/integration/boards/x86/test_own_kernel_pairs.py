@@ -20,7 +20,8 @@ from support.virtual.virtual_runs import Measured, build, frames, measured
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
-FEW, MANY = 1, 5001
+# The first stands for a module that costs nothing: the others execute 100, 1,000 and 10,000 instructions more.
+TURNS = (1, 51, 501, 5001)
 # Each frame finds an idle gateway: at a higher load what it costs beside the module depends on the time that takes.
 FPS = 5_000
 
@@ -70,19 +71,23 @@ def cost(run: Measured, dut: str) -> dict[str, float]:
 def test_what_an_own_module_spins_for_each_packet_is_found(tmp_path: Path) -> None:
     """Both gateways cost that much more, and the Security Context says which module they had."""
     of_kernel = headers(tmp_path)
-    names = {turns: f"spin-{turns}" for turns in (FEW, MANY)}
+    names = {turns: f"spin-{turns}" for turns in TURNS}
     duts = []
     for turns, name in names.items():
         module = spinning(of_kernel, tmp_path / f"module-{turns}", turns)
         duts.append(profile(tmp_path, name, f"modules: {module.relative_to(tmp_path)}"))
     run = measure(tmp_path, duts)
-    few, many = (cost(run, name) for name in names.values())
-    for side in ("home", "office"):
-        assert many[side] - few[side] == pytest.approx(TURN * (MANY - FEW), rel=0.01), side
+    costs = {turns: cost(run, name) for turns, name in names.items()}
+    found = {
+        (side, TURN * (turns - TURNS[0])): costs[turns][side] - costs[TURNS[0]][side]
+        for turns in TURNS[1:]
+        for side in ("home", "office")
+    }
+    assert found == {key: pytest.approx(key[1], rel=0.01) for key in found}
     contexts: dict[str, Any] = json.loads((run.directory / "manifest.json").read_text())["contexts"]
     modules = [context["emulation"]["modules"]["home"] for context in contexts.values()]
     assert all(re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", text) for text in modules)
-    assert len(set(modules)) == 2
+    assert len(set(modules)) == len(TURNS)
 
 
 def test_debians_kernel_as_an_own_one_measures_what_debians_does(tmp_path: Path) -> None:

@@ -10,10 +10,16 @@ from typing import Any
 
 import pytest
 
+from espbench.measure.inputs.actions import Action
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
+from espbench.measure.record import OfCase
+from espbench.measure.trial import measure as measure_trial
 from espbench.platforms.chance import Chance
 from espbench.platforms.virtual.parts.kits import X86_KIT
+from espbench.sentences import Code
 from espbench.stacks.daemons import credentials
+from espbench.terms import Trial
 from support.gateways.own_build import own_strongswan
 from support.gateways.workshop import TRAFFIC, Workshop
 from support.plans import pair_plan, write_plan
@@ -108,6 +114,33 @@ def test_a_charon_that_died_in_its_guest_is_named(shop: Workshop) -> None:
         setup.bed.gateways["home"].run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
         first, *_ = setup.stack.security_context()["mismatches"]
     assert first.startswith("home: charon does not answer: ")
+
+
+@pytest.mark.slow
+def test_a_charon_that_dies_in_mid_trial_voids_the_trial(shop: Workshop) -> None:
+    """The kernel carries every frame on with its SAs, so the frames do not show it."""
+    with shop.pair("strongswan", "aes128gcm16", dut="virt-x86") as (setup, _):
+        readiness.establish(setup, TRAFFIC)
+        office = setup.bed.gateways["office"]
+
+        def kill() -> dict[str, Any]:
+            office.run(["sh", "-c", "kill -9 $(cat /run/espbench/strongswan/pid)"])
+            return {}
+
+        whole = measured_with(setup, [])
+        assert (whole.validity, whole.lost) == ("VALID", 0)
+        with pytest.raises(TrialBroken, match=r"^office: strongSwan has died") as died:
+            measured_with(setup, [Action("killing", 0.05, kill, upsets=False)])
+        assert died.value.code == Code.DAEMON_DIED
+        again = measured_with(setup, [])
+        assert again.gateways == whole.gateways  # what was done to the copy is forgotten
+
+
+def measured_with(setup: Setup, actions: list[Action]) -> Trial:
+    """Make a short trial, in which this is done."""
+    waits = Waits(learning_s=0.0, residue_s=0.05, settle_s=0.0)
+    request = Request(1000.0, 0.2, "search")
+    return measure_trial(setup, TRAFFIC, request, OfCase("test", 0, 0.01), waits, actions=actions)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ TESTS: list[dict[str, Any]] = [
     {"time_to_first_packet": {"load": "1000fps", "trial": "500ms", "repeats": 2}},
     {"reset": {"what": "daemon", "gateway": "office", "load": "200fps", "trial": "8s", "at": "1s", "repeats": 1}},
     {"attack": {"kind": "bad-icv", "load": "1000fps", "rates": [f"{ATTACK_FPS}fps"], "trial": f"{ATTACK_S}s"}},
+    {"attack": {"kind": "replay", "load": "1000fps", "rates": [f"{ATTACK_FPS}fps"], "trial": f"{ATTACK_S}s"}},
 ]  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def built() -> None:
     assert X86_KIT.find() is not None
 
 
-def run(folder: Path, stack: str, tests: list[dict[str, Any]]) -> Measured:
+def run(folder: Path, stack: Any, tests: list[dict[str, Any]]) -> Measured:
     few: dict[str, Any] = {"name": "ike", "stacks": [stack], "suites": ["aes128gcm16"], "frame_sizes": [512]}
     plan: dict[str, Any] = {**pair_plan("virt-x86", **few), "tests": tests}
     return measured(write_plan(folder, plan), folder / "runs")
@@ -70,9 +71,17 @@ def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
 
 def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
     """Home's kernel refused them one by one, and no legitimate frame was lost to them."""
-    alone, attacked = charon.of_test("attack")
+    alone, attacked, _, _ = charon.of_test("attack")
     refused = attacked["gateways"]["home"]["xfrm_errors"]["XfrmInStateProtoError"]
     assert refused == ATTACK_FPS * ATTACK_S
+    assert alone["lost"] == attacked["lost"] == 0
+
+
+def test_every_replayed_packet_was_refused_as_an_old_one(charon: Measured) -> None:
+    """Home had received it before the trial, so that its number is used."""
+    _, _, alone, attacked = charon.of_test("attack")
+    assert attacked["gateways"]["home"]["xfrm_errors"] == {"XfrmInStateSeqError": ATTACK_FPS * ATTACK_S}
+    assert alone["gateways"]["home"]["xfrm_errors"] == {}
     assert alone["lost"] == attacked["lost"] == 0
 
 
@@ -89,6 +98,42 @@ def test_pluto_comes_back_and_two_runs_are_the_same_to_the_byte(tmp_path: Path) 
     few = [TESTS[0], TESTS[2]]
     runs = [run(folder, "libreswan", few) for folder in (tmp_path, tmp_path / "again")]
     assert 0.1 < quantities(runs[0])["reset: reset-time"] < 7
-    first, second = (without_the_host(each.of("libreswan")) for each in runs)
+    assert_the_same(runs, "libreswan")
+
+
+POWER: dict[str, Any] = {
+    "reset": {"what": "power", "gateway": "office", "load": "200fps", "trial": "12s", "at": "1s", "repeats": 1}
+}  # fmt: skip
+
+
+def test_a_power_cycle_and_certificates_are_the_same_twice_to_the_byte(tmp_path: Path) -> None:
+    """Office boots anew in mid-trial; its certificate, charon's to sign with, is of the seed: ECDSA draws a number."""
+    (tmp_path / "again").mkdir()
+    stack = {"stack": "strongswan", "label": "ecdsa", "auth": "certificates", "certificate": "ecdsa256"}
+    few = [{"set_up_rate": {"tunnels": 2}}, POWER]
+    runs = [run(folder, stack, few) for folder in (tmp_path, tmp_path / "again")]
+    figures = quantities(runs[0])
+    assert 1 < figures["set_up_rate: set-up-rate/tunnel"] < figures["set_up_rate: public-key-bound"]
+    assert 1.3 < figures["reset: reset-time"] < 11
+    [trial] = runs[0].of_test("reset")
+    [action] = trial["measured"]["actions"]
+    assert 1 < action["boot_s"] < action["ended_s"] - action["began_s"]
+    assert action["began_s"] == 1.0
+    assert_the_same(runs, "ecdsa")
+
+
+def assert_the_same(runs: list[Measured], stack: str) -> None:
+    first, second = (without_the_host(each.of(stack)) for each in runs)
     assert first
     assert json.dumps(first) == json.dumps(second)
+
+
+def test_public_keys_are_slower_the_longer_they_are(tmp_path: Path) -> None:
+    """Both guests execute the same program."""
+    figures = quantities(run(tmp_path, "xfrm", [{"public_key": {"trial": "1s"}}]))
+
+    def per_s(operation: str, side: str = "home") -> float:
+        return figures[f"public_key: public-key-rate/{operation}/{side}"]
+
+    assert per_s("RSA-1024 sign") > 3 * per_s("RSA-2048 sign") > 0
+    assert per_s("RSA-2048 sign") == pytest.approx(per_s("RSA-2048 sign", "office"), rel=0.03)

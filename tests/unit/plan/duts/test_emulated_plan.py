@@ -177,6 +177,17 @@ def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
             "generator: expected generator: native, without settings, with mpc8548e",
         ),
         ("frame_sizes", "capture: true\nframe_sizes", "capture: expected no capture with mpc8548e"),
+        ("tests:", "tests:\n  - public_key: {}", "tests[0].public_key: expected no public_key with mpc8548e"),
+        (
+            "tests:",
+            "tests:\n  - reset: {what: power, load: 100fps}",
+            "tests[0].reset.what: expected daemon or sa-flush, got power with mpc8548e",
+        ),
+        (
+            "tests:",
+            "tests:\n  - attack: {kind: replay, load: 100fps, rates: [100fps]}",
+            "tests[0].attack.kind: expected no replay with mpc8548e",
+        ),
         ("frame_sizes", "line_rate: 10Gbps\nframe_sizes", "line_rate: expected 10Mbps, 100Mbps or 1Gbps"),
     ],
 )

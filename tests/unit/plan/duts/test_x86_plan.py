@@ -14,6 +14,7 @@ from espbench.paths import data_dir
 from espbench.plan import ResolvedPlan, cases, conditions, load_profile, resolve
 from espbench.plan.duts.machines import ADAPTING
 from espbench.plan.reading.reader import read_text
+from espbench.runs.platform_kinds import _x86_images
 from support.plans import plan_text
 
 FIRST = data_dir("dut-profiles") / "virt-x86.yaml"
@@ -93,21 +94,6 @@ def test_a_mistake_in_a_machine_is_told_where_it_is(
             "{stack: libreswan, auth: certificates}]",
             "stacks[1].auth: expected psk for libreswan with virt-x86",
         ),
-        (
-            "- throughput",
-            "- public_key: {}\n  - throughput",
-            "tests[0].public_key: expected no public_key with",
-        ),
-        (
-            "- throughput",
-            "- reset: {what: power, gateway: office, load: 100fps}\n  - throughput",
-            "tests[0].reset.what: expected no power with",
-        ),
-        (
-            "- throughput",
-            "- attack: {kind: replay, load: 100fps, rates: [100fps]}\n  - throughput",
-            "tests[0].attack.kind: expected no replay with",
-        ),
         ("xfrm]", "{stack: xfrm, crypto: async}]", "expected no crypto but with platform: qemu_e500"),
     ],
 )
@@ -115,6 +101,24 @@ def test_what_its_gateways_cannot_do_is_told(before: str, after: str, words: str
     with pytest.raises(UsageError) as error:
         plan(before, after)
     assert words in str(error.value)
+
+
+OF_IKE = """\
+- public_key: {}
+  - set_up_rate: {tunnels: 2}
+  - reset: {what: power, gateway: office, load: 100fps}
+  - attack: {kind: replay, load: 100fps, rates: [100fps]}
+  - throughput"""
+
+
+def test_each_test_of_ike_is_there() -> None:
+    """OpenSSL's program is in the memory of those guests that need it."""
+    asked = resolve(read_text(PLAN.replace("- throughput", OF_IKE).replace("xfrm]", "strongswan]"), "p", "p"))
+    of_test = {case.test: _x86_images(case) for case in cases(asked) if case.stack.kind == "strongswan"}
+    plain = {case.test: _x86_images(case) for case in cases(asked) if case.stack.kind == "plain"}
+    assert plain == {"public_key": ("base", "openssl"), "throughput": ()}
+    assert of_test["set_up_rate"] == ("base", "strongswan", "openssl")
+    assert {of_test[test] for test in ("reset", "attack", "throughput")} == {("base", "strongswan")}
 
 
 def test_devices_that_need_a_program_are_there() -> None:

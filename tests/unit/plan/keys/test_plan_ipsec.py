@@ -126,7 +126,7 @@ def test_conditions_have_what_rekey_loss_is_asked_for() -> None:
 
 def test_only_guests_can_be_switched_off() -> None:
     assert (
-        "got power with netns (platform: netns); espbench can switch off guests of User-Mode Linux, and"
+        "got power with netns (platform: netns); espbench can switch off guests of User-Mode Linux and of virt-x86, and"
         in said("netns", reset={"what": "power"})
     )
 

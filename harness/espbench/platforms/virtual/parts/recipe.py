@@ -131,7 +131,7 @@ X86_QEMU = Part(
 )
 X86_USERLAND = Part(
     "x86-userland",
-    ("base.cpio", "strongswan.cpio", "libreswan.cpio", "daemons.json"),
+    ("base.cpio", "strongswan.cpio", "libreswan.cpio", "openssl.cpio", "daemons.json"),
     (),
     lambda base: _of(base, "x86/userland.yaml"),
     room_mb=300,

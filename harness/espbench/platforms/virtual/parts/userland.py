@@ -2,8 +2,8 @@
 """Makes of Debian's packages what an x86-64 guest runs beside its init: archives that are laid over its root at boot.
 
 Of the packages only the programs that x86/userland.yaml names are taken, with the libraries that their headers ask
-for: all of it stands in the guest's memory. `base.cpio` has a shell and ip(8), every other one a daemon with what
-base has not; daemons.json says where each daemon's programs are and of which versions.
+for: all of it stands in the guest's memory. `base.cpio` has a shell and ip(8), every other one a daemon, or OpenSSL's
+own program, with what base has not; daemons.json says where the programs are and of which versions.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ MODULES = "modules"  # /init finds them here in the guest's root (init/PROTOCOL.
 # Linux, Documentation/x86/boot.rst: where in a vmlinuz its header says what.
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _ELF = b"\x7fELF"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_LENGTH_BYTES = 4
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
@@ -59,6 +61,10 @@ def kernel_of(vmlinuz: bytes) -> bytes:
     setup = (vmlinuz[_SETUP_SECTORS] or 4) + 1
     offset, length = struct.unpack_from("<II", vmlinuz, _PAYLOAD)
     payload = vmlinuz[setup * 512 + offset :][:length]
+    if payload[:4] == _ZSTD:
+        payload = payload[
+            :-_LENGTH_BYTES
+        ]  # the program zstd takes the kernel's length behind it for a broken file
     image = _unpacked(payload)
     if image[:4] != _ELF:
         raise EspbenchError("expected an ELF image in the vmlinuz, got something else")
@@ -113,7 +119,7 @@ def _unpacked(data: bytes) -> bytes:
             if unpacking.eof:
                 return image
             raise EOFError("it ends too soon")
-        if data[:4] == b"\x28\xb5\x2f\xfd" and (zstd := shutil.which("zstd")):
+        if data[:4] == _ZSTD and (zstd := shutil.which("zstd")):
             return subprocess.run([zstd, "-dc"], input=data, capture_output=True, check=True).stdout
     except (OSError, EOFError, lzma.LZMAError, subprocess.CalledProcessError) as error:
         raise EspbenchError(f"a part of the kernel cannot be unpacked: {error}") from error
