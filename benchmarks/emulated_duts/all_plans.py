@@ -34,8 +34,8 @@ PLANS = {
 }
 RUNS = ("first", "second")
 MEASURED = (0, 3)  # exit codes of a complete run: every case has a result, or some have only a bound
-# These say when and where a run was made.
-OF_THE_HOST = ("manifest.json", "logs")
+# These say when and where a run was made, and which process made it.
+OF_THE_HOST = ("manifest.json", "logs", ".lock")
 
 
 @dataclass(frozen=True)

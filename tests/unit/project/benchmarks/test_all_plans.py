@@ -17,6 +17,7 @@ def _run(folder: Path, *, host: str, lost: int = 0, results: str = "figures") ->
     (run / "logs").mkdir(parents=True)
     (run / "logs" / "home.log").write_text(host)
     (run / "manifest.json").write_text(json.dumps({"cases": ["one"], "host": host}))
+    (run / ".lock").write_text(f"process of {host}")
     (run / "results.csv").write_text(results)
     trials = [{"sequence": n, "lost": lost * n, "host": {"name": host}} for n in range(2)]
     (run / "trials.jsonl").write_text("".join(json.dumps(trial) + "\n" for trial in trials))
@@ -24,7 +25,7 @@ def _run(folder: Path, *, host: str, lost: int = 0, results: str = "figures") ->
 
 
 def test_runs_on_two_hosts_are_the_same(tmp_path: Path) -> None:
-    """What a record says of the host does not count, nor do the manifest and the logs."""
+    """What a record says of the host does not count, nor do the manifest, the logs and the lock."""
     assert differences(_run(tmp_path, host="one"), _run(tmp_path, host="two")) == []
 
 
