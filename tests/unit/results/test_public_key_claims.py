@@ -92,7 +92,7 @@ def test_software_against_the_unit(times: int, word: str) -> None:
     unit = result(entry)
     software = result(entry, by="software", whole_ns=unit.whole_ns * times, overhead_ns=0)
     judged = words([unit, software])
-    assert judged["rsa-software"] == (word, f"1024/1024: {times:.2f}")
+    assert judged["rsa-software"] == (word, f"1024/1024: {times:,.2f}")
     assert judged["rsa-software-small"][0] == "not measured"
 
 
