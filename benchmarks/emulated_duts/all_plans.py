@@ -8,7 +8,7 @@ takes Linux's perf: a guest's copies end unseen by the process that started them
 least half of it. Reports are not written.
 
 All of it takes hours on a machine that others use. Name plans to run only some. Runs are kept in a folder: what was
-complete is not run again, what was interrupted goes on when it is started again, and its time is then a lower bound.
+complete is not run again; what was interrupted goes on when it is started again, and ~ is before its time.
 
     .venv/bin/python benchmarks/emulated_duts/all_plans.py [PLAN…] [--state FOLDER] [--jobs N] [--once]
     espbench compare FOLDER/*/first/* --by published
@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from espbench.this_machine.processes import descendants
 
 CLONE = Path(__file__).resolve().parents[2]
 PLANS = {
@@ -42,14 +45,14 @@ OF_THE_HOST = ("manifest.json", "logs", ".lock")
 class Took:
     """What a run took so far.
 
-    cpu_s: of all its processes; None without perf. exit_code: None until it ended by itself. is_partial: it was
-    interrupted, so that a part of its time is missing.
+    cpu_s: of all its processes; None without perf. exit_code: None until it ended by itself. is_resumed: it was
+    interrupted before, so that some of its trials may have been made twice, or a part of its time is missing.
     """
 
     wall_s: float = 0.0
     cpu_s: float | None = None
     exit_code: int | None = None
-    is_partial: bool = False
+    is_resumed: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -112,23 +115,35 @@ def _run(plan: Path, folder: Path, jobs: int) -> None:
     counted = folder / "cpu"
     if shutil.which("perf"):
         command = ["perf", "stat", "-x,", "-e", "task-clock", "-o", str(counted), "--", *command]
-    took = replace(took, exit_code=None, is_partial=bool(begun))
-    began = time.monotonic()
+    began, code = time.monotonic(), None
     with (folder / "log").open("ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             code = process.wait()
         finally:
-            process.terminate()
-            process.wait()
-            _keep(folder, replace(took, wall_s=took.wall_s + time.monotonic() - began, is_partial=True))
-    cpu_s = _cpu_s(counted.read_text()) if counted.exists() else None
-    sums = None if cpu_s is None else (took.cpu_s or 0.0) + cpu_s
-    wall_s = took.wall_s + time.monotonic() - began
-    _keep(folder, replace(took, wall_s=wall_s, cpu_s=sums, exit_code=code))
+            _end(process)
+            _keep(folder, _sum(took, time.monotonic() - began, counted, code, is_resumed=bool(begun)))
     if code not in MEASURED:
         print(
             f"{plan.stem}: the run ended with {code}; {folder / 'log'} says why", file=sys.stderr, flush=True
         )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a run that is interrupted: perf would not wait for espbench, so espbench is told, and perf ends after it."""
+    if process.poll() is None:
+        os.kill(next(iter(descendants(process.pid)), process.pid), signal.SIGTERM)
+    process.wait()
+
+
+def _sum(before: Took, wall_s: float, counted: Path, code: int | None, *, is_resumed: bool) -> Took:
+    """Return what a run took so far, with this part of it."""
+    cpu_s = _cpu_s(counted.read_text()) if counted.exists() else None
+    return Took(
+        wall_s=before.wall_s + wall_s,
+        cpu_s=None if cpu_s is None else (before.cpu_s or 0.0) + cpu_s,
+        exit_code=code,
+        is_resumed=is_resumed,
+    )
 
 
 def _took(folder: Path) -> Took:
@@ -152,10 +167,10 @@ def _cpu_s(counted: str) -> float | None:
 
 def _times(took: Took) -> tuple[str, str]:
     """Return the two cells of a run's time and CPU time."""
-    least = "≥ " if took.is_partial else ""
+    about = "~ " if took.is_resumed else ""
     return (
-        f"{least}{took.wall_s:,.0f}" if took.is_complete else "–",
-        f"{least}{took.cpu_s:,.0f}" if took.is_complete and took.cpu_s is not None else "–",
+        f"{about}{took.wall_s:,.0f}" if took.is_complete else "–",
+        f"{about}{took.cpu_s:,.0f}" if took.is_complete and took.cpu_s is not None else "–",
     )
 
 

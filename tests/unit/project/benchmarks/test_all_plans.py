@@ -56,8 +56,19 @@ def test_perf_counts_in_milliseconds() -> None:
     assert all_plans._cpu_s("") is None
 
 
-def test_the_time_of_a_run_that_went_on_is_a_lower_bound() -> None:
-    """A run that was interrupted has lost a part of its time."""
+def test_the_time_of_a_run_that_went_on_is_marked() -> None:
+    """It adds up over the parts; what did not end has none yet."""
     assert all_plans._times(Took(wall_s=61.4, cpu_s=100.2, exit_code=0)) == ("61", "100")
-    assert all_plans._times(Took(wall_s=61.4, cpu_s=None, exit_code=3, is_partial=True)) == ("≥ 61", "–")
-    assert all_plans._times(Took(wall_s=61.4, is_partial=True)) == ("–", "–")
+    assert all_plans._times(Took(wall_s=61.4, cpu_s=None, exit_code=3, is_resumed=True)) == ("~ 61", "–")
+    assert all_plans._times(Took(wall_s=61.4)) == ("–", "–")
+
+
+def test_an_interrupted_run_goes_on_and_its_times_add_up(tmp_path: Path) -> None:
+    """Perf writes nothing if it is killed; then only the time of the clock is known."""
+    counted = tmp_path / "cpu"
+    first = all_plans._sum(Took(), 10.0, counted, None, is_resumed=False)
+    assert not first.is_complete
+    counted.write_text("2000,msec,task-clock,\n")
+    whole = all_plans._sum(first, 5.0, counted, 3, is_resumed=True)
+    assert whole == Took(wall_s=15.0, cpu_s=2.0, exit_code=3, is_resumed=True)
+    assert whole.is_complete
