@@ -43,7 +43,7 @@ OF_THE_HOST = ("manifest.json", "logs", ".lock")
 
 @dataclass(frozen=True)
 class Took:
-    """What a run took so far.
+    """Holds what a run took so far.
 
     cpu_s: of all its processes; None without perf. exit_code: None until it ended by itself. is_resumed: it was
     interrupted before, so that some of its trials may have been made twice, or a part of its time is missing.

@@ -25,7 +25,7 @@ def _run(folder: Path, *, host: str, lost: int = 0, results: str = "figures") ->
 
 
 def test_runs_on_two_hosts_are_the_same(tmp_path: Path) -> None:
-    """What a record says of the host does not count, nor do the manifest, the logs and the lock."""
+    """Neither what a record says of the host counts, nor the manifest, the logs and the lock."""
     assert differences(_run(tmp_path, host="one"), _run(tmp_path, host="two")) == []
 
 
