@@ -409,6 +409,16 @@ def _memory_time(k: Kernels, dut: str) -> OurValue:
     return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
+def _memory_rise(k: Kernels, dut: str) -> OurValue:
+    """Return the mean share of memory instructions in time, as a ratio to that in executed instructions."""
+    values = {}
+    for d in (GENERATIONS[0], _NEW):
+        results = k.all(d)
+        executed = _mean_share(results, lambda r: _run_share(r, "load", "store"))
+        values[d] = _mean_share(results, lambda r: r.memory_time) / executed
+    return ranged([*values.values()], text=_listed(values, "{:.1f}"))
+
+
 def _memory_time_of_hashes(k: Kernels, dut: str) -> OurValue:
     values = {n: 100 * k.one(dut, n).memory_time for n in HASHES}
     return ranged([*values.values()], text=_listed(values, "{:.1f}"))
@@ -459,6 +469,12 @@ def _compilers_alike(k: Kernels, dut: str) -> OurValue:
         ratios[f"speed at {option}"] = mean(clang.mbps / gcc.mbps for clang, gcc in pairs)
         ratios[f"size at {option}"] = mean(clang.instructions / gcc.instructions for clang, gcc in pairs)
     return ranged([*ratios.values()], text=_listed(ratios, "{:.2f}"))
+
+
+def _unrolling_lengthens(k: Kernels, dut: str) -> OurValue:
+    """Return the mean ratio of the size by Clang, which unrolls loops at -O2, to that by GCC."""
+    ratios = {n: k.one(_NEW, n, compiler="clang").instructions / k.one(_NEW, n).instructions for n in KERNELS}
+    return ranged([mean(ratios.values())], text=_listed(ratios, "{:.2f}"))
 
 
 def _unrolling_slows(k: Kernels, dut: str) -> OurValue:
@@ -634,12 +650,14 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "immediate code": _immediate_code,
     "immediate time": _immediate_time,
     "memory time": _memory_time,
+    "memory rise": _memory_rise,
     "memory time of hashes": _memory_time_of_hashes,
     "unused": _unused,
     "less alu than memory": _less_alu_than_memory,
     "unoptimised slower": _unoptimised_slower,
     "unoptimised longer": _unoptimised_longer,
     "compilers alike": _compilers_alike,
+    "unrolling lengthens": _unrolling_lengthens,
     "unrolling slows": _unrolling_slows,
     "by hand": _by_hand,
     "by hand against compiler": _by_hand_against_compiler,

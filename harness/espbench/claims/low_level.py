@@ -23,8 +23,12 @@ def low_level(m: LowLevel, claim: Claim, measured: Points) -> OurValue:
     sizes = {m.small, m.large} if m.what == "crossover" else {m.small}
     ours = {
         a.size: a
-        for a in measured.accelerator
-        if (a.dut, a.crypto, a.suite) == (claim.dut(m), DEFAULT, m.suite) and a.size in sizes
+        for a in sorted(
+            measured.accelerator, key=lambda a: a.operations
+        )  # of several runs the longest counts
+        if (a.dut, a.crypto, a.suite) == (claim.dut(m), DEFAULT, m.suite)
+        and a.size in sizes
+        and not a.variant.words
     }
     if absent := sorted(sizes - ours.keys()):
         return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {sizes_in_words(absent)}")

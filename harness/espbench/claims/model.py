@@ -19,7 +19,7 @@ from espbench.paths import data_dir, own_yaml
 from espbench.results.published import Qualifier, documents
 from espbench.terms import Direction
 
-Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software", "lean"]
+Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software", "lean", "lean-software"]
 Unit = Literal["Mbps", "%", "x", "B", "ms", "instructions", "algorithms", ""]
 Size = Annotated[int, Field(ge=64, le=1518)]
 
@@ -298,9 +298,13 @@ class PublicKeyTable(_Data):
 
 
 class PublicKeyOverhead(_Data):
-    """The time that driver, descriptor and operands take, % of the whole, at all published sizes and clocks."""
+    """The time that driver, descriptor and operands take, % of the whole, at all published sizes and clocks.
+
+    beside ciphers: whether each of them is less than any of the driver-level test, one operation after the other.
+    """
 
     quantity: Literal["public key overhead"]
+    beside: Literal["", "ciphers"] = ""
     dut: str = ""
 
 
@@ -309,6 +313,13 @@ class PublicKeyGain(_Data):
 
     quantity: Literal["public key gain"]
     small_exponent: bool
+    dut: str = ""
+
+
+class PublicKeyCpu(_Data):
+    """The CPU time of RSA in software, as a ratio to that of an operation by the unit; all that were measured."""
+
+    quantity: Literal["public key cpu"]
     dut: str = ""
 
 
@@ -347,6 +358,7 @@ Measure = Annotated[
     | PublicKeyTable
     | PublicKeyOverhead
     | PublicKeyGain
+    | PublicKeyCpu
     | Kernels,
     Field(discriminator="quantity"),
 ]
@@ -355,7 +367,7 @@ Measure = Annotated[
 AcceleratorTest = (
     Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites | AcceleratorVariant | LowLevel
 )
-PublicKeyTest = PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain
+PublicKeyTest = PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain | PublicKeyCpu
 
 
 class Claim(_Data):

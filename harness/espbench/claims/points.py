@@ -178,7 +178,7 @@ def behaviour_of(kind: str, options: Mapping[str, object]) -> Behaviour | None:
     """
     plain = "plain" if options.get("policies") == "none" else ""
     crypto = str(options.get("crypto", "async"))
-    lean = "lean" if crypto == "async" else ""
+    lean = {"async": "lean", "software": "lean-software"}.get(crypto, "")
     named = {"plain": plain, "null": "null", "xfrm": crypto, "lean-esp": lean}.get(kind)
     return next((b for b in get_args(Behaviour) if b == named), None)
 

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from espbench.catalogue.board_crypto import DEFAULT
 from espbench.claims.model import (
     Claim,
+    PublicKeyCpu,
     PublicKeyGain,
     PublicKeyOverhead,
     PublicKeyTable,
     PublicKeyTest,
     PublicKeyTime,
 )
-from espbench.claims.our_value import OurValue, lacking, ranged
+from espbench.claims.our_value import OurValue, lacking, ranged, statement
 from espbench.claims.points import Points
 from espbench.claims.unit_fit import HALF_A_DIGIT_MS, Printed, half, table
 from espbench.results.accelerator import PublicKeyResult
@@ -35,9 +37,12 @@ def public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
         case PublicKeyTable():
             return _table(m, results, dut)
         case PublicKeyOverhead():
-            return _overhead(results, dut)
+            overhead = _overhead(results, dut)
+            return overhead if not m.beside else _beside_ciphers(overhead, measured, dut)
         case PublicKeyGain():
             return _gain(m, results, dut)
+        case PublicKeyCpu():
+            return _cpu(results, dut)
 
 
 def _at(results: Sequence[PublicKeyResult], entry: Printed) -> PublicKeyResult | None:
@@ -91,24 +96,66 @@ def _overhead(results: Sequence[PublicKeyResult], dut: str) -> OurValue:
     return ranged([*shares.values()], text=f"the most for {most}")
 
 
-def _gain(m: PublicKeyGain, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
-    """Return the range of the ratio over all sizes that were measured both ways, at the engine's own clock."""
-    software = {
-        (r.operation, r.bits, r.exponent_bits): r
-        for r in results
-        if r.by == "software" and (r.exponent_bits == _SMALL) == m.small_exponent
-    }
-    gains = {
-        (r.operation, r.bits, r.exponent_bits): other.ms / r.ms
+def _beside_ciphers(overhead: OurValue, measured: Points, dut: str) -> OurValue:
+    """Return whether overhead weighs less in every public-key operation than in any of ciphers and hashes.
+
+    Of the driver-level test, overhead is what one operation after the other takes beyond all at once, as the engine
+    never waits there.
+    """
+    shares = [
+        100 * (1 - a.at_once_ns / a.after_ns)
+        for a in measured.accelerator
+        if (a.dut, a.crypto) == (dut, DEFAULT) and not a.variant.words
+    ]
+    if not overhead.exists:
+        return overhead
+    if not shares:
+        return lacking(f"{dut}: accelerator test")
+    text = f"at most {overhead.high:.1f} %; of ciphers and hashes {min(shares):.0f} to {max(shares):.0f} %"
+    return statement((), text, holds=overhead.high < min(shares))
+
+
+_Pair = tuple[PublicKeyResult, PublicKeyResult]
+"""One operation by the unit and in software."""
+
+
+def _both_ways(results: Sequence[PublicKeyResult]) -> list[_Pair]:
+    """Return every operation that was measured both ways, at the engine's own clock."""
+    software = {(r.operation, r.bits, r.exponent_bits): r for r in results if r.by == "software"}
+    return [
+        (r, other)
         for r in results
         if r.by == "unit"
         and (other := software.get((r.operation, r.bits, r.exponent_bits))) is not None
         and other.clock_mhz == r.clock_mhz
+    ]
+
+
+def _gain(m: PublicKeyGain, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
+    """Return the range of the ratio of times over all sizes that were measured both ways."""
+    gains = {
+        _words(unit): software.ms / unit.ms
+        for unit, software in _both_ways(results)
+        if (unit.exponent_bits == _SMALL) == m.small_exponent
     }
+    return _ratios(gains, dut)
+
+
+def _cpu(results: Sequence[PublicKeyResult], dut: str) -> OurValue:
+    """Return the range of the ratio of CPU times, over the same sizes and exponents of all lengths."""
+    gains = {
+        _words(unit): software.ms * software.cpu_pct / (unit.ms * unit.cpu_pct)
+        for unit, software in _both_ways(results)
+    }
+    return _ratios(gains, dut)
+
+
+def _ratios(gains: Mapping[str, float], dut: str) -> OurValue:
     if not gains:
         return lacking(f"{dut}: public keys by the unit and in software")
-    words = ", ".join(
-        f"{bits}{f'/{exponent}' if exponent else ' by the primes'}: {gain:.2f}"
-        for (_, bits, exponent), gain in gains.items()
-    )
-    return ranged([*gains.values()], text=words)
+    return ranged([*gains.values()], text=", ".join(f"{words}: {gain:,.2f}" for words, gain in gains.items()))
+
+
+def _words(result: PublicKeyResult) -> str:
+    """Return `512/3`, or `512 by the primes`."""
+    return f"{result.bits}{f'/{result.exponent_bits}' if result.exponent_bits else ' by the primes'}"

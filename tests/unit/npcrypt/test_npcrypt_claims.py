@@ -179,6 +179,12 @@ def test_a_figure_is_that_of_the_kernels_it_is_about() -> None:
     kinds = changed(level=0, to={"run": count(simple=90, jump=1, branch=4, other=5)})
     shares = [held(f"{kind} mix", kinds).low for kind in ("jump", "conditional", "branch", "other")]
     assert shares == pytest.approx([1, 4, 5, 5])
+    rise = changed(level=0, to={"run": count(simple=8, load=1, store=1), "executing": 0.5, "idle": 0.5})
+    assert held("memory rise", rise).high == pytest.approx(100 * rise[0].memory_time / 20)
+    longer = changed(
+        kernel="aes", compiler="clang", option="O2", to={"code": count(simple=11 * made().instructions)}
+    )
+    assert held("unrolling lengthens", longer).low == pytest.approx(2)
     waiting = changed(kernel="seal", level=2, threads=4, engines=1, to={"idle": 0.1, "stalled": 0.3})
     assert held("idle with four threads", waiting).low == pytest.approx(40)
 

@@ -10,7 +10,7 @@ import pytest
 from espbench.catalogue.suites import suites
 from espbench.claims import Claim, Judged, Points, claims, judge_all
 from espbench.claims.other_tests import bus_counts, floods, lifetimes
-from espbench.claims.points import Limit, link_fps, points
+from espbench.claims.points import Limit, behaviour_of, link_fps, points
 from espbench.quantities import Key, figure
 from espbench.results.accelerator import AcceleratorResult, Variant
 from espbench.results.published import documents
@@ -76,6 +76,13 @@ def test_only_one_device_is_calibrated_on() -> None:
     assert {c.device for c in claims() if c.calibration} == {"MPC8548E", None}
     general = [c for c in claims() if c.calibration and c.device is None]
     assert {c.document for c in general} == {"short-waters-public-key-performance"}
+
+
+def test_an_order_takes_more_than_a_search_cannot_tell() -> None:
+    """A claim that A is faster than B would be a matter of luck if 1.001 agreed with it and 0.999 did not."""
+    orders = [c for c in claims() if c.unit == "x" and c.qualifier in ("above", "below")]
+    assert orders
+    assert [c.id for c in orders if c.value == 1 and c.tolerance == 0] == []
 
 
 def test_a_claim_without_our_side_says_why() -> None:
@@ -321,6 +328,12 @@ def test_plain_forwarding_that_pays_for_policies_is_not_the_articles() -> None:
     held = points([(manifest.model_copy(update={"cases": cases}), outcomes)])
     assert held.points
     assert "plain" not in {p.behaviour for p in held.points}
+
+
+def test_the_lean_stack_is_one_behaviour_with_the_engine_and_another_without() -> None:
+    """No claim is about it with an engine that the CPU waits for."""
+    ways = ("async", "software", "polling")
+    assert [behaviour_of("lean-esp", {"crypto": way}) for way in ways] == ["lean", "lean-software", None]
 
 
 def test_a_tunnel_fills_a_link_before_cleartext_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,6 +608,28 @@ def test_a_variant_of_the_accelerator_test_against_the_test_without_it() -> None
     assert word(5, 2_000_000, "n+1 after n") == "agrees"
     assert word(4, 3_000_000, "n+1 after n") == "differs"
     assert word(4, 3_000_000, "all at once") == "agrees"
+
+
+def test_a_variant_is_compared_with_as_many_operations_without_it() -> None:
+    """A run of more operations without the variant, whose figures differ a little, is compared together with it."""
+    ours = {"quantity": "accelerator variant", "variant": "decrypt", "way": "n+1 after n"}
+    usual = accelerated("aes128-sha1", 64, 4)
+    decrypted = accelerated("aes128-sha1", 64, 5).model_copy(update={"variant": Variant(operation="decrypt")})
+    longer = usual.model_copy(update={"operations": 2000, "after_ns": 2 * 5_000_000})
+    asked = claim(value=0.8, unit="x", tolerance=0.001, ours=ours | {"suite": "aes128-sha1", "size": 64})
+    for results in ((usual, decrypted, longer), (longer, decrypted, usual)):
+        assert judge_all([asked], Points((), results))[0].word == "agrees"
+    assert judge_all([asked], Points((), (decrypted, longer)))[0].word == "not measured"
+
+
+def test_of_several_accelerator_tests_the_one_of_most_operations_counts() -> None:
+    """Whatever the order in which runs are named: one plan has 50,000 of them, others 2,000."""
+    ours = {"quantity": "accelerator suites", "of": "3des-sha1", "to": "aes128-sha1", "size": 1456}
+    asked = claim(value=1.1, unit="x", tolerance=0.001, ours=ours)
+    both = (accelerated("3des-sha1", 1456, 9, 11_000_000), accelerated("aes128-sha1", 1456, 9, 10_000_000))
+    short = both[0].model_copy(update={"operations": 10, "at_once_ns": 1})
+    for results in ((*both, short), (short, *both)):
+        assert judge_all([asked], Points((), results))[0].word == "agrees"
 
 
 def test_what_block_size_changes_of_the_accelerator_test() -> None:

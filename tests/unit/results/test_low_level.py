@@ -7,7 +7,7 @@ import pytest
 
 from espbench.claims import Claim, Points, claims
 from espbench.claims.measures import our_value
-from espbench.results.accelerator import AcceleratorResult
+from espbench.results.accelerator import AcceleratorResult, Variant
 
 (CROSSOVER,) = [claim for claim in claims() if claim.id == "low-level"]
 (NONE,) = [claim for claim in claims() if claim.id == "low-level-no-crossover"]
@@ -52,3 +52,18 @@ def test_without_the_drivers_time_the_measured_one_may_be_first_at_once(at_once:
 @pytest.mark.parametrize("claim", [CROSSOVER, NONE], ids=["crossover", "none"])
 def test_without_the_accelerator_test_there_is_no_answer(claim: Claim) -> None:
     assert "mpc8548e: accelerator test of 3des-sha1 at 64" in our_value(claim, Points(())).missing
+
+
+def test_a_variant_of_the_test_is_no_answer() -> None:
+    """A run with prebuilt descriptors, say, that is compared together with one of the test as it is."""
+    usual = points(659 + 44 * 80, 2637 + 116 * 20)
+    slow = [a.model_copy(update={"after_ns": 10**6, "variant": Variant(keys=16)}) for a in usual.accelerator]
+    both = Points((), (*usual.accelerator, *slow))
+    assert our_value(CROSSOVER, both) == our_value(CROSSOVER, usual)
+    assert our_value(CROSSOVER, Points((), tuple(slow))).missing
+
+
+def test_of_several_runs_the_one_of_most_operations_answers() -> None:
+    usual = points(659 + 44 * 80, 2637 + 116 * 20)
+    short = [a.model_copy(update={"operations": 1, "after_ns": 1}) for a in usual.accelerator]
+    assert our_value(CROSSOVER, Points((), (*usual.accelerator, *short))) == our_value(CROSSOVER, usual)

@@ -9,7 +9,7 @@ import pytest
 
 from espbench.claims import Points, claims, judge_all
 from espbench.claims.unit_fit import Constants, Printed, as_printed, fit, half, table, without_size
-from espbench.results.accelerator import PublicKeyResult
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult, Variant
 
 PKEU = Constants((35.0, 240.0), (1.0, 3.0, 27.0))  # harness/emulator/sec/pkeu.c
 
@@ -92,10 +92,41 @@ def test_software_against_the_unit(times: int, word: str) -> None:
     unit = result(entry)
     software = result(entry, by="software", whole_ns=unit.whole_ns * times, overhead_ns=0)
     judged = words([unit, software])
-    assert judged["rsa-software"] == (word, f"1024/1024: {times:.2f}")
+    assert judged["rsa-software"] == (word, f"1024/1024: {times:,.2f}")
     assert judged["rsa-software-small"][0] == "not measured"
 
 
 @pytest.mark.parametrize(("overhead_ns", "word"), [(40, "agrees"), (5_000, "differs")])
 def test_overhead_is_negligible_where_it_is_below_a_percent(overhead_ns: int, word: str) -> None:
     assert words([result(e, overhead_ns=overhead_ns) for e in table()])["rsa-overhead"][0] == word
+
+
+@pytest.mark.parametrize(("busy_pct", "word"), [(40, "agrees"), (60, "differs"), (100, "differs")])
+def test_the_unit_relieves_the_cpu_if_it_takes_half_of_it_at_most(busy_pct: int, word: str) -> None:
+    """Software is as fast here, and takes the whole CPU."""
+    entry = Printed(1024, 1024, 266, 0.0)
+    whole_ns = result(entry).whole_ns
+    unit = result(entry, idle_ns=round(whole_ns * (1 - busy_pct / 100)))
+    software = result(entry, by="software", overhead_ns=0)
+    assert words([unit, software])["rsa-cpu"] == (word, f"1024/1024: {100 / busy_pct:.2f}")
+    assert words([unit])["rsa-cpu"][0] == "not measured"
+
+
+def cipher(after_ns: int, **changes: Any) -> AcceleratorResult:
+    fields: dict[str, Any] = {
+        "dut": "mpc8548e", "suite": "3des-sha1", "size": 64, "operations": 1, "driver": "made-up",
+        "after_ns": after_ns, "at_once_ns": 1_000, "full": 0,
+    }  # fmt: skip
+    return AcceleratorResult(**fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "word"), [(2_000, "agrees"), (1_010, "differs"), (None, "not measured")]
+)
+def test_overhead_beside_that_of_ciphers(after_ns: int | None, word: str) -> None:
+    """At most 6.6 % of a public key's time is overhead, and half or a hundredth of a cipher's."""
+    usual = [] if after_ns is None else [cipher(after_ns)]
+    others = [cipher(1_001, crypto="polling"), cipher(1_001, variant=Variant(keys=16))]
+    points = Points((), (*usual, *others), public_keys=tuple(result(e, overhead_ns=3_000) for e in table()))
+    (judged,) = [j for j in judge_all(claims(), points) if j.claim.id == "rsa-overhead-compared"]
+    assert judged.word == word

@@ -18,7 +18,7 @@ _FIELDS: dict[Kind, tuple[str, str]] = {
     "mbps": ("Mbps (layer 2)", "Mbps"),
     "cpu": ("CPU of the busier gateway, %", "%"),
 }
-_BEHAVIOURS = ["plain", "null", "async", "polling", "dual-pass", "software", "lean"]
+_BEHAVIOURS = ["plain", "null", "async", "polling", "dual-pass", "software", "lean", "lean-software"]
 _INK = "#d6249f"  # of published points; no curve has it
 _HEIGHT, _SVG_WIDTH = 300, 560
 _SHORTEST_CURVE = 2

@@ -38,6 +38,7 @@ _BEHAVIOURS = {
     "dual-pass": "SEC, synchronous, cipher then hash",
     "software": "crypto in software",
     "lean": "lean ESP of espbench's own, SEC asynchronous, one pass",
+    "lean-software": "lean ESP of espbench's own, crypto in software",
 }
 
 
