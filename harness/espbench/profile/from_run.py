@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.profile import symbols
 from espbench.profile.attribution import Profile, attribute
+from espbench.profile.programs import read as read_programs
 from espbench.profile.sections import Section, sections
 from espbench.results import RunDirectory
 from espbench.terms import Trial
@@ -45,8 +47,8 @@ def profiles(run: RunDirectory) -> list[Profile]:
 
 
 def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Profile:
-    names = file.with_name(file.name + ".symbols")
-    if not file.is_file() or not names.is_file():
+    names, maps, programs = (file.with_name(file.name + end) for end in (".symbols", ".maps", ".files"))
+    if not file.is_file() or not names.is_file() or not maps.is_file():
         raise EspbenchError(f"{file}: the guest left no profile with the names of its functions")
     reading = trial.gateways[side]
     if reading.cpu_ns is None or not reading.frames:
@@ -55,9 +57,11 @@ def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Pr
     table = symbols.read(names.read_text())
     asking = read[_WEIGHED].clock
     demand_the_records(case, side, read[_TRIAL], asking, reading.cpu_ns, ns)
-    profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking)
-    file.unlink()
-    names.unlink()
+    running = read_programs(maps.read_text(), programs)
+    profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking, running)
+    for each in (file, names, maps):
+        each.unlink()
+    shutil.rmtree(programs)
     return profile
 
 

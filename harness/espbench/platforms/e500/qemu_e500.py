@@ -11,8 +11,8 @@ from typing import Any
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import Placement, Side
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs
-from espbench.platforms.virtual import images, virtual_guest
+from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
+from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
@@ -67,6 +67,7 @@ class QemuE500Platform:
         """
         built = self._parts()
         userland = self._programs() if machine.images else None
+        archives = partial(programs, built, machine, userland)
         root = built.initramfs
         if machine.images:
             root = registry.directory("boot") / "initramfs.cpio"
@@ -78,7 +79,9 @@ class QemuE500Platform:
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
-            return E500Gateway(side, guest, logs / f"{side}.log", machine.coalescing)
+            gateway = E500Gateway(side, guest, logs / f"{side}.log", machine.coalescing)
+            gateway.profile = profile_files.of(profile, side, archives, shell=bool(machine.images))
+            return gateway
 
         bed = self._pairs.build(
             registry,

@@ -14,6 +14,8 @@ from espbench.errors import EspbenchError, GatewayFailed
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName, Side, VirtualClock
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.gateway import is_dump
+from espbench.platforms.virtual import profile_files
+from espbench.platforms.virtual.profile_files import ProfileFiles
 from espbench.platforms.virtual.virtual_guest import Guest
 
 # The tester's port beside each gateway.
@@ -36,6 +38,7 @@ class VirtualGateway:
 
     lan, wan = "eth0", "eth1"
     byte_order: Literal["little", "big"] = "little"
+    profile: ProfileFiles | None = None  # where it tells the names of its functions; None: nothing is counted
 
     def __init__(self, side: Side, guest: Guest, notebook: Path) -> None:
         self.side = side
@@ -66,7 +69,13 @@ class VirtualGateway:
         """Give its ports what they need beside addresses; nothing here."""
 
     def tell_symbols(self) -> None:
-        """Have the guest put the names of its functions beside its profile; one that cannot has them elsewhere."""
+        """Put what names the addresses of its programs beside its profile; its kernel's functions are the machine's."""
+        assert self.profile is not None
+        if self.profile.shell:
+            self.profile.put_maps(self.run(profile_files.ALL_PROCESSES).out)
+            return
+        maps = self.read([profile_files.ONLY_PROCESS])[profile_files.ONLY_PROCESS]
+        self.profile.put_maps(f"{profile_files.PROCESS}{profile_files.ONLY_PROCESS}\n{maps or ''}")
 
     def as_before_trials(self) -> None:
         """Number requests as before the first trial: the guest is again in the state that it had then."""
