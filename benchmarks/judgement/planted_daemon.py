@@ -18,6 +18,7 @@ from espbench.platforms.virtual.parts.tools import Runner
 from espbench.this_machine.registry import Registry
 
 CHANGED = "src/libipsec/esp_packet.c"
+_WHOLE = "whole"  # this file says that the tree is built and installed
 _PLACE = "\t/* encrypt/authenticate the content inline */\n"
 _OPTIONS = (
     "--disable-defaults", "--enable-charon", "--enable-ikev2", "--enable-swanctl", "--enable-vici", "--enable-random",
@@ -30,7 +31,7 @@ _OPTIONS = (
 def tree(work: Path) -> Path:
     """The tree of strongSwan, built and installed into `installed` beside it; made if it is not there."""
     built = work / "strongswan"
-    if not (work / "installed").exists():
+    if not (work / _WHOLE).exists():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         with Registry("planted") as registry:
@@ -38,9 +39,13 @@ def tree(work: Path) -> Path:
             sources.fetch(["strongswan"], runner, print)
             sources.unpack(recipe.used()["strongswan"], built, runner)
             shutil.copytree(built / "src", work / "src")
-            words = [f"--prefix={work / 'installed'}", f"--sysconfdir={work / 'installed/etc'}", *_OPTIONS]
-            runner.run(["./configure", *words, f"PYTHON={sys.executable}"], built, "configuring strongSwan")
+            prefix = work / "installed"
+            # Debug information would need more memory in the guests.
+            flags = [f"PYTHON={sys.executable}", "CFLAGS=-O2"]
+            words = [f"--prefix={prefix}", f"--sysconfdir={prefix / 'etc'}", *_OPTIONS, *flags]
+            runner.run(["./configure", *words], built, "configuring strongSwan")
             _make(built, runner)
+        (work / _WHOLE).touch()
     return built
 
 

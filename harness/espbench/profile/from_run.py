@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from espbench.errors import EspbenchError
 from espbench.profile import symbols
@@ -47,8 +47,10 @@ def profiles(run: RunDirectory) -> list[Profile]:
 
 
 def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Profile:
-    names, maps, programs = (file.with_name(file.name + end) for end in (".symbols", ".maps", ".files"))
-    if not file.is_file() or not names.is_file() or not maps.is_file():
+    beside = names, maps, programs = [
+        file.with_name(file.name + end) for end in (".symbols", ".maps", ".zip")
+    ]
+    if not all(each.is_file() for each in (file, *beside)):
         raise EspbenchError(f"{file}: the guest left no profile with the names of its functions")
     reading = trial.gateways[side]
     if reading.cpu_ns is None or not reading.frames:
@@ -57,11 +59,11 @@ def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Pr
     table = symbols.read(names.read_text())
     asking = read[_WEIGHED].clock
     demand_the_records(case, side, read[_TRIAL], asking, reading.cpu_ns, ns)
-    running = read_programs(maps.read_text(), programs)
-    profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking, running)
-    for each in (file, names, maps):
+    with ZipFile(programs) as files:
+        running = read_programs(maps.read_text(), files)
+        profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking, running)
+    for each in (file, *beside):
         each.unlink()
-    shutil.rmtree(programs)
     return profile
 
 

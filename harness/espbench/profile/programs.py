@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
+from zipfile import ZipFile
 
 from espbench.profile import elf
 from espbench.profile.elf import Binary, NoElf
@@ -77,15 +78,12 @@ class Programs:
 NO_PROGRAMS = Programs((), lambda path: None)
 
 
-def read(maps: str, files: Path) -> Programs:
-    """Return the programs of these maps, each process after a line with PROCESS.
-
-    files: the folder of the files mapped; the name of each is its path with `%` for `/`.
-    """
+def read(maps: str, files: ZipFile) -> Programs:
+    """Return the programs of these maps, each process after a line with PROCESS; files: those that are mapped."""
 
     def binary(path: str) -> Binary | None:
-        file = files / path.lstrip("/").replace("/", "%")
-        return with_symbols(file.read_bytes()) if file.is_file() else None
+        name = path.lstrip("/")
+        return with_symbols(files.read(name)) if name in files.namelist() else None
 
     return Programs(list(_processes(maps)), binary)
 

@@ -66,5 +66,8 @@ def test_gateways_that_tell_no_functions_are_refused(tmp_path: Path, board: Worl
     ]
     for got, subject, options in asked:
         said = refused(tmp_path, subject, *options)
-        assert "no names to profile\n  expected: gateways whose kernels tell their functions: dut: virt-x86" in said
+        assert (
+            "no names to profile\n  expected: gateways whose kernels tell their functions: dut: virt-x86"
+            in said
+        )
         assert f"got: {got}" in said

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -42,6 +45,15 @@ process /proc/77/maps
 7ffd1000-7ffd3000 r-xp 00000000 00:00 0                  [vdso]
 """
 LIBRARY = 0x7F112000  # where its code is mapped
+LIBIPSEC = "usr/lib/ipsec/libipsec.so.0"
+
+
+def zipped(folder: Path, files: Mapping[str, bytes]) -> ZipFile:
+    """Put the files into an archive, and open it."""
+    with ZipFile(folder / "files.zip", "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return ZipFile(folder / "files.zip")
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -75,10 +87,8 @@ def test_what_is_no_elf_file_is_said(data: bytes) -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_do_anything_else(rest: bytes) -> None:
     """Whatever follows the first bytes, the file is read or refused."""
-    try:
+    with contextlib.suppress(NoElf):
         elf.read(b"\x7fELF" + rest)
-    except NoElf:
-        pass
 
 
 def test_debug_symbols_of_this_machine_name_a_stripped_file(tmp_path: Path) -> None:
@@ -95,9 +105,8 @@ def test_debug_symbols_of_this_machine_name_a_stripped_file(tmp_path: Path) -> N
 @pytest.fixture
 def guest(tmp_path: Path) -> programs.Programs:
     """A guest with two processes; the library of one has symbols, its own program is no ELF file."""
-    (tmp_path / "usr%lib%ipsec%libipsec.so.0").write_bytes(WHOLE.data())
-    (tmp_path / "usr%lib%ipsec%charon").write_bytes(b"none")
-    return programs.read(MAPS, tmp_path)
+    files = {LIBIPSEC: WHOLE.data(), "usr/lib/ipsec/charon": b"none"}
+    return programs.read(MAPS, zipped(tmp_path, files))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +141,7 @@ def test_addresses_that_no_process_can_have_executed_have_no_program(
 def test_two_processes_at_the_same_addresses_are_not_told_apart(tmp_path: Path) -> None:
     """Programs without random addresses could be either."""
     twice = MAPS + MAPS.partition("process /proc/2/maps\n")[0]
-    assert programs.read(twice, tmp_path).running([0x401000]) is None
+    assert programs.read(twice, zipped(tmp_path, {})).running([0x401000]) is None
 
 
 def test_what_a_daemon_executes_is_of_its_functions(guest: programs.Programs) -> None:
@@ -155,8 +164,7 @@ def test_what_a_daemon_executes_is_of_its_functions(guest: programs.Programs) ->
 
 def test_offsets_are_named_and_counted(tmp_path: Path) -> None:
     """A stripped library: the functions are known, and how many instructions have no better name."""
-    (tmp_path / "usr%lib%ipsec%libipsec.so.0").write_bytes(replace(STRIPPED, build_id="").data())
-    stripped = programs.read(MAPS, tmp_path)
+    stripped = programs.read(MAPS, zipped(tmp_path, {LIBIPSEC: replace(STRIPPED, build_id="").data()}))
     section = Section(
         0, 4, {0: Node(0, How.CALL, 0), 1: Node(0, How.USER, 1)},
         {1: [LIBRARY + 0x180, LIBRARY + 0x181, LIBRARY + 0x182, LIBRARY + 0x300]}, [Run(1, 1, 1, {})],

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 from espbench.platforms.virtual.parts.cpio import entries
 
@@ -33,14 +34,12 @@ class ProfileFiles:
     def put_maps(self, text: str) -> None:
         """Keep the maps of the guest's processes, and each file of its root that is mapped to be executed."""
         self._beside(".maps").write_text(text)
-        folder = self._beside(".files")
-        folder.mkdir(exist_ok=True)
         lines = [line.split(maxsplit=5) for line in text.splitlines()]
         paths = {words[5] for words in lines if len(words) == 6 and words[1][_EXECUTABLE] == "x"}
-        for archive in self.archives():
-            for entry in entries(archive):
+        with ZipFile(self._beside(".zip"), "w") as files:
+            for entry in (entry for archive in self.archives() for entry in entries(archive)):
                 if f"/{entry.path}" in paths and entry.data:
-                    (folder / entry.path.replace("/", "%")).write_bytes(entry.data)
+                    files.writestr(entry.path, entry.data)
 
     def _beside(self, ending: str) -> Path:
         return self.counts.with_name(self.counts.name + ending)
