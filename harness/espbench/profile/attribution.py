@@ -94,7 +94,7 @@ def attribute(
             "a fault of espbench's own"
         )
     paths = _Paths(section.nodes, symbols)
-    ran = _ran(section, programs)
+    ran = _ran(section, symbols, programs)
     costs: Counter[tuple[Function, Where]] = Counter()
     stacks: Counter[tuple[str, ...]] = Counter()
     names: dict[int, Function] = {}
@@ -103,6 +103,8 @@ def attribute(
         by_place[node, address] += times
     for (node, address), times in by_place.items():
         where, path = paths.of(node)
+        if where == "user space" and symbols.at(address) is not None:
+            where, path = "process", ()  # the kernel's entry, before it has changed to its own stack
         if where == "user space":
             process = ran[section.nodes[node].entry]
             in_program = UNNAMED if process is None else programs.at(process, address)
@@ -123,11 +125,11 @@ def attribute(
     return Profile(case, side, frames, dict(costs), dict(stacks))
 
 
-def _ran(section: Section, programs: Programs) -> dict[int, Process | None]:
+def _ran(section: Section, symbols: Symbols, programs: Programs) -> dict[int, Process | None]:
     """Return which process each program of user space was, by its number, from the addresses that it executed."""
     addresses: defaultdict[int, set[int]] = defaultdict(set)
     for node, address, _ in section.executed():
-        if section.nodes[node].how is How.USER:
+        if section.nodes[node].how is How.USER and symbols.at(address) is None:
             addresses[section.nodes[node].entry].add(address)
     return {number: programs.running(executed) for number, executed in addresses.items()}
 

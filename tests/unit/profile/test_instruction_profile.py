@@ -180,7 +180,7 @@ def test_a_count_that_is_not_the_clocks_is_refused() -> None:
     [(100, "1", True), (101, "1", False), (99, "1", False), (166, "5/3", True), (160, "5/3", False)],
 )
 def test_the_record_decides(cpu_ns: int, ns: str, *, is_same: bool) -> None:
-    """110 instructions, of which reading the clock took 10; where an instruction takes a fraction of a ns, to one."""
+    """110 instructions, of which reading the clock took 10; where one takes a fraction of a ns, to a few ns."""
     trial = Section(0, 110, {}, {}, [])
     if is_same:
         from_run.demand_the_records("c", "home", trial, 10, cpu_ns, Fraction(ns))

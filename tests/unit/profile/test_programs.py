@@ -162,6 +162,18 @@ def test_what_a_daemon_executes_is_of_its_functions(guest: programs.Programs) ->
     assert profile.stacks["[user space, program 2]",] == 3
 
 
+def test_the_kernels_entry_on_a_users_stack_is_no_program(guest: programs.Programs) -> None:
+    """A system call's first instructions still have the user's stack; they are the kernel's, and the rest is charon."""
+    entry, base = "entry_SYSCALL_64", 0xFFFF_FFFF_8100_0000
+    section = Section(
+        0, 3, {0: Node(0, How.CALL, 0), 1: Node(0, How.USER, 1)},
+        {1: [LIBRARY + 0x100, base, base + 1]}, [Run(1, 1, 1, {})],
+    )  # fmt: skip
+    profile = attribute("c", "home", 1, section, Symbols({base: Function(entry)}), programs=guest)
+    assert profile.by_where() == {"process": 2, "user space": 1}
+    assert profile.by_function() == {Function(entry): 2, Function("encrypt (esp.c)", "libipsec.so.0"): 1}
+
+
 def test_offsets_are_named_and_counted(tmp_path: Path) -> None:
     """A stripped library: the functions are known, and how many instructions have no better name."""
     stripped = programs.read(MAPS, zipped(tmp_path, {LIBIPSEC: replace(STRIPPED, build_id="").data()}))

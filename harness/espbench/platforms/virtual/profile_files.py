@@ -13,8 +13,11 @@ from espbench.platforms.virtual.parts.cpio import entries
 # What begins the addresses of a process; each line of its /proc/PID/maps follows.
 PROCESS = "process "
 _EXECUTABLE = 2  # the place of `x` in the permissions of a mapping
-# Prints the maps of all processes; one may end meanwhile.
-_TELL = f'for maps in /proc/[0-9]*/maps; do echo "{PROCESS}$maps"; cat $maps; done 2>/dev/null; true'
+# Prints the maps of all processes but that of the shell which prints; one may end meanwhile.
+_TELL = (
+    f'for maps in /proc/[0-9]*/maps; do [ $maps = /proc/$$/maps ] || {{ echo "{PROCESS}$maps"; cat $maps; }}; done '
+    "2>/dev/null; true"
+)
 ALL_PROCESSES = ["sh", "-c", _TELL]
 ONLY_PROCESS = "/proc/1/maps"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from espbench.plan.duts.profiles import load_profile
+from espbench.profile.from_run import ROUNDING_NS
 from support.plans import pair_plan, write_plan
 from support.runs import espbench
 from support.virtual.e500_machine import built_by_command
@@ -50,7 +51,7 @@ def rows_of(profiled: Path) -> list[dict[str, str]]:
 
 
 def test_the_sum_is_the_time_that_the_trial_recorded(folders: tuple[Path, Path]) -> None:
-    """The record has whole nanoseconds of which an instruction takes a fraction; so each reading is off by one."""
+    """The record has whole nanoseconds, of which an instruction takes a fraction."""
     run, profiled = folders
     trials = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
     final = [trial for trial in trials if trial["case"] == CASE][-1]
