@@ -47,7 +47,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def rows_of(profiled: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader((profiled / "profile.csv").open()))
+    return list(csv.DictReader((profiled / "profile.csv").read_text().splitlines()))
 
 
 def test_the_sum_is_the_time_that_the_trial_recorded(folders: tuple[Path, Path]) -> None:

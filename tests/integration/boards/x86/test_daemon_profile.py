@@ -44,7 +44,7 @@ def test_the_sum_is_what_was_executed_and_nearly_all_of_it_is_named(profiled: Pa
     (trial,) = [json.loads(line) for line in (profiled / "trials.jsonl").read_text().splitlines()]
     sums: Counter[str] = Counter()
     unnamed: Counter[str] = Counter()
-    for row in csv.DictReader((profiled / "profile.csv").open()):
+    for row in csv.DictReader((profiled / "profile.csv").read_text().splitlines()):
         sums[row["gateway"]] += int(row["instructions"])
         unnamed[row["gateway"]] += int(row["instructions"]) if row["function"] == "[unnamed]" else 0
     assert dict(sums) == {side: reading["cpu_ns"] for side, reading in trial["gateways"].items()}
@@ -54,7 +54,7 @@ def test_the_sum_is_what_was_executed_and_nearly_all_of_it_is_named(profiled: Pa
 def test_esp_is_done_by_the_daemons_libraries(profiled: Path) -> None:
     """What nobody else executes is there for each frame: libipsec, and the cipher of OpenSSL."""
     each: Counter[tuple[str, str]] = Counter()
-    for row in csv.DictReader((profiled / "profile.csv").open()):
+    for row in csv.DictReader((profiled / "profile.csv").read_text().splitlines()):
         if row["where"] == "user space":
             each[row["gateway"], row["module"]] += round(float(row["instructions_per_frame"]))
     for side in ("home", "office"):
