@@ -73,7 +73,8 @@ def test_the_drivers_functions_are_named(folders: tuple[Path, Path]) -> None:
     """Home encrypts by the engine's driver, Office decrypts; each frame passes both Ethernet ports."""
     _, profiled = folders
     each = {
-        (row["gateway"], row["function"]): float(row["instructions_per_frame"]) for row in rows_of(profiled)
+        (row["gateway"], row["function"]): int(row["instructions"]) / int(row["frames"])
+        for row in rows_of(profiled)
     }
     assert each["home", "esp_output"] > 20
     assert each["office", "esp_input"] > 20
