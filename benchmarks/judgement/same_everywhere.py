@@ -111,7 +111,7 @@ def trials(run: Path) -> list[str]:
 
 
 def without_rights(home: Path) -> list[str]:
-    """What, put before a command, makes its user one without any capability, and without an interface."""
+    """Words that, put before a command, make its user one without any capability, and without an interface."""
     home.mkdir(parents=True, exist_ok=True)
     nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net", "env"]
     return [*nobody, f"HOME={home}", f"XDG_RUNTIME_DIR={home}", f"XDG_CACHE_HOME={cache_dir().parent}"]

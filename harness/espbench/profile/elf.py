@@ -40,7 +40,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Binary:
-    """What a file tells of its functions. functions: name by first address, as it was linked; build_id: empty if none.
+    """Holds what a file tells of its functions. functions: name by first address, as it was linked; build_id: empty if none.
 
     has_symbols: it is not stripped.
     """

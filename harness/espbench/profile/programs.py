@@ -14,7 +14,7 @@ from espbench.profile.elf import Binary, NoElf
 from espbench.profile.symbols import UNNAMED, Function
 
 PROCESS = "process "  # begins the maps of one
-# Where Debian's packages of debug symbols put them, by the build's id.
+# Debian's packages of debug symbols put them here, by the build's id.
 _SYMBOLS_HERE = Path("/usr/lib/debug/.build-id")
 
 

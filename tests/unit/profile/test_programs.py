@@ -69,7 +69,7 @@ def test_functions_of_a_file_with_symbols_have_their_names(*, wide: bool, order:
 
 
 def test_functions_of_a_stripped_file_have_their_offsets() -> None:
-    """What others may call keeps its name."""
+    """A function that others may call keeps its name."""
     binary = elf.read(STRIPPED.data())
     assert [binary.at(TEXT_AT + at) for at in (0xFF, 0x150, 0x200, 0x310)] == [
         None, "0x1100", "0x1200", "process"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
 from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
+from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
@@ -67,7 +68,10 @@ class QemuE500Platform:
         """
         built = self._parts()
         userland = self._programs() if machine.images else None
-        archives = partial(programs, built, machine, userland)
+
+        def files() -> Iterable[tuple[str, bytes]]:
+            return files_of(programs(built, machine, userland))
+
         root = built.initramfs
         if machine.images:
             root = registry.directory("boot") / "initramfs.cpio"
@@ -80,7 +84,7 @@ class QemuE500Platform:
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
             gateway = E500Gateway(side, guest, logs / f"{side}.log", machine.coalescing)
-            gateway.profile = profile_files.of(profile, side, archives, shell=bool(machine.images))
+            gateway.profile = profile_files.of(profile, side, files, shell=bool(machine.images))
             return gateway
 
         bed = self._pairs.build(

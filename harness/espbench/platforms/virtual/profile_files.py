@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
-from espbench.platforms.virtual.parts.cpio import entries
-
-# What begins the addresses of a process; each line of its /proc/PID/maps follows.
+Files = Callable[[], Iterable[tuple[str, bytes]]]
+# The lines of /proc/PID/maps follow one that begins so.
 PROCESS = "process "
 _EXECUTABLE = 2  # the place of `x` in the permissions of a mapping
 # Prints the maps of all processes but that of the shell which prints; one may end meanwhile.
@@ -24,10 +23,10 @@ ONLY_PROCESS = "/proc/1/maps"
 
 @dataclass(frozen=True)
 class ProfileFiles:
-    """Where QEMU writes a guest's counts, and the archives of its root. shell: the guest has one to run programs."""
+    """Says where QEMU writes a guest's counts. files: those of its root, by path; shell: it has one to run programs."""
 
     counts: Path
-    archives: Callable[[], Sequence[bytes]]
+    files: Files
     shell: bool
 
     def put_symbols(self, text: str) -> None:
@@ -39,17 +38,15 @@ class ProfileFiles:
         self._beside(".maps").write_text(text)
         lines = [line.split(maxsplit=5) for line in text.splitlines()]
         paths = {words[5] for words in lines if len(words) == 6 and words[1][_EXECUTABLE] == "x"}
-        with ZipFile(self._beside(".zip"), "w") as files:
-            for entry in (entry for archive in self.archives() for entry in entries(archive)):
-                if f"/{entry.path}" in paths and entry.data:
-                    files.writestr(entry.path, entry.data)
+        with ZipFile(self._beside(".zip"), "w") as mapped:
+            for path, data in self.files():
+                if f"/{path}" in paths and data:
+                    mapped.writestr(path, data)
 
     def _beside(self, ending: str) -> Path:
         return self.counts.with_name(self.counts.name + ending)
 
 
-def of(
-    path: Path | None, side: str, archives: Callable[[], Sequence[bytes]], *, shell: bool
-) -> ProfileFiles | None:
+def of(path: Path | None, side: str, files: Files, *, shell: bool) -> ProfileFiles | None:
     """Return the files of a gateway's profile; None where nothing is counted."""
-    return ProfileFiles(path.with_name(f"{path.name}-{side}.txt"), archives, shell) if path else None
+    return ProfileFiles(path.with_name(f"{path.name}-{side}.txt"), files, shell) if path else None

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
+from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86 import own_daemon, own_kernel
@@ -82,7 +83,9 @@ class QemuX86Platform:
                 registry.directory("boot"), built, machine, [self._own.get(side, Own()) for side in SIDES]
             )
         boots = self._boots[machine]
-        archives = partial(programs, built, machine)
+
+        def files() -> Iterable[tuple[str, bytes]]:
+            return files_of(programs(built, machine))
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
             kernel, root = boots[self._own.get(side, Own())]
@@ -92,7 +95,7 @@ class QemuX86Platform:
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
             gateway = X86Gateway(side, guest, logs / f"{side}.log", machine, own_kernel=bool(kernel.data))
-            gateway.profile = profile_files.of(profile, side, archives, shell=bool(machine.images))
+            gateway.profile = profile_files.of(profile, side, files, shell=bool(machine.images))
             return gateway
 
         bed = self._pairs.build(

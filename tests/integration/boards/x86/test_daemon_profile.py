@@ -52,7 +52,7 @@ def test_the_sum_is_what_was_executed_and_nearly_all_of_it_is_named(profiled: Pa
 
 
 def test_esp_is_done_by_the_daemons_libraries(profiled: Path) -> None:
-    """What nobody else executes is there for each frame: libipsec, and the cipher of OpenSSL."""
+    """The work that nobody else does is there for each frame: libipsec, and the cipher of OpenSSL."""
     each: Counter[tuple[str, str]] = Counter()
     for row in csv.DictReader((profiled / "profile.csv").read_text().splitlines()):
         if row["where"] == "user space":
