@@ -40,9 +40,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class Binary:
-    """Holds what a file tells of its functions. functions: name by first address, as it was linked; build_id: empty if none.
+    """Holds what a file tells of its functions.
 
-    has_symbols: it is not stripped.
+    functions: name by first address, as it was linked; build_id: empty if none. has_symbols: it is not stripped.
     """
 
     segments: tuple[Segment, ...]
