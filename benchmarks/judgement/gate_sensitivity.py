@@ -20,7 +20,8 @@ that was run: the same as at first. Found at 20 of 20, 16 of them within 10 % of
 point by -119: an instruction more moved its interrupts. So the second half of that was wrong again.
 
 It takes about half an hour: `python benchmarks/judgement/gate_sensitivity.py [--checks N]`. Needs `espbench build
-e500` and what that needs; neither root nor a network.
+e500` and what that needs; neither root nor a network. `--same-only` builds no kernel: A against A, with the one of
+`espbench build e500`. With `--keep`, checks that are there already count too, and are not made again.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from espbench.gate import baseline_file
 from espbench.gate.from_check import measurements
 from espbench.gate.judging import Measured, judge
 from espbench.gate.limits import Limit, Quantity
+from espbench.paths import cache_dir
 from espbench.results import RunDirectory
 
 SIZES = (64, 128, 256, 390, 512, 640, 768, 1024, 1280, 1424)
@@ -69,16 +71,17 @@ def main() -> None:
     )
     parser.add_argument("--checks", type=int, default=8, help="how many fresh checks of A against A")
     parser.add_argument("--keep", type=Path, help="a folder for kernels and runs, used again if it is there")
+    parser.add_argument("--same-only", action="store_true", help="only A against A; no kernel is built")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="espbench-gate-") as temporary:
         folder = (asked.keep or Path(temporary)).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        measure(folder, asked.checks)
+        measure(folder, asked.checks, same_only=asked.same_only)
 
 
-def measure(folder: Path, checks: int) -> None:
+def measure(folder: Path, checks: int, *, same_only: bool) -> None:
     """Build the kernels, measure their bases and run the checks, all in this folder."""
-    caches = [kernel_with(folder, nops) for nops in (0, 1)]
+    caches = [cache_dir().parent] if same_only else [kernel_with(folder, nops) for nops in (0, 1)]
     plan = folder / "plan.yaml"
     plan.write_text(PLAN, encoding="utf-8")
     since = time.monotonic()
@@ -87,9 +90,11 @@ def measure(folder: Path, checks: int) -> None:
         kept[0].parent if kept else espbench(caches[0], "run", plan, "--out", folder / "base", "--no-report")
     )
     base = folder / "baseline.json"
-    espbench(caches[0], "baseline", run, "--out", base, "--runs", folder / "checks")
-    print(f"base: {time.monotonic() - since:.0f} s")
-    planted(check(folder, caches[1], base, "planted", "--allow-different", "kernel"))
+    if not base.exists():
+        espbench(caches[0], "baseline", run, "--out", base, "--runs", folder / "checks")
+    print(f"base: {time.monotonic() - since:.0f} s", flush=True)
+    for cache in caches[1:]:
+        planted(check(folder, cache, base, "planted", "--allow-different", "kernel"))
     runs, figures, alarms = [], 0, 0
     for number in range(checks):
         busy = number % 2 == 1
@@ -99,7 +104,7 @@ def measure(folder: Path, checks: int) -> None:
         figures, alarms = figures + len(verdict["rows"]), alarms + len(worse)
         runs.append(RunDirectory.open(Path(verdict["run"])))
         how = "beside busy loops" if busy else "alone"
-        print(f"A against A, {how}: {len(worse)} of {len(verdict['rows'])} not the same")
+        print(f"A against A, {how}: {len(worse)} of {len(verdict['rows'])} not the same", flush=True)
     recorded, of_recorded = recorded_pairs(base, runs)
     print(f"false alarms: {alarms} of {figures} fresh figures, {of_recorded} of {recorded} recorded ones")
 
@@ -146,6 +151,9 @@ def recorded_pairs(base: Path, runs: list[RunDirectory]) -> tuple[int, int]:
 def check(folder: Path, cache: Path, base: Path, name: str, *options: str) -> dict[str, Any]:
     """The verdict of a check with no limit; exit codes 0 and 5 are verdicts."""
     file = folder / f"{name}.json"
+    if file.exists():
+        kept: dict[str, Any] = json.loads(file.read_text())
+        return kept
     arguments = [
         "check",
         folder / "plan.yaml",

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from espbench.errors import EspbenchError
+from espbench.profile.programs import NO_PROGRAMS, Process, Programs
 from espbench.profile.sections import How, Node, Section
-from espbench.profile.symbols import Function, Symbols
+from espbench.profile.symbols import UNNAMED, Function, Symbols, is_named, is_offset
 
 Where = Literal["hard interrupt", "softirq", "process", "idle", "user space", "asking"]
 """The context in which a function ran.
@@ -20,7 +21,6 @@ which no record contains; it counts negative.
 """
 WHERES: tuple[Where, ...] = ("hard interrupt", "softirq", "process", "idle", "user space", "asking")
 
-UNNAMED = Function("[unnamed]", "")
 ASKING = Function("[espbench reads the CPU's time]", "")
 _SOFTIRQ = frozenset({"__do_softirq", "handle_softirqs"})
 _IDLE = frozenset({"do_idle", "cpu_startup_entry"})
@@ -48,9 +48,17 @@ class Profile:
 
     @property
     def named_share(self) -> float:
-        """The share of the instructions whose function has a name."""
-        unnamed = sum(count for (function, _), count in self.costs.items() if function == UNNAMED)
-        return 1 - unnamed / self.instructions if self.instructions else 1.0
+        """The share of the instructions whose function is known, by its name or its offset in a file."""
+        return self._share(is_named)
+
+    @property
+    def offset_share(self) -> float:
+        """The share of the instructions whose function has no name but its offset in a file."""
+        return self._share(is_offset)
+
+    def _share(self, of: Callable[[Function], bool]) -> float:
+        chosen = sum(count for (function, _), count in self.costs.items() if of(function))
+        return chosen / self.instructions if self.instructions else float(of(ASKING))
 
     def by_function(self) -> dict[Function, int]:
         """Return the instructions of each function, wherever it ran."""
@@ -68,7 +76,13 @@ class Profile:
 
 
 def attribute(
-    case: str, side: str, frames: int, section: Section, symbols: Symbols, asking: int = 0
+    case: str,
+    side: str,
+    frames: int,
+    section: Section,
+    symbols: Symbols,
+    asking: int = 0,
+    programs: Programs = NO_PROGRAMS,
 ) -> Profile:
     """Return the profile of a section; asking: what reading the CPU's time takes, which no record holds, instructions.
 
@@ -80,6 +94,7 @@ def attribute(
             "a fault of espbench's own"
         )
     paths = _Paths(section.nodes, symbols)
+    ran = _ran(section, symbols, programs)
     costs: Counter[tuple[Function, Where]] = Counter()
     stacks: Counter[tuple[str, ...]] = Counter()
     names: dict[int, Function] = {}
@@ -88,9 +103,13 @@ def attribute(
         by_place[node, address] += times
     for (node, address), times in by_place.items():
         where, path = paths.of(node)
+        if where == "user space" and symbols.at(address) is not None:
+            where, path = "process", ()  # the kernel's entry, before it has changed to its own stack
         if where == "user space":
-            costs[Function(path[-1], ""), where] += times
-            stacks[path] += times
+            process = ran[section.nodes[node].entry]
+            in_program = UNNAMED if process is None else programs.at(process, address)
+            costs[in_program, where] += times
+            stacks[path if process is None else (f"[{process.name}]", str(in_program))] += times
             continue
         if (function := names.get(address)) is None:
             function = names[address] = symbols.at(address) or UNNAMED
@@ -104,6 +123,15 @@ def attribute(
     if asking:
         costs[ASKING, "asking"] -= asking
     return Profile(case, side, frames, dict(costs), dict(stacks))
+
+
+def _ran(section: Section, symbols: Symbols, programs: Programs) -> dict[int, Process | None]:
+    """Return which process each program of user space was, by its number, from the addresses that it executed."""
+    addresses: defaultdict[int, set[int]] = defaultdict(set)
+    for node, address, _ in section.executed():
+        if section.nodes[node].how is How.USER and symbols.at(address) is None:
+            addresses[section.nodes[node].entry].add(address)
+    return {number: programs.running(executed) for number, executed in addresses.items()}
 
 
 class _Paths:

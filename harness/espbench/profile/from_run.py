@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from espbench.errors import EspbenchError
 from espbench.profile import symbols
 from espbench.profile.attribution import Profile, attribute
+from espbench.profile.programs import read as read_programs
 from espbench.profile.sections import Section, sections
 from espbench.results import RunDirectory
 from espbench.terms import Trial
@@ -19,6 +21,8 @@ from espbench.terms import Trial
 # that is the last one that weighs the reading of the CPU's time: it lasts from one reading to the next.
 _TRIAL, _WEIGHED = -1, -3
 _NS = "ns_per_instruction"
+# The record's time comes from two readings and two that weigh the reading, each off by less than 1 ns.
+ROUNDING_NS = 4
 
 
 def profiles(run: RunDirectory) -> list[Profile]:
@@ -45,8 +49,10 @@ def profiles(run: RunDirectory) -> list[Profile]:
 
 
 def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Profile:
-    names = file.with_name(file.name + ".symbols")
-    if not file.is_file() or not names.is_file():
+    beside = names, maps, programs = [
+        file.with_name(file.name + end) for end in (".symbols", ".maps", ".zip")
+    ]
+    if not all(each.is_file() for each in (file, *beside)):
         raise EspbenchError(f"{file}: the guest left no profile with the names of its functions")
     reading = trial.gateways[side]
     if reading.cpu_ns is None or not reading.frames:
@@ -55,17 +61,22 @@ def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Pr
     table = symbols.read(names.read_text())
     asking = read[_WEIGHED].clock
     demand_the_records(case, side, read[_TRIAL], asking, reading.cpu_ns, ns)
-    profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking)
-    file.unlink()
-    names.unlink()
+    with ZipFile(programs) as files:
+        running = read_programs(maps.read_text(), files)
+        profile = attribute(case, side, reading.frames, read[_TRIAL], table, asking, running)
+    for each in (file, *beside):
+        each.unlink()
     return profile
 
 
 def demand_the_records(case: str, side: str, trial: Section, asking: int, cpu_ns: int, ns: Fraction) -> None:
-    """Raise EspbenchError unless the record's time is that of the section's instructions, to one if ns is not whole."""
+    """Raise EspbenchError unless the record's time is that of the section's instructions.
+
+    Where an instruction takes a fraction of a ns, the record's time may be off by what whole ns cut off.
+    """
     counted = trial.clock - asking
     recorded = cpu_ns / ns
-    if abs(counted - recorded) > (0 if ns.denominator == 1 else 1):
+    if abs(counted - recorded) * ns > (0 if ns.denominator == 1 else ROUNDING_NS):
         raise EspbenchError(
             f"{case}, {side}: the profile has {counted} instructions, the trial's record {float(recorded):.1f}; "
             "a fault of espbench's own"

@@ -26,6 +26,20 @@ class Function(NamedTuple):
         return self.name if self.module == KERNEL else f"{self.name} [{self.module}]"
 
 
+UNNAMED = Function("[unnamed]", "")
+_OFFSET = "0x"  # begins the name of a function of which only the offset in its file is known
+
+
+def is_named(function: Function) -> bool:
+    """Return whether it is known which function it is, if only by its offset in a file without symbols."""
+    return function.name != UNNAMED.name
+
+
+def is_offset(function: Function) -> bool:
+    """Return whether a function's name is its offset."""
+    return function.name.startswith(_OFFSET)
+
+
 class Symbols:
     """The functions of a kernel and its modules by their addresses."""
 

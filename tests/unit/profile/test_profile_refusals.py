@@ -13,6 +13,8 @@ from support.command_line import in_process
 from support.plans import pair_plan, write_plan
 from support.synthetic.gate import PLAN, World, world_of
 
+REPOSITORY = Path(__file__).parents[3]
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,15 +56,18 @@ def test_a_run_in_real_time_counts_none(tmp_path: Path, board: World) -> None:
     assert "perf record" in said
 
 
-def test_a_kernel_that_tells_no_functions_is_named(tmp_path: Path, board: World) -> None:
+def test_gateways_that_tell_no_functions_are_refused(tmp_path: Path, board: World) -> None:
     """The refusal is the same for a run, a plan, and a plan compared with a run, before it is measured."""
-    run, plan = board.run(tmp_path).path, tmp_path / "plan.yaml"
+    run, plan = board.run(tmp_path).path, REPOSITORY / "plans/npcryptbench.yaml"
     asked: list[tuple[str, Path, list[str | Path]]] = [
         ("made-up", run, []),
-        ("qemu_e500", plan, []),
-        ("qemu_e500", plan, ["--against", run]),
+        ("ixp", plan, []),
+        ("ixp", plan, ["--against", run]),
     ]
     for got, subject, options in asked:
         said = refused(tmp_path, subject, *options)
-        assert "no names to profile\n  expected: a kernel that tells its functions: dut: virt-x86" in said
+        assert (
+            "no names to profile\n  expected: gateways whose kernels tell their functions: dut: virt-x86"
+            in said
+        )
         assert f"got: {got}" in said

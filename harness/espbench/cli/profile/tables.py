@@ -23,7 +23,7 @@ def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
         each = profile.instructions / profile.frames
         console.print(
             f"{profile.case}, {profile.side}: {each:,.3f} instructions per frame, {profile.instructions:,} of "
-            f"{profile.frames:,} frames; {profile.named_share:.2%} of them have a name",
+            f"{profile.frames:,} frames; {_known(profile)}",
             soft_wrap=True,
         )
         shares = [
@@ -78,6 +78,12 @@ def show_differences(pairs: Sequence[tuple[Profile, Profile]], console: Console,
         if rest := rows[top:]:
             table.add_row(f"{len(rest)} others", "", "", "", f"{sum(row.change for row in rest):+,.3f}")
         console.print(table)
+
+
+def _known(profile: Profile) -> str:
+    """Say how much of a profile is of known functions."""
+    by_offset = f", {profile.offset_share:.2%} as its offset in a file without symbols"
+    return f"{profile.named_share:.2%} of them have a name{by_offset if profile.offset_share else ''}"
 
 
 def _where(ran: dict[Where, int]) -> str:

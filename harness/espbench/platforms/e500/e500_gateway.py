@@ -13,6 +13,8 @@ from espbench.platforms.e500.e500_guest import Coalescing
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Guest
 
+_SYMBOLS = "/proc/kallsyms"
+
 
 class E500Gateway(VirtualGateway):
     """A `base.Gateway` with a security engine, whose ports gather interrupts as `coalescing` says."""
@@ -28,6 +30,12 @@ class E500Gateway(VirtualGateway):
     ) -> None:
         super().__init__(side, guest, notebook)
         self._coalescing = coalescing
+
+    def tell_symbols(self) -> None:
+        """Read its kernel's own table of symbols, and those of its programs."""
+        assert self.profile is not None
+        self.profile.put_symbols(self.read([_SYMBOLS])[_SYMBOLS] or "")
+        super().tell_symbols()
 
     def set_up_ports(self) -> None:
         """Have both ports gather as many frames, or as long; EspbenchError when they say that they do otherwise.

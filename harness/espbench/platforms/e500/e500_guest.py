@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -60,6 +61,11 @@ def initramfs(built: Built, machine: Machine, userland: Userland | None) -> byte
     whole = joined(built.initramfs.read_bytes(), *images.archives(userland, machine.images))
     images.need_room(whole, machine.memory_mb, machine.images)
     return whole
+
+
+def programs(built: Built, machine: Machine, userland: Userland | None) -> list[bytes]:
+    """Return the archives of its programs, none compressed: that of its init, and those that are asked for."""
+    return [gzip.decompress(built.initramfs.read_bytes()), *images.archives(userland, machine.images)]
 
 
 def command(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,10 @@ from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import Placement, Side
 from espbench.platforms.e500 import own_kernel
 from espbench.platforms.e500.e500_gateway import E500Gateway
-from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs
-from espbench.platforms.virtual import images, virtual_guest
+from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
+from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
+from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
@@ -77,6 +78,10 @@ class QemuE500Platform:
         """
         built = self._parts()
         userland = self._programs() if machine.images else None
+
+        def files() -> Iterable[tuple[str, bytes]]:
+            return files_of(programs(built, machine, userland))
+
         root = built.initramfs
         if machine.images:
             root = registry.directory("boot") / "initramfs.cpio"
@@ -89,7 +94,9 @@ class QemuE500Platform:
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
-            return E500Gateway(side, guest, logs / f"{side}.log", machine.coalescing)
+            gateway = E500Gateway(side, guest, logs / f"{side}.log", machine.coalescing)
+            gateway.profile = profile_files.of(profile, side, files, shell=bool(machine.images))
+            return gateway
 
         bed = self._pairs.build(
             registry,

@@ -14,6 +14,8 @@ from espbench.errors import EspbenchError, GatewayFailed
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName, Side, VirtualClock
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.gateway import is_dump
+from espbench.platforms.virtual import profile_files
+from espbench.platforms.virtual.profile_files import ProfileFiles
 from espbench.platforms.virtual.virtual_guest import Guest
 
 # The tester's port beside each gateway.
@@ -40,6 +42,7 @@ class VirtualGateway:
     byte_order: Literal["little", "big"] = "little"
     # Only a PC's guest knows power_cycle and hear (init/PROTOCOL.md).
     has_power_switch = False
+    profile: ProfileFiles | None = None  # where it tells the names of its functions; None: nothing is counted
 
     def __init__(self, side: Side, guest: Guest, notebook: Path) -> None:
         self.side = side
@@ -70,7 +73,13 @@ class VirtualGateway:
         """Give its ports what they need beside addresses; nothing here."""
 
     def tell_symbols(self) -> None:
-        """Have the guest put the names of its functions beside its profile; one that cannot has them elsewhere."""
+        """Put what names the addresses of its programs beside its profile; its kernel's functions are the machine's."""
+        assert self.profile is not None
+        if self.profile.shell:
+            self.profile.put_maps(self.run(profile_files.ALL_PROCESSES).out)
+            return
+        maps = self.read([profile_files.ONLY_PROCESS])[profile_files.ONLY_PROCESS]
+        self.profile.put_maps(f"{profile_files.PROCESS}{profile_files.ONLY_PROCESS}\n{maps or ''}")
 
     def power_cycle(self) -> None:
         """Switch it off and on again at once, and let it boot; EspbenchError with its console if it does not."""

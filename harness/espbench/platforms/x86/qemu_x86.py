@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,15 +11,16 @@ from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import SIDES, Placement, Side
-from espbench.platforms.virtual import images, virtual_guest
+from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
+from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86 import own_daemon, own_kernel
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon
 from espbench.platforms.x86.own_kernel import Kernel, Own
 from espbench.platforms.x86.x86_gateway import X86Gateway
-from espbench.platforms.x86.x86_guest import Machine, command, initramfs, libraries_of_host
+from espbench.platforms.x86.x86_guest import Machine, command, initramfs, libraries_of_host, programs
 from espbench.this_machine.registry import Registry
 
 __all__ = ["Machine", "Own", "OwnBuild", "OwnDaemon", "QemuX86Platform"]
@@ -83,6 +84,9 @@ class QemuX86Platform:
             )
         boots = self._boots[machine]
 
+        def files() -> Iterable[tuple[str, bytes]]:
+            return files_of(programs(built, machine))
+
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> X86Gateway:
             kernel, root = boots[self._own.get(side, Own())]
             words = partial(
@@ -90,7 +94,9 @@ class QemuX86Platform:
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
-            return X86Gateway(side, guest, logs / f"{side}.log", machine, own_kernel=bool(kernel.data))
+            gateway = X86Gateway(side, guest, logs / f"{side}.log", machine, own_kernel=bool(kernel.data))
+            gateway.profile = profile_files.of(profile, side, files, shell=bool(machine.images))
+            return gateway
 
         bed = self._pairs.build(
             registry,

@@ -40,6 +40,7 @@ class X86Gateway(VirtualGateway):
     def tell_symbols(self) -> None:
         """Have the guest read its kernel's own table of symbols, which has the modules too."""
         self.request("symbols")
+        super().tell_symbols()
 
     def set_up_ports(self) -> None:
         """Give both ports the rings that the profile asks for; EspbenchError where the driver has others."""

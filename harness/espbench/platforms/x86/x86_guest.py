@@ -57,18 +57,19 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
 
     Raises UsageError if the machine has too little memory for it.
     """
-    own = {daemon.daemon: daemon.data for daemon in machine.own}
     needed_here = [file for file in kernel.order if file != _TUN or _TUN_USER in machine.images]
     order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in needed_here)
     settings = [archive([Entry.file(f"{MODULES}/order", order.encode())])] if order else []
-    whole = joined(
-        built.initramfs.read_bytes(),
-        kernel.modules,
-        *settings,
-        *images.archives(built.userland, machine.images, own),
-    )
+    init, *others = programs(built, machine)
+    whole = joined(init, kernel.modules, *settings, *others)
     images.need_room(whole, machine.memory_mb, machine.images)
     return whole
+
+
+def programs(built: Built, machine: Machine) -> list[bytes]:
+    """Return the archives of its programs: that of its init, and those of the userland that is asked for."""
+    own = {daemon.daemon: daemon.data for daemon in machine.own}
+    return [built.initramfs.read_bytes(), *images.archives(built.userland, machine.images, own)]
 
 
 def libraries_of_host(machine: Machine) -> dict[str, str]:

@@ -68,6 +68,12 @@ def entries(data: bytes) -> Iterator[Entry]:
         at = content + size + (-size % 4)
 
 
+def files_of(archives: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the content of each entry of these archives."""
+    for data in archives:
+        yield from ((entry.path, entry.data) for entry in entries(data))
+
+
 def joined(*archives: bytes) -> bytes:
     """Archives one after the other, as the kernel takes them: one that is not zipped begins at a multiple of 4."""
     return b"".join(_padded(archive) for archive in archives)

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench bisect` on the history of a daemon: eight commits of strongSwan; one costs 2,000 instructions a frame.
+
+That commit is in libipsec, where charon encrypts each frame itself (`strongswan-libipsec`), between two x86-64
+gateways in virtual time. The others change comments there. After the commit is found, `espbench profile` shows its
+cost by function. Predicted before the first run: commit 5 is found in three steps, at 2,000 instructions within 10 %
+(threads of charon hand frames to each other in batches, which a slower one changes); its largest change by function
+is `encrypt` of libipsec, at 2,000 within 1 %. Commit 5 was found in three steps. **Wrong**: it costs 2,814 instructions
+more on Home, since a slower thread makes the kernel switch threads more often. `encrypt`: 2,000.000 more.
+
+`python benchmarks/judgement/daemon_bisect.py [--keep FOLDER]`; an interrupted one continues with the same folder.
+Needs `espbench build x86`, git, a C compiler and libssl-dev; neither root nor, once strongSwan's sources are there, a
+network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import planted_daemon
+
+COMMITS, PLACE, NOPS = 8, 5, 2000
+PLAN = """
+name: daemon-history
+topology: gateway-to-gateway
+dut: virt-x86
+stacks: [{{stack: strongswan-libipsec, prefix: {prefix}}}]
+suites: [aes128gcm16]
+frame_sizes: [512]
+directions: [one-way]
+tests:
+  - throughput: {{loss_goals: [0], trial: 20ms, final_trial: 40ms, resolution: 10%, maximum: 60000fps, settle: 0,
+      residue: 10ms, warm_up: 10ms, learning: 10ms}}
+"""
+
+
+def main() -> None:
+    """Make the history, bisect it, show what the commit costs."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--keep", type=Path, help="a folder for strongSwan and the runs")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="espbench-gate-") as temporary:
+        folder = (asked.keep or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        bisect(folder)
+
+
+def bisect(folder: Path) -> None:
+    """Find the commit, then profile its parent and it."""
+    work, history = folder / "daemon", folder / "history"
+    built = planted_daemon.tree(work)
+    if not history.exists():
+        grow(history.with_name("history-filling"), planted_daemon.original(work))
+        history.with_name("history-filling").rename(history)
+    plan = folder / "daemon-history.yaml"
+    plan.write_text(PLAN.format(prefix=work / "installed"), encoding="utf-8")
+    program = Path(planted_daemon.__file__)
+    build = shlex.join([sys.executable, str(program), str(built)])
+    said = espbench(
+        "bisect", plan, "--good", f"HEAD~{COMMITS - 1}", "--bad", "HEAD", "--tree", history, "--build", build,
+        "--out", folder / "runs",
+    )  # fmt: skip
+    found = re.match(r"([0-9a-f]+) .* costs ", said)
+    if found is None:
+        raise SystemExit("no commit was found")
+    worktree = folder / "profiled"
+    git(history, "worktree", "add", "--force", "--detach", str(worktree), found[1])
+    before: list[object] = []
+    for name, revision in (("before", f"{found[1]}^"), ("after", found[1])):
+        git(worktree, "checkout", "-q", "--force", "--detach", revision)
+        subprocess.run(shlex.split(build), cwd=worktree, check=True)
+        out = folder / "profiles" / name
+        shutil.rmtree(out, ignore_errors=True)
+        espbench("profile", plan, "--out", out, *(["--against", *before] if before else ["--half"]))
+        before = [path.parent for path in out.glob("*/profile.csv")]
+
+
+def grow(history: Path, source: Path) -> None:
+    """Commit the sources, and one of their files again and again."""
+    shutil.rmtree(history, ignore_errors=True)
+    shutil.copytree(source, history / "src")
+    git(history, "init", "-q")
+    file = history / planted_daemon.CHANGED
+    for number in range(1, COMMITS + 1):
+        text = file.read_text()
+        if number == PLACE:
+            text = planted_daemon.planted(text, NOPS)
+        else:
+            text += f"/* Nothing: {number}. */\n"
+        file.write_text(text)
+        git(history, "add", ".")
+        identity = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
+        git(history, *identity, "commit", "-q", "-m", f"libipsec: change {number}")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git there."""
+    subprocess.run(["git", "-C", str(folder), *arguments], check=True)
+
+
+def espbench(*arguments: object) -> str:
+    """Run a command to its end, and return what it printed, which is also shown."""
+    argv = [sys.executable, "-m", "espbench", *map(str, arguments)]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, flush=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one plan in virtual time again and again, as root and as nobody, alone and beside busy loops: is all the same?
+
+The plan is `plans/virtual-quick.yaml` with strongSwan and libreswan beside static SAs. Compared with the first run, to
+the byte: `trials.jsonl` but for `host` (and the seals, which are of whole lines), `results.csv`, `results.json`, and
+every figure of the report.
+
+`python benchmarks/judgement/same_everywhere.py [--keep FOLDER] [--sizes 512] [--runs root nobody …]`. With the same
+folder it goes on where it was: a run that is whole is not made again. Needs `espbench build x86`; as root, nobody is a
+user without any right and without a network. On two quiet CPUs a run takes about seven minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from espbench.paths import cache_dir
+
+ROOT = Path(__file__).parents[2]
+PLAN = ROOT / "plans/virtual-quick.yaml"
+RUNS = ("root", "nobody", "root-loaded", "nobody-loaded")
+_NOT_COMPARED = ("host", "seal")
+
+
+def main() -> None:
+    """Make the runs that are missing, compare them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--keep", type=Path, help="a folder for the runs, used again if it is there")
+    parser.add_argument("--sizes", type=int, nargs="+", help="frame sizes in place of the plan's, B")
+    parser.add_argument(
+        "--runs", nargs="+", choices=RUNS, default=RUNS, help="which runs; the first is the reference"
+    )
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="espbench-same-") as temporary:
+        folder = (asked.keep or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        plan = folder / "plan.yaml"
+        plan.write_text(text_of_plan(asked.sizes), encoding="utf-8")
+        runs = {kind: made(folder / kind, plan, kind) for kind in asked.runs}
+        first, *others = runs
+        different = [
+            name for other in others for name in compared(runs[first], runs[other], f"{first} and {other}")
+        ]
+    raise SystemExit(bool(different))
+
+
+def text_of_plan(sizes: list[int] | None) -> str:
+    """The plan, with the daemons."""
+    plan = yaml.safe_load(PLAN.read_text())
+    plan |= {"name": "same-everywhere", "stacks": [*plan["stacks"], "strongswan", "libreswan"]}
+    if sizes:
+        plan["frame_sizes"] = sizes
+    return yaml.safe_dump(plan, sort_keys=False)
+
+
+def made(folder: Path, plan: Path, kind: str) -> Path:
+    """The run directory of a kind; what is there already is taken up."""
+    words = [sys.executable, "-m", "espbench", "run"]
+    begun = [*folder.glob("*/manifest.json")]
+    words += ["--resume", str(begun[0].parent)] if begun else [str(plan), "--out", str(folder)]
+    if kind.startswith("nobody"):
+        words = [*without_rights(folder), *words]
+    since = time.monotonic()
+    with busy_loops() if kind.endswith("loaded") else quiet():
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{kind}: ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    (run,) = folder.glob("*/manifest.json")
+    trials = (run.parent / "trials.jsonl").read_text().count("\n")
+    print(f"{kind}: {trials} trials, {time.monotonic() - since:.0f} s", flush=True)
+    return run.parent
+
+
+def compared(one: Path, other: Path, which: str) -> list[str]:
+    """Print what is the same in two runs; the names of files that differ."""
+    figures = sorted(
+        {str(file.relative_to(run)) for run in (one, other) for file in run.glob("figures/**/*.*")}
+    )
+    different = [] if trials(one) == trials(other) else ["trials.jsonl"]
+    for name in ("results.csv", "results.json", *figures):
+        contents = [(run / name).read_bytes() if (run / name).is_file() else None for run in (one, other)]
+        if contents[0] != contents[1]:
+            different.append(name)
+    said = (
+        "differ in " + ", ".join(different)
+        if different
+        else f"the same to the byte, {len(figures)} figures too"
+    )
+    print(f"{which}: {said}", flush=True)
+    return different
+
+
+def trials(run: Path) -> list[str]:
+    """The lines of trials.jsonl without what is of the host."""
+    read = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
+    return [json.dumps({k: v for k, v in trial.items() if k not in _NOT_COMPARED}) for trial in read]
+
+
+def without_rights(home: Path) -> list[str]:
+    """Words that, put before a command, make its user one without any capability, and without an interface."""
+    home.mkdir(parents=True, exist_ok=True)
+    nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net", "env"]
+    return [*nobody, f"HOME={home}", f"XDG_RUNTIME_DIR={home}", f"XDG_CACHE_HOME={cache_dir().parent}"]
+
+
+@contextmanager
+def busy_loops() -> Iterator[None]:
+    """Two on each CPU."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Add no load."""
+    yield
+
+
+if __name__ == "__main__":
+    main()
