@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb · make test-matrix: each does what it needs first, and asks nothing.
+# make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb · make lock ·
+# make test-matrix: each does what it needs first, and asks nothing.
 .PHONY: setup demo check test test-all rest boards check-built static unit lint bench campaign dist deb test-matrix lock clean
 
 # Else each of the hundreds of starts of Python in the tests compiles what it reads again.

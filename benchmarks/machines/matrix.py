@@ -55,7 +55,7 @@ from espbench.terms import WITH_FIGURE
 WORK = REPOSITORY / "build/matrix"
 # Kernel → the release whose linux-image-amd64 it is. Debian's newest kernels come to unstable, which is sid.
 KERNELS = {"6.1": "bookworm", "newest": "sid"}
-CELLS = ("trixie/newest", "bookworm/6.1", "trixie/6.1", "bookworm/newest")
+CELLS = ("trixie/newest", "trixie/6.1", "bookworm/6.1", "bookworm/newest")
 SET_UP_READS = ("traffic", "scripts", "requirements.lock", "pyproject.toml")
 TESTED = (*SET_UP_READS, "harness", "benchmarks/machines")
 FETCH_DAEMONS = "from espbench.stacks.daemons import packages as p; [p.unpacked(d) for d in p.PACKAGES]"
