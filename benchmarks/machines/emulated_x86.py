@@ -109,7 +109,7 @@ MARK = "espbench-guest:"
 
 @dataclass(frozen=True)
 class Computer:
-    """What is booted: a kernel, the modules it loads before it sees its root, that root, and all its modules.
+    """A machine to boot: a kernel, the modules it loads before it sees its root, that root, and all its modules.
 
     root, modules: folders of this machine; modules is mounted at /usr/lib/modules, where the kernel finds what it asks
     for by itself. options: further words of the kernel's command line.

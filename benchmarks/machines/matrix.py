@@ -378,7 +378,8 @@ def fault_of_clean_up(out: Path) -> str:
 
 def state(out: Path, when: str) -> set[str]:
     """Return the interfaces, namespaces, SAs, mounts and processes of the machine at a moment."""
-    return set((out / f"{when}.state").read_text().splitlines())
+    lines = (out / f"{when}.state").read_text().splitlines()
+    return {line for line in lines if line.strip()}
 
 
 def text(path: Path) -> str:
