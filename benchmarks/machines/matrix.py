@@ -87,10 +87,11 @@ export PYTHONDONTWRITEBYTECODE=1
 cd /{PROJECT}
 ip link set lo up
 state() {{
-    ls /sys/class/net /run/netns
+    ls /sys/class/net
+    ls /run/netns
     ip xfrm state
     ip xfrm policy
-    cut -d ' ' -f 2,3 /proc/mounts
+    cut -d ' ' -f 2,3 /proc/mounts | grep -v '^/run/netns '  # ip(8) leaves the folder of namespaces mounted
     for process in /proc/[0-9]*; do tr '\\0' ' ' < $process/cmdline; echo; done
 }} > /run/out/$1.state 2> /dev/null
 uname -r > /run/out/kernel.txt

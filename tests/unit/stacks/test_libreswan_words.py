@@ -177,6 +177,8 @@ def test_an_answer_that_is_no_status(text: str) -> None:
 def test_progress_counts_what_is_up_and_what_is_not_yet() -> None:
     """One child is still being negotiated."""
     assert status.progress(GLOBAL) == status.Progress(up=2, under_way=1)
+    of_libreswan_5 = GLOBAL.replace("STATE_V2_", "")
+    assert status.progress(of_libreswan_5) == status.Progress(up=2, under_way=1)
 
 
 def test_a_status_as_asked_has_no_mismatch() -> None:

@@ -56,11 +56,11 @@ class Status:
 
 
 def progress(globalstatus: str) -> Progress:
-    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_…=number`."""
+    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_V2_…=number`, since libreswan 5 without STATE_V2_."""
     counts = dict(re.findall(r"^current\.states\.(\S+)=(\d+)$", globalstatus, re.MULTILINE))
     established = dict.fromkeys(("IKE", "CHILD"), 0)
     for name, number in counts.items():
-        if match := re.search(r"V2_ESTABLISHED_(IKE|CHILD)_SA$", name):
+        if match := re.search(r"(?:V2_|\.)ESTABLISHED_(IKE|CHILD)_SA$", name):
             established[match[1]] += int(number)
     return Progress(established["CHILD"], int(counts.get("all", 0)) - sum(established.values()))
 
