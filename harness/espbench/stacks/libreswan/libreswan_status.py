@@ -56,7 +56,10 @@ class Status:
 
 
 def progress(globalstatus: str) -> Progress:
-    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_V2_…=number`, since libreswan 5 without STATE_V2_."""
+    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_V2_…=number`.
+
+    Since libreswan 5, the names are without STATE_V2_.
+    """
     counts = dict(re.findall(r"^current\.states\.(\S+)=(\d+)$", globalstatus, re.MULTILINE))
     established = dict.fromkeys(("IKE", "CHILD"), 0)
     for name, number in counts.items():
