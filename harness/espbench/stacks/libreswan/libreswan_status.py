@@ -32,6 +32,7 @@ class Progress:
     under_way: int
 
 
+_OF_CONNECTION = r'^(?:000 )?"[^"]*": '
 # The fields of a connection's status, by name.
 _KEYS = {
     "policy": r"(?<= )policy: (\S+?);",
@@ -39,7 +40,7 @@ _KEYS = {
     "replay_window": r"replay_window: (\d+);",
     "ike_life": r"ike_life: (\w+);",
     "ipsec_life": r"ipsec_life: (\w+);",
-    "encaps": r"encaps:(\w+);",
+    "encaps": r"encaps(?:ulation)?:(\w+);",
 }
 
 
@@ -69,10 +70,10 @@ def progress(globalstatus: str) -> Progress:
 
 
 def status(text: str) -> Status:
-    """Parse `whack --status`: about twenty lines `000 "name": …` for each connection."""
+    """Parse `whack --status`: about twenty lines `000 "name": …` for each connection, since libreswan 5 without 000."""
     version = re.search(r"pluto_version=([^,\s]+)", text)
     loaded = re.search(r"Total IPsec connections: loaded (\d+)", text)
-    own, peer = r'^000 "[^"]*": (\S+?)===\S+', r"\S+===(\S+); erouted;"
+    own, peer = rf"{_OF_CONNECTION}(\S+?)===\S+", r"\S+===(\S+); (?:erouted|routed-tunnel);"
     return Status(
         version=version[1] if version else "of unknown version",
         loaded=int(loaded[1]) if loaded else 0,
@@ -84,7 +85,7 @@ def status(text: str) -> Status:
 
 
 def _counted(pattern: str, text: str) -> Counter[str]:
-    return Counter(re.findall(rf'^000 "[^"]*": .*?\b{pattern}', text, re.MULTILINE))
+    return Counter(re.findall(rf"{_OF_CONNECTION}.*?\b{pattern}", text, re.MULTILINE))
 
 
 def hopeless(log: str) -> bool:
