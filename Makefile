@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all rest boards without-boards check-built static unit lint bench campaign dist deb lock clean
+# make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb · make lock ·
+# make test-matrix: each does what it needs first, and asks nothing.
+.PHONY: setup demo check test test-all rest boards without-boards check-built static unit lint bench campaign dist deb test-matrix lock clean
 
 # Else each of the hundreds of starts of Python in the tests compiles what it reads again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -109,6 +110,11 @@ dist: setup
 
 deb: setup
 	@scripts/deb.sh
+
+# Debian 12 and 13 under Debian's kernels, as root: an hour or more, with the emulated machines (docs/install.md). Ctrl-C,
+# and the same command goes on.
+test-matrix: setup
+	$(PY) benchmarks/machines/matrix.py $(MATRIX)
 
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,8 +80,13 @@ mount -t overlay -o lowerdir=/low,upperdir=/up/upper,workdir=/up/work root /root
 for each in proc sys dev; do mount --move /$each /root/$each; done
 mkdir -p /root/dev/pts /root/dev/shm
 mount -t devpts pts /root/dev/pts; mount -t tmpfs shm /root/dev/shm; mount -t tmpfs run /root/run
+{modules}
 mkdir /root/run/out; mount -t 9p -o trans=virtio,version=9p2000.L out /root/run/out
 exec switch_root /root /bin/sh /run/out/guest.sh
+"""
+MOUNT_MODULES = """\
+mkdir -p /root/usr/lib/modules
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose modules /root/usr/lib/modules || exec poweroff -f
 """
 GUEST = """\
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
@@ -99,6 +105,22 @@ echo o > /proc/sysrq-trigger
 sleep 60
 """
 MARK = "espbench-guest:"
+
+
+@dataclass(frozen=True)
+class Computer:
+    """A machine to boot: a kernel, the modules it loads before it sees its root, that root, and all its modules.
+
+    root, modules: folders of this machine; modules is mounted at /usr/lib/modules, where the kernel finds what it asks
+    for by itself. options: further words of the kernel's command line.
+    """
+
+    kernel: Path
+    first_modules: Sequence[tuple[str, bytes]] = ()
+    root: Path = Path("/")
+    modules: Path | None = None
+    options: str = ""
+    patience_s: float = PATIENCE_S
 
 
 class Left(NamedTuple):
@@ -162,15 +184,27 @@ def boot(
     (out / "guest.sh").write_text(
         guest.format(clone=clone, harness=clone / "harness", python=sys.executable, mark=MARK)
     )
-    kernel, wanted = (kernel, ()) if kernel else (kernel_of(machine), MODULES)
-    initramfs = folder / "initramfs.gz"
-    initramfs.write_bytes(cpio.zipped(first_root(machine, kernel.name.removeprefix("vmlinuz-"), wanted)))
+    if kernel is None:
+        kernel = kernel_of(machine)
+        loaded = modules(machine / "usr/lib/modules" / version_of(kernel), MODULES)
+    else:
+        loaded = []
+    return start(machine, Computer(kernel, loaded, options=options), out)
+
+
+def start(machine: Path, computer: Computer, out: Path) -> list[tuple[str, float]]:
+    """Boot a computer, which runs out/guest.sh and sees `out` as /run/out: (what it said, seconds since the start).
+
+    machine: the folder with QEMU and BusyBox. The console's log is out/console.log.
+    """
+    initramfs = out / "initramfs.gz"
+    initramfs.write_bytes(cpio.zipped(first_root(machine, computer)))
     console = out / "console.log"
     libraries = machine / "usr/lib/x86_64-linux-gnu"
     with Registry(secrets.token_hex(3)) as registry, console.open("wb") as log:
         # A machine of its own has no neighbours: what is looked at is how late its timers are.
         qemu = registry.spawn(
-            command(machine, kernel, initramfs, out, options),
+            command(machine, computer, initramfs, out),
             "qemu emulated-x86",
             Surroundings(
                 env=os.environ | {"LD_LIBRARY_PATH": str(libraries), "QEMU_MODULE_DIR": str(libraries / "qemu")},
@@ -180,7 +214,7 @@ def boot(
             stderr=log,
             grace_s=0,
         )  # fmt: skip
-        return watch(qemu, console)
+        return watch(qemu, console, computer.patience_s)
 
 
 def kernel_of(machine: Path) -> Path:
@@ -191,29 +225,42 @@ def kernel_of(machine: Path) -> Path:
     return kernels[-1]
 
 
-def command(machine: Path, kernel: Path, initramfs: Path, out: Path, options: str = "") -> list[str]:
+def version_of(kernel: Path) -> str:
+    """Return the version in the name of a kernel's file."""
+    return kernel.name.removeprefix("vmlinuz-")
+
+
+def command(machine: Path, computer: Computer, initramfs: Path, out: Path) -> list[str]:
     """QEMU's command line: no disk, no network, the console on its standard output."""
     share = machine / "usr/share"
-    return [
+    words = [
         str(machine / "usr/bin/qemu-system-x86_64"), "-L", str(share / "qemu"), "-L", str(share / "seabios"),
         "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(CPUS), "-m", str(MEMORY_MB),
         "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio", "-device", "virtio-rng-pci",
-        "-fsdev", "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap",
-        "-device", "virtio-9p-pci,fsdev=root,mount_tag=root",
-        "-fsdev", f"local,id=out,path={str(out).replace(',', ',,')},security_model=none",
-        "-device", "virtio-9p-pci,fsdev=out,mount_tag=out",
-        "-kernel", str(kernel), "-initrd", str(initramfs), "-append", f"console=ttyS0 panic=-1 quiet {options}",
+        *shared("root", computer.root, "readonly=on,multidevs=remap"), *shared("out", out),
     ]  # fmt: skip
+    if computer.modules:
+        words += shared("modules", computer.modules, "readonly=on,multidevs=remap")
+    options = f"console=ttyS0 panic=-1 quiet {computer.options}"
+    return [*words, "-kernel", str(computer.kernel), "-initrd", str(initramfs), "-append", options]
 
 
-def first_root(machine: Path, version: str, wanted: Iterable[str]) -> bytes:
+def shared(tag: str, folder: Path, options: str = "") -> list[str]:
+    """QEMU's words for a folder that the guest mounts by 9p."""
+    path = str(folder).replace(",", ",,")
+    device = f"local,id={tag},path={path},security_model=none" + (f",{options}" if options else "")
+    return ["-fsdev", device, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+
+
+def first_root(machine: Path, computer: Computer) -> bytes:
     """The archive the kernel begins with: BusyBox, the modules in the order they are loaded, /init."""
+    init = INIT.format(modules=MOUNT_MODULES if computer.modules else "")
     folders = ("bin", "modules")
     files = [
-        cpio.Entry.file("init", INIT.encode(), mode=0o755),
+        cpio.Entry.file("init", init.encode(), mode=0o755),
         cpio.Entry.file("bin/busybox", (machine / "usr/bin/busybox").read_bytes(), mode=0o755),
     ]
-    for number, (name, data) in enumerate(modules(machine / "usr/lib/modules" / version, wanted)):
+    for number, (name, data) in enumerate(computer.first_modules):
         files.append(cpio.Entry.file(f"modules/{number:03}-{name}.ko", data))
     return cpio.archive([*map(cpio.Entry.folder, folders), *files])
 
@@ -239,7 +286,9 @@ def modules(folder: Path, wanted: Iterable[str]) -> list[tuple[str, bytes]]:
     return list(loaded.items())
 
 
-def watch(qemu: subprocess.Popen[bytes], console: Path) -> list[tuple[str, float]]:
+def watch(
+    qemu: subprocess.Popen[bytes], console: Path, patience_s: float = PATIENCE_S
+) -> list[tuple[str, float]]:
     """Return what the guest prints, with its times, until its machine is off; EspbenchError if it never is."""
     begun = time.monotonic()
     heard: list[tuple[str, float]] = []
@@ -250,8 +299,8 @@ def watch(qemu: subprocess.Popen[bytes], console: Path) -> list[tuple[str, float
         heard += [(text, time.monotonic() - begun) for text in said[len(heard) :]]
         if ended:
             break
-        if time.monotonic() - begun > PATIENCE_S:
-            raise EspbenchError(f"the guest was not done after {PATIENCE_S} s; it last said: {lines[-1:]}")
+        if time.monotonic() - begun > patience_s:
+            raise EspbenchError(f"the guest was not done after {patience_s} s; it last said: {lines[-1:]}")
         time.sleep(0.5)
     if "done" not in (text for text, _ in heard):
         raise EspbenchError("the guest ended early; its console ends:\n  " + "\n  ".join(lines[-15:]))

@@ -10,13 +10,17 @@
 Then an ordinary user prints an example, builds gateways in virtual time, and measures two cases. Prints what was
 tried and how long each step took; ends with 1 if one failed. Needs root, Debian and, but for deb, dist/'s wheel.
 
-    python benchmarks/machines/installed.py [wheel] [deb] [container] [--release bookworm --release trixie]
+    python benchmarks/machines/installed.py [wheel] [deb] [container] [--release bookworm --release trixie] [--built]
+
+With --built the user gets the gateways that this machine has built (`espbench build x86`), under the same keys. What is
+tried then is the installation; whether they can be built in the root is not.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import shutil
@@ -64,6 +68,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="a wheel, a Debian package, a container; installed and used")
     parser.add_argument("forms", nargs="*", help=f"of {', '.join(FORMS)}; default: all")
     parser.add_argument("--release", action="append", choices=RELEASES, help="default: each")
+    parser.add_argument("--built", action="store_true", help="with the gateways of this machine's cache")
     given = parser.parse_args()
     forms = given.forms or FORMS
     end_by_signals()
@@ -72,7 +77,7 @@ def main() -> int:
     tried = []
     for form in forms:
         releases = [release_of_container()] if form == "container" else given.release or RELEASES
-        tried += [attempt(form, release) for release in releases]
+        tried += [attempt(form, release, built_here=given.built) for release in releases]
     return int(any(each.failed or each.left for each in tried))
 
 
@@ -86,9 +91,9 @@ def release_of_container() -> str:
     return begins[1]
 
 
-def attempt(form: str, release: str) -> Tried:
+def attempt(form: str, release: str, *, built_here: bool) -> Tried:
     """Make a root, install it there, measure as an ordinary user, remove the root."""
-    tried = Tried(f"{release}, {form}")
+    tried = Tried(f"{release}, {form}{', gateways built before' if built_here else ''}")
     try:
         with tempfile.TemporaryDirectory(prefix=f"installed-{form}-") as built:
             if form == "deb":
@@ -99,7 +104,7 @@ def attempt(form: str, release: str) -> Tried:
             else:
                 shutil.copytree(REPOSITORY / "dist", built, dirs_exist_ok=True)
             with bare(tried) as root:
-                used(tried, form, release, root, Path(built))
+                used(tried, form, release, root, Path(built), built_here=built_here)
     except subprocess.CalledProcessError as error:
         said = error.stdout.strip().splitlines()[-15:] if error.stdout else []
         tried.failed = "\n".join([f"exit {error.returncode}: {error.cmd[-1]}", *said])
@@ -119,7 +124,7 @@ def bare(tried: Tried) -> Iterator[Path]:
         subprocess.run(["rm", "-rf", "--one-file-system", str(root)], check=False)
 
 
-def used(tried: Tried, form: str, release: str, root: Path, built: Path) -> None:
+def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, built_here: bool) -> None:
     """Install what was built in a bare root, and measure with it."""
     with step(tried, "root"):
         make_root(release, root)
@@ -130,6 +135,8 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path) -> None
             )
         shutil.copytree(built, root / "srv/dist")
         (root / "srv/small.yaml").write_text(PLAN)
+        if built_here and form != "container":
+            lend_gateways(root)
     with step(tried, "install"):
         espbench = install(root, form)
     with step(tried, "examples"):
@@ -146,6 +153,15 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path) -> None
     tried.statuses = statuses(root / "home/somebody/runs")
     if not tried.failed and dict(tried.statuses) != {"OK": 2}:
         tried.failed = "expected two results, both OK"
+
+
+def lend_gateways(root: Path) -> None:
+    """Copy the x86 gateways of this machine's cache into the user's."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "espbench/e500"
+    target = root / "home/somebody/.cache/espbench/e500"
+    for part in cache.glob("x86-*"):
+        shutil.copytree(part, target / part.name)
+    run_inside(root, "chown -R somebody: /home/somebody/.cache")
 
 
 def install(root: Path, form: str) -> str:

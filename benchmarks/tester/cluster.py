@@ -154,6 +154,7 @@ class Waiting:
 
     def __init__(self, at_once: int, trial_s: float) -> None:
         self.at_once = at_once
+        self.copies: dict[str, str] = {}
         self.waited_s = 0.0
         self.began: float | None = None
         command = (sys.executable, "-m", worker_process.__name__, str(trial_s))

@@ -45,7 +45,7 @@ from espbench.runs.beds import (
     virtual,
 )
 from espbench.runs.platform import Workspace
-from espbench.runs.platform_kinds import kits_of
+from espbench.runs.platform_kinds import kits_of, own_files_of
 from espbench.runs.session import Session
 from espbench.runs.workers.cluster import connect
 from espbench.runs.workers.lent import LentWorkers
@@ -158,7 +158,8 @@ def run(  # noqa: PLR0913  (its options)
 def _elsewhere(cluster: str | None, lent: int | None, choices: list[Choice], at_once: int) -> Workers | None:
     """Return the workers that are not this command's own; None if it has its own."""
     if cluster is not None:
-        return connect(cluster, kits_of(choice.platform for choice in choices))
+        platforms = [choice.platform for choice in choices]
+        return connect(cluster, kits_of(platforms), own_files_of(platforms))
     return LentWorkers(lent, at_once) if lent is not None else None
 
 

@@ -6,6 +6,7 @@ A column's name says what it is, here as in the files of a run: `_fps` is a rate
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -76,19 +77,27 @@ def frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataF
 
 def frame_of_columns(values: Mapping[str, Any], columns: Sequence[str]) -> pd.DataFrame:
     """Make a data frame of what `cell` makes of the values of each column, a list or an array."""
+    # Arrays, for pandas aligns the index of each Series with those of the others, which copies it.
     table = pd.DataFrame({name: _column(values[name], kind(name).dtype) for name in columns}, copy=False)
     table.attrs[UNITS] = units(columns)
     return table
 
 
-def _column(values: Any, dtype: str) -> pd.Series[Any]:
-    if dtype == "float64":  # pandas takes three times as long to see that a list has None among its numbers
-        return pd.Series(np.array(values, dtype="float64"))
-    if (
-        dtype == "Int64" and (numbers := np.array(values)).dtype == np.int64
-    ):  # likewise, where there is no None
-        return pd.Series(numbers, dtype="Int64")
-    return pd.Series(values, dtype=dtype)
+def _column(values: Any, dtype: str) -> Any:
+    """Return an array of this type; a list becomes one by the shortest way that there is for what is in it."""
+    if dtype == "float64":
+        return _numbers(values, "d") if isinstance(values, list) else np.array(values, dtype="float64")
+    if dtype == "Int64" and isinstance(values, list) and (numbers := _numbers(values, "q")) is not None:
+        return pd.array(numbers, dtype="Int64")
+    return pd.Series(values, dtype=dtype).array
+
+
+def _numbers(values: list[Any], code: Literal["d", "q"]) -> Any:
+    """Return the numbers as an array of floats (d) or integers (q); of integers None where a value is missing."""
+    try:  # half the time that numpy takes for a list
+        return np.frombuffer(array(code, values), dtype="float64" if code == "d" else "int64")
+    except (TypeError, OverflowError):
+        return np.array(values, dtype="float64") if code == "d" else None
 
 
 def units(columns: Iterable[str]) -> dict[str, str]:

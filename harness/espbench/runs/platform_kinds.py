@@ -33,6 +33,7 @@ from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT, X86_KIT
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.x86 import qemu_x86
 from espbench.procedures.boards import emulated
 from espbench.runs import labgrid_checks, stacking
@@ -223,6 +224,10 @@ class Machines(_FromProfile):
         self._builder.examine()
         for stack in self._plan.stacks:
             self._own(stack)
+
+    def own_files(self) -> list[OwnFiles]:
+        """Pack the user's kernels and modules for workers on other machines."""
+        return self._builder.own_files()
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, machine = workspace, self._profile.machine
@@ -429,6 +434,14 @@ def kits_of(platforms: Iterable[Platform]) -> list[Kit[Any]]:
     """Return what the guests of these platforms are built of, each once."""
     kits = (kit for platform in platforms for kit in PLATFORMS[platform.name].kits(platform))
     return [*{kit.name: kit for kit in kits}.values()]
+
+
+def own_files_of(platforms: Iterable[Platform]) -> list[OwnFiles]:
+    """Return the files of the user's that these platforms' guests boot, each path once."""
+    files = (
+        each for platform in platforms if isinstance(platform, Machines) for each in platform.own_files()
+    )
+    return [*{each.path: each for each in files}.values()]
 
 
 def esp_missing() -> str:

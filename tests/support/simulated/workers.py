@@ -64,6 +64,7 @@ class Threads:
         queue: Callable[[Case], QueueDut] | None = None,
     ) -> None:
         self.at_once = at_once
+        self.copies: dict[str, str] = {}
         self.most = 0
         self.made = 0
         self.slept_s = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own kernel and modules in an x86-64 guest: what is taken of them, and each fault as one message."""
+"""The user's own kernel and modules in an x86-64 guest: what is taken of them and sent, each fault as one message."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from espbench.paths import data_dir
 from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.reading.reader import read_text
+from espbench.platforms.base import Placement
+from espbench.platforms.virtual.parts import own_files, recipe
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
-from espbench.platforms.x86.own_kernel import Kernel, Own, debians, read
+from espbench.platforms.x86.own_kernel import Kernel, Own, debians, files_of, read
 from espbench.platforms.x86.x86_guest import Machine, command, initramfs
+from espbench.runs.workers.messages import RunFacts
+from espbench.runs.workers.worker import _as_here
 from support.plans import plan_text
 
 OURS = "6.9.0-mine"
@@ -199,3 +203,79 @@ def test_a_profile_names_them_beside_itself(tmp_path: Path) -> None:
     own = conditions(plan, [profile(tmp_path, "kernel: bzImage\nmodules: {home: a.ko, office: lib/b.ko}")])
     assert own["profiles"]["mine"]["kernel"] == dict.fromkeys(("home", "office"), str(tmp_path / "bzImage"))
     assert own["profiles"]["mine"]["modules"]["office"] == str(tmp_path / "lib/b.ko")
+
+
+def owns(folder: Path) -> dict[str, Own]:
+    """Return the ways in which a profile names a kernel, modules, or both."""
+    of_kernel = release(folder / "lib", "e1000e", "esp4", "something-else")
+    (of_kernel / "updates").mkdir()
+    for name in ("spin", "a-first"):
+        (of_kernel / "updates" / f"{name}.ko").write_bytes(module())
+    mine = folder / "mine"
+    mine.mkdir()
+    for name in ("spin", "esp4"):
+        (mine / f"{name}.ko").write_bytes(module("xfrm-algo"))
+    image = kernel(folder, bzimage(elf()))
+    return {
+        "kernel and modules": Own(image, of_kernel),
+        "kernel": Own(kernel(mine, bzimage(elf(more=b"\0e1000e\0")))),
+        "module": Own(modules=mine / "spin.ko"),
+        "folder of modules": Own(modules=mine),
+    }
+
+
+@pytest.mark.parametrize("which", ["kernel and modules", "kernel", "module", "folder of modules"])
+def test_another_machine_boots_the_same_from_its_copies(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    """The guest gets the same bytes, the records name the same files; a second time, nothing changes."""
+    own = owns(tmp_path)[which]
+    here = read(own, built)
+    sent = files_of(own)
+    for path in (own.kernel, own.modules):
+        if path is not None:
+            path.rename(path.with_name(f"gone-{path.name}"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert [own_files.take(each) for each in (*sent, *sent)] == [""] * 2 * len(sent)
+    copies = {each.path: recipe.store() / each.place for each in sent}
+    there = Own(*(copies[str(path)] if path else None for path in (own.kernel, own.modules)))
+    assert read(there, built) == here
+    assert sorted(path.name for path in recipe.store().iterdir()) == sorted({each.folder for each in sent})
+
+
+def test_only_the_modules_that_a_gateway_loads_are_sent(tmp_path: Path) -> None:
+    """A release's folder has hundreds of megabytes."""
+    _, modules = files_of(owns(tmp_path)["kernel and modules"])
+    names = ("extra/a_first.ko", "extra/spin.ko", "kernel/e1000e.ko", "kernel/esp4.ko", "modules.builtin")
+    assert sorted(modules.digests) == [f"lib/{name}" for name in names]
+
+
+def test_a_copy_that_was_changed_is_not_booted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with other content nor with a file more, which a guest would load."""
+    (sent,) = files_of(owns(tmp_path)["folder of modules"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert own_files.take(sent) == ""
+    more = recipe.store() / sent.place / "more.ko"
+    more.write_bytes(module())
+    assert "expected nothing but what was sent, got mine/more.ko" in own_files.take(sent)
+    more.unlink()
+    assert own_files.take(sent) == ""
+    (recipe.store() / sent.place / "spin.ko").write_bytes(module(release="6.9.1"))
+    assert "mine/spin.ko: expected SHA-256" in own_files.take(sent)
+
+
+def test_a_worker_takes_the_copies_of_what_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths that were not sent stay: they are on every machine."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    given = profile(tmp_path, "kernel: {home: a/bzImage, office: b/bzImage}\nmodules: lib\n")
+    resolved = resolve(read_text(plan_text(), "plan.yaml", "plan"))
+    sent = {str(tmp_path / "a/bzImage"): "own-1/bzImage", str(tmp_path / "lib"): "own-2/lib"}
+    facts = RunFacts(resolved, (("a", given), ("b", None)), (), Placement({}, ""), copies=sent)
+    (_, here), (_, none) = _as_here(facts)
+    assert none is None
+    assert here is not None
+    assert here.own_kernel is not None
+    assert here.modules is not None
+    assert here.own_kernel.home == str(recipe.store() / "own-1/bzImage")
+    assert here.own_kernel.office == str(tmp_path / "b/bzImage")
+    assert here.modules.home == here.modules.office == str(recipe.store() / "own-2/lib")

@@ -45,6 +45,23 @@ STATUS = """\
 000 Total IPsec connections: loaded 2, active 2
 000 #2: "t1":500 STATE_V2_ESTABLISHED_CHILD_SA (established Child SA); EXPIRE in 86348s; newest; eroute owner; idle;
 """
+# As Debian 13 has it.
+STATUS_OF_5 = """\
+pluto_version=5.2, pluto_vendorid=OE-Libreswan-5.2
+"t0": 198.19.0.0/16===192.0.2.2[@office]...192.0.2.1[@home]===198.18.0.0/16; routed-tunnel; my_ip=unset; their_ip=unset;
+"t0":   host: oriented; local: 192.0.2.2; remote: 192.0.2.1; established IKE SA: #1;
+"t0":   our auth:secret, their auth:secret, our autheap:none, their autheap:none;
+"t0":   ike_life: 86400s; ipsec_life: 86400s; ipsec_max_bytes: 2^63B; ipsec_max_packets: 2^63; replay_window: 32;
+"t0":   policy: IKEv2+PSK+ENCRYPT+TUNNEL+DONT_REKEY+IKE_FRAG_ALLOW+ESN_NO+failureDROP;
+"t0":   nat-traversal: encapsulation:no; keepalive:no
+"t0":   IKE algorithms: AES_CBC_128-HMAC_SHA2_256-DH19
+"t0":   IKEv2 algorithm newest: AES_CBC_128-HMAC_SHA2_256-DH19
+"t0":   ESP algorithm newest: AES_GCM_16_128-NONE; pfsgroup=<N/A>
+
+Total IPsec connections: loaded 1, active 1
+#2: "t0":500 ESTABLISHED_CHILD_SA (established Child SA); EXPIRE in 86399s; newest; eroute owner; IKE SA #1; idle;
+#2: "t0" esp.149dd3fa@192.0.2.1 esp.d0ad2161@192.0.2.2 tun.0@192.0.2.1 tun.0@192.0.2.2 Traffic: ESPin=24KB ESPout=24KB
+"""
 GLOBAL = """\
 config.setup.ike.max_halfopen=50000
 current.states.all=4
@@ -185,6 +202,25 @@ def test_an_answer_that_is_no_status(text: str) -> None:
 def test_progress_counts_what_is_up_and_what_is_not_yet() -> None:
     """One child is still being negotiated."""
     assert status.progress(GLOBAL) == status.Progress(up=2, under_way=1)
+    of_libreswan_5 = GLOBAL.replace("STATE_V2_", "")
+    assert status.progress(of_libreswan_5) == status.Progress(up=2, under_way=1)
+
+
+def test_the_status_of_libreswan_5() -> None:
+    """Its lines begin without 000, a tunnel that is up is `routed-tunnel`, and encapsulation is written out."""
+    read = status.status(STATUS_OF_5)
+    assert (read.version, read.loaded) == ("5.2", 1)
+    assert read.ike == {"AES_CBC_128-HMAC_SHA2_256-DH19": 1}
+    assert read.esp == {"AES_GCM_16_128-NONE": 1}
+    assert read.tunnels == [("198.19.0.0/16", "198.18.0.0/16")]
+    assert {key: dict(values) for key, values in read.keys.items()} == {
+        "policy": {"IKEv2+PSK+ENCRYPT+TUNNEL+DONT_REKEY+IKE_FRAG_ALLOW+ESN_NO+failureDROP": 1},
+        "our auth": {"secret": 1},
+        "replay_window": {"32": 1},
+        "ike_life": {"86400s": 1},
+        "ipsec_life": {"86400s": 1},
+        "encaps": {"no": 1},
+    }
 
 
 def test_a_status_as_asked_has_no_mismatch() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -85,6 +86,15 @@ class Profile(Strict):
     def own_kernel(self) -> PerGateway | None:
         """The kernel that the profile itself names; None: the platform's usual one."""
         return self.kernel if "kernel" in self.model_fields_set else None
+
+    def with_paths(self, changed: Callable[[str], str]) -> Profile:
+        """Return the profile with other paths of the kernel that it names itself, and of modules."""
+
+        def both(paths: PerGateway) -> PerGateway:
+            return PerGateway(home=changed(paths.home), office=changed(paths.office))
+
+        kernel = {"kernel": both(self.own_kernel)} if self.own_kernel else {}
+        return self.model_copy(update={**kernel, "modules": both(self.modules) if self.modules else None})
 
     @property
     def emulated(self) -> bool:
@@ -174,14 +184,9 @@ def _problems(profile: Profile) -> list[Problem]:
 def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
     """Resolve relative paths, which start at the profile; bare names of UML kernels are left to PATH."""
 
-    def beside(gateways: PerGateway) -> PerGateway:
-        def resolved(path: str) -> str:
-            named = profile.platform == "uml" and "/" not in path
-            return path if named else str((folder / path).absolute())
+    def beside(path: str) -> str:
+        named = profile.platform == "uml" and "/" not in path
+        return path if named else str((folder / path).absolute())
 
-        return PerGateway(home=resolved(gateways.home), office=resolved(gateways.office))
-
-    modules = beside(profile.modules) if profile.modules else None
     boxes = with_files_beside(profile.boxes, folder) if profile.boxes else None
-    kernel = {"kernel": beside(profile.own_kernel)} if profile.own_kernel else {}
-    return profile.model_copy(update={**kernel, "modules": modules, "boxes": boxes})
+    return profile.with_paths(beside).model_copy(update={"boxes": boxes})

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.platforms.virtual.parts import recipe, x86_kernel
+from espbench.platforms.virtual.parts import own_files, recipe, x86_kernel
 from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
 from espbench.platforms.virtual.virtual_guest import Built
 
@@ -101,6 +102,37 @@ def read(own: Own, built: Built) -> Kernel:
     facts |= {"configuration of the kernel": f"sha256 {_digest(config)}"} if config else {}
     facts |= {"modules": _said(modules)} if modules else {}
     return Kernel(None, data, _archive(modules), tuple(modules), facts)
+
+
+def files_of(own: Own) -> list[OwnFiles]:
+    """Pack what another machine must have so that `read` gives the same there; UsageError if it cannot be read here.
+
+    Of a release's folder these are the modules that a gateway loads, and the list of those that are built in.
+    """
+    packed = []
+    if own.kernel is not None:
+        data = _bytes(own.kernel, "kernel")
+        packed.append(own_files.packed(str(own.kernel), own.kernel.name, {"": data}))
+    if own.modules is not None:
+        packed.append(own_files.packed(str(own.modules), own.modules.name, _files_of_modules(own)))
+    return packed
+
+
+def _files_of_modules(own: Own) -> dict[str, bytes]:
+    """Return the files of the modules by their names below the path that the profile names."""
+    assert own.modules is not None
+    if own.kernel is None:
+        files = sorted(own.modules.glob("*.ko")) if own.modules.is_dir() else [own.modules]
+        names = [file.name if own.modules.is_dir() else "" for file in files]
+        return {name: _bytes(file, "modules") for name, file in zip(names, files, strict=True)}
+    release = _release(x86_kernel.kernel_of(_bytes(own.kernel, "kernel")))
+    added = {name_of(file.name) for part in _ADDED for file in (own.modules / part).glob("**/*.ko*")}
+    files_of_release = {
+        f"{_ADDED[0] if name_of(name) in added else 'kernel'}/{name}": data
+        for name, data in _of_release(own.modules, release).items()
+    }
+    builtin = own.modules / "modules.builtin"
+    return files_of_release | ({builtin.name: builtin.read_bytes()} if builtin.is_file() else {})
 
 
 def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:

@@ -14,6 +14,7 @@ from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.parts.cpio import files_of
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86 import own_daemon, own_kernel
@@ -54,6 +55,13 @@ class QemuX86Platform:
         built = self._parts()
         for own in dict.fromkeys(self._own.values()):
             own_kernel.read(own, built)
+
+    def own_files(self) -> list[OwnFiles]:
+        """Pack the kernels and modules of the user's for another machine, each path once."""
+        files = {
+            each.path: each for own in dict.fromkeys(self._own.values()) for each in own_kernel.files_of(own)
+        }
+        return [*files.values()]
 
     def pack(self, own: OwnBuild) -> OwnDaemon:
         """Return the archive of a daemon of the user's; UsageError where a library of it is nowhere."""

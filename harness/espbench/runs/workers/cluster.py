@@ -15,7 +15,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.copies import packed
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.runs.workers.messages import Done, Failed, Learnt, News, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
 from espbench.runs.workers.versions import different_code, version_here
@@ -39,8 +40,9 @@ _INSTALL = "pip install 'espbench[cluster]'"
 class ClusterWorkers:
     """The workers of a cluster, one task each at once; they may come and go while a run is under way."""
 
-    def __init__(self, client: Client, address: str, name: str) -> None:
-        """name: of this run on the cluster, and of its plug-in."""
+    def __init__(self, client: Client, address: str, name: str, copies: Mapping[str, str]) -> None:
+        """name: of this run on the cluster, and of its plug-in. copies: as of `Workers`."""
+        self.copies = copies
         self._client = client
         self._address = address
         self._executor: Executor = client.get_executor(pure=False)
@@ -112,11 +114,11 @@ class ClusterWorkers:
         return EspbenchError(f"--cluster {self._address}: its scheduler is gone")
 
 
-def connect(address: str, kits: Sequence[Kit[Any]] = ()) -> ClusterWorkers:
+def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles] = ()) -> ClusterWorkers:
     """Reach a cluster's scheduler, and see that its workers run this espbench, and guests of the same parts.
 
-    kits: of the plan's guests. Workers whose caches lack their parts get them from here. UsageError where the way there
-    is open to others, or a worker differs; MachineLacks where nobody answers.
+    kits: of the plan's guests; own: the user's files that they boot. Workers whose caches lack them get them from here.
+    UsageError where the way there is open to others, or a worker differs; MachineLacks where nobody answers.
     """
     _refuse_open(address)
     try:
@@ -135,11 +137,11 @@ def connect(address: str, kits: Sequence[Kit[Any]] = ()) -> ClusterWorkers:
     name = f"espbench-{secrets.token_hex(6)}"
     try:
         _examine(client, address)
-        _make_equal(client, address, name, kits)
+        _make_equal(client, address, name, kits, own)
     except BaseException:
         client.close()
         raise
-    return ClusterWorkers(client, address, name)
+    return ClusterWorkers(client, address, name, {each.path: each.place for each in own})
 
 
 def _examine(client: Client, address: str) -> None:
@@ -153,12 +155,14 @@ def _examine(client: Client, address: str) -> None:
             )
 
 
-def _make_equal(client: Client, address: str, name: str, kits: Sequence[Kit[Any]]) -> None:
+def _make_equal(
+    client: Client, address: str, name: str, kits: Sequence[Kit[Any]], own: Sequence[OwnFiles]
+) -> None:
     """Have each worker, and each that comes later, get what it lacks, and refuse those that differ."""
     from espbench.runs.workers.equal import EqualWorkers, Unequal  # noqa: PLC0415  (an extra)
 
     parts = {kit.name: packed(kit) for kit in kits}
-    plugin = EqualWorkers(version_here(), parts, frozenset(client.nthreads()))
+    plugin = EqualWorkers(version_here(), parts, own, frozenset(client.nthreads()))
     try:
         client.register_plugin(plugin, name)
     except Unequal as error:

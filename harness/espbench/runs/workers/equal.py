@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plug-in that makes the workers of a cluster equal to the driver, also those that come later.
 
-A worker gets the parts of the plan's guests that its cache lacks. One that has another espbench, or other parts, says
-so: at the start of a run the run is refused, later the worker ends.
+A worker gets the parts of the plan's guests that its cache lacks, and the user's kernels and modules. One that has
+another espbench, or other parts, says so: at the start of a run the run is refused, later the worker ends.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from distributed import Worker, WorkerPlugin
 
 from espbench.errors import EspbenchError
-from espbench.platforms.virtual.parts import kits
+from espbench.platforms.virtual.parts import kits, own_files
 from espbench.platforms.virtual.parts.copies import PackedPart, take
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.runs.workers.versions import different_code, version_here
 
 _PARTS_WAY_OUT = (
@@ -31,11 +32,19 @@ class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
     """Demands of each worker what the driver has."""
 
     def __init__(
-        self, version: str, parts: Mapping[str, Sequence[PackedPart]], present: frozenset[str]
+        self,
+        version: str,
+        parts: Mapping[str, Sequence[PackedPart]],
+        own: Sequence[OwnFiles],
+        present: frozenset[str],
     ) -> None:
-        """parts: those of each kit, by the kit's name. present: the addresses of the workers that are there by now."""
+        """parts: those of each kit, by the kit's name. present: the addresses of the workers that are there by now.
+
+        own: the user's kernels and modules.
+        """
         self._version = version
         self._parts = parts
+        self._own = own
         self._present = present
 
     async def setup(self, worker: Worker) -> None:
@@ -58,4 +67,5 @@ class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
 
     def _take(self) -> str:
         problems = [take(kit, self._parts[kit.name]) for kit in kits.KITS if kit.name in self._parts]
+        problems += [own_files.take(sent) for sent in self._own]
         return "; ".join(filter(None, problems))

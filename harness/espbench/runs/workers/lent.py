@@ -11,7 +11,7 @@ import contextlib
 import pickle
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -39,6 +39,7 @@ class LentWorkers:
     def __init__(self, descriptor: int, at_once: int) -> None:
         """descriptor: the socket, which this process was started with."""
         self.at_once = at_once
+        self.copies: Mapping[str, str] = {}  # nothing is sent there
         self._connection = Connection(descriptor)
         self._lock = threading.Lock()
         self._given: dict[int, tuple[Future[Done | Failed], OnNews]] = {}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
 
@@ -16,8 +16,11 @@ class Workers(Protocol):
     """Whoever does tasks, so many at once: processes of this machine, or of others.
 
     submit: a future of the task's last message, or WorkerLost. close: ends what is under way, and leaves nothing.
+    copies: by the path of a file of the user's here, where it is in the workers' caches.
     """
 
+    @property
+    def copies(self) -> Mapping[str, str]: ...
     @property
     def at_once(self) -> int: ...
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]: ...
@@ -29,6 +32,7 @@ class LocalWorkers:
 
     def __init__(self, at_once: int, command: Sequence[str] | None = None) -> None:
         self.at_once = at_once
+        self.copies: Mapping[str, str] = {}  # they have the paths themselves
         self._command = command
         self._executor = ThreadPoolExecutor(at_once, "worker")
         self._lock = threading.Lock()

@@ -7,6 +7,7 @@ Messages are pickled. Both ends are one program of one user, started by the othe
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ class RunFacts:
     """The facts that are the same for all tasks of a run; cases: all of them, in the order of measuring.
 
     placement: in virtual time it does not matter who runs where, but the record says so. profiled: as of a Workspace.
+    copies: as of `Workers`.
     """
 
     resolved: ResolvedPlan
@@ -30,6 +32,7 @@ class RunFacts:
     cases: tuple[Case, ...]
     placement: Placement
     profiled: bool = False
+    copies: Mapping[str, str] = field(default_factory=dict)
 
     def pickled(self) -> bytes:
         """Pickle it for tasks to carry: a worker reads it again only where it differs from the last."""

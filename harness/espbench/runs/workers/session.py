@@ -114,7 +114,7 @@ class SideBySide:
         self._observer = observer
         self._book = Book(resolved, cases, directory)
         self._run = RunFacts(
-            resolved, tuple(devices), tuple(self._book.cases), placement, beds.profiled
+            resolved, tuple(devices), tuple(self._book.cases), placement, beds.profiled, workers.copies
         ).pickled()
         asked = resolved.plan.accelerator if not directory.manifest.base_loads else None
         duts = [name for name, _ in devices]

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from espbench.errors import EspbenchError, Interrupted
 from espbench.measure.inputs.setup import Request
+from espbench.platforms.virtual.parts import recipe
 from espbench.procedures.boards import accelerator
 from espbench.results.accelerator import AcceleratorResult
 from espbench.results.durable import refused_by_disk, write_failure
@@ -156,7 +157,7 @@ class Worker:
         logs = self._driver.logs
         workspace = Workspace(self._registry, logs, facts.placement, facts.profiled)
         beds = Beds(
-            facts.resolved, parts.platforms_of(facts.resolved, facts.devices), workspace, self._driver.note
+            facts.resolved, parts.platforms_of(facts.resolved, _as_here(facts)), workspace, self._driver.note
         )
         setups = Setups(
             facts.resolved,
@@ -168,6 +169,15 @@ class Worker:
         one_case = OneCase(setups, self._driver.append, self._driver, virtual_time=True)
         self._run = _Run(pickled, beds, setups, one_case)
         return self._run
+
+
+def _as_here(facts: RunFacts) -> parts.Devices:
+    """Return the devices with the paths that the user's files have in this machine's cache, if they were sent."""
+
+    def here(path: str) -> str:
+        return str(recipe.store() / facts.copies[path]) if path in facts.copies else path
+
+    return [(name, profile and profile.with_paths(here)) for name, profile in facts.devices]
 
 
 def main() -> NoReturn:

@@ -32,6 +32,7 @@ class Progress:
     under_way: int
 
 
+_OF_CONNECTION = r'^(?:000 )?"[^"]*": '
 # The fields of a connection's status, by name.
 _KEYS = {
     "policy": r"(?<= )policy: (\S+?);",
@@ -39,7 +40,7 @@ _KEYS = {
     "replay_window": r"replay_window: (\d+);",
     "ike_life": r"ike_life: (\w+);",
     "ipsec_life": r"ipsec_life: (\w+);",
-    "encaps": r"encaps:(\w+);",
+    "encaps": r"encaps(?:ulation)?:(\w+);",
 }
 
 
@@ -56,20 +57,23 @@ class Status:
 
 
 def progress(globalstatus: str) -> Progress:
-    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_…=number`."""
+    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_V2_…=number`.
+
+    Since libreswan 5, the names are without STATE_V2_.
+    """
     counts = dict(re.findall(r"^current\.states\.(\S+)=(\d+)$", globalstatus, re.MULTILINE))
     established = dict.fromkeys(("IKE", "CHILD"), 0)
     for name, number in counts.items():
-        if match := re.search(r"V2_ESTABLISHED_(IKE|CHILD)_SA$", name):
+        if match := re.search(r"(?:V2_|\.)ESTABLISHED_(IKE|CHILD)_SA$", name):
             established[match[1]] += int(number)
     return Progress(established["CHILD"], int(counts.get("all", 0)) - sum(established.values()))
 
 
 def status(text: str) -> Status:
-    """Parse `whack --status`: about twenty lines `000 "name": …` for each connection."""
+    """Parse `whack --status`: about twenty lines `000 "name": …` for each connection, since libreswan 5 without 000."""
     version = re.search(r"pluto_version=([^,\s]+)", text)
     loaded = re.search(r"Total IPsec connections: loaded (\d+)", text)
-    own, peer = r'^000 "[^"]*": (\S+?)===\S+', r"\S+===(\S+); erouted;"
+    own, peer = rf"{_OF_CONNECTION}(\S+?)===\S+", r"\S+===(\S+); (?:erouted|routed-tunnel);"
     return Status(
         version=version[1] if version else "of unknown version",
         loaded=int(loaded[1]) if loaded else 0,
@@ -81,7 +85,7 @@ def status(text: str) -> Status:
 
 
 def _counted(pattern: str, text: str) -> Counter[str]:
-    return Counter(re.findall(rf'^000 "[^"]*": .*?\b{pattern}', text, re.MULTILINE))
+    return Counter(re.findall(rf"{_OF_CONNECTION}.*?\b{pattern}", text, re.MULTILINE))
 
 
 def hopeless(log: str) -> bool:

@@ -3,5 +3,6 @@
 
 `recipe` names the parts and their keys, `sources` and `packages` fetch, `guest`, `kernel`, `x86_kernel`, `userland`
 and `qemu` make one part each, `build` puts them into the cache, `copies` into that of another machine, `kits` says
-which guest is made of which. May import `platforms`, `platforms.virtual` and `this_machine`.
+which guest is made of which. `own_files` copies files of the user's in the same way. May import `platforms`,
+`platforms.virtual` and `this_machine`.
 """
