@@ -45,7 +45,7 @@ STATUS = """\
 000 Total IPsec connections: loaded 2, active 2
 000 #2: "t1":500 STATE_V2_ESTABLISHED_CHILD_SA (established Child SA); EXPIRE in 86348s; newest; eroute owner; idle;
 """
-# As Debian 13 has it.
+# Debian 13 has it so.
 STATUS_OF_5 = """\
 pluto_version=5.2, pluto_vendorid=OE-Libreswan-5.2
 "t0": 198.19.0.0/16===192.0.2.2[@office]...192.0.2.1[@home]===198.18.0.0/16; routed-tunnel; my_ip=unset; their_ip=unset;
