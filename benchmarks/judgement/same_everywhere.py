@@ -8,7 +8,7 @@ every figure of the report.
 
 `python benchmarks/judgement/same_everywhere.py [--keep FOLDER] [--sizes 512] [--runs root nobody …]`. With the same
 folder it goes on where it was: a run that is whole is not made again. Needs `espbench build x86`; as root, nobody is a
-user without any right and without a network. On two quiet CPUs a run takes about seven minutes.
+user without any right and without a network. It has not been run to its end yet.
 """
 
 from __future__ import annotations
