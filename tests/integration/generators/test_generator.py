@@ -318,7 +318,7 @@ def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire
         assert one["departure_fps"] == pytest.approx(one["tx_frames"] / one["duration_s"], rel=0.01)
         longest = max(one["tx_stalls"], key=lambda stall: stall["ms"])
         assert longest["ms"] > 99
-        # What is put off need not be made good.
+        # A pause that only puts off need not be made good.
         assert (longest["until_ns"] - longest["at_ns"] < 2e6 * longest["ms"]) == (leeway > 0)
         assert all(
             stall["at_ns"] + stall["ms"] * 1e6 <= stall["until_ns"] + 1e3 for stall in one["tx_stalls"]
