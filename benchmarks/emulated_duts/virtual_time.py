@@ -45,7 +45,7 @@ from espbench.platforms.virtual.parts.build import GuestKit
 from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.runs.beds import Beds, choose
 from espbench.runs.platform import Workspace
-from espbench.this_machine.processes import descendants, tree_cpu_ns
+from espbench.this_machine.processes import descendants, parent, tree_cpu_ns
 from espbench.this_machine.registry import Registry
 
 Load = tuple[int, int]  # frame size with FCS, frames/s
@@ -106,9 +106,10 @@ class Rig:
     processes: Mapping[str, int]
 
     def cpu_ns(self) -> dict[str, dict[int, int]]:
-        """CPU time so far of each process, by PID."""
+        """CPU time so far of each process, by PID: of a root, or of its children with all below them."""
         return {
-            name: {pid: tree_cpu_ns(pid) for pid in descendants(root) or [root]}
+            name: {pid: tree_cpu_ns(pid) for pid in descendants(root) if parent(pid) == root}
+            or {root: tree_cpu_ns(root)}
             for name, root in self.processes.items()
         }
 
