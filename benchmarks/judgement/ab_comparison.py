@@ -10,7 +10,9 @@ nothing: a difference that is there, which must be found. As root, with nothing 
     python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 60 --out ab-planted
     python benchmarks/judgement/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
 
-It goes on where it was stopped: run directories that are complete are counted, not made again.
+It goes on where it was stopped: run directories that are complete are counted, not made again. With `--records FILE`
+each complete comparison becomes a line of JSON in that file, with its date and commit, and a number that is in the
+file is not made again: so 40 comparisons can be made over several sessions and machines, and the file kept in git.
 
 Exits 1 where a goal is missed. Equal arms: at most 5 % of the comparisons claim a difference (beyond chance: the whole
 95 % interval is above), and the median half width is at most 3 % for CPU per frame, 10 % for throughput. A planted
@@ -27,6 +29,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -67,6 +72,37 @@ tests:
 """
 
 
+@dataclass(frozen=True)
+class Point:
+    """What a comparison says of one frame size: the ratios second ÷ first, and the verdicts in words."""
+
+    frame_size: int
+    cpu: Estimate | None
+    cpu_word: str
+    throughput: Estimate | None
+    word: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """One complete comparison: the seconds from its first trial to its last, and the share of void trials."""
+
+    number: int
+    points: list[Point]
+    seconds: float
+    void: float
+    when: str = ""
+    commit: str = ""
+    rules: int = 0
+    pairs: int = 0
+    trial: str = ""
+
+    @property
+    def claims(self) -> bool:
+        """True if it claims any difference."""
+        return any(p.cpu_word.startswith("B") or p.word in ("A faster", "B faster") for p in self.points)
+
+
 def main() -> int:
     """Make what is missing, print the table; 1 where a goal is missed."""
     parser = argparse.ArgumentParser(
@@ -82,6 +118,7 @@ def main() -> int:
     parser.add_argument("--rules", type=int, default=0, help="routing rules in the second one's gateways")
     parser.add_argument("--out", type=Path, default=Path("ab-comparison"))
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no comparison after so long")
+    parser.add_argument("--records", type=Path, help="a file that keeps a line for each comparison")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one is not None:
@@ -90,21 +127,42 @@ def main() -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     _same_question(asked)
     began = time.monotonic()
+    kept = read_records(asked.records) if asked.records else {}
     for number in range(1, asked.n + 1):
-        if _complete(asked.out, number) is None and time.monotonic() - began < 60 * asked.minutes:
+        if number in kept:
+            continue
+        if (made := _complete(asked, number)) is None and time.monotonic() - began < 60 * asked.minutes:
             _run(asked, number)
-    pairs = [run for number in range(1, asked.n + 1) if (run := _complete(asked.out, number)) is not None]
-    print(table(pairs, planted=asked.rules > 0))
-    missed = missed_goals(pairs, planted=asked.rules > 0)
+            made = _complete(asked, number)
+        if made is not None:
+            kept[number] = made
+            if asked.records:
+                with asked.records.open("a") as file:
+                    file.write(json.dumps(asdict(made)) + "\n")
+    comparisons = [kept[number] for number in sorted(kept)]
+    print(table(comparisons, planted=asked.rules > 0))
+    missed = missed_goals(comparisons, planted=asked.rules > 0)
     print("\n".join(f"missed: {goal}" for goal in missed))
     return int(bool(missed))
 
 
+def read_records(file: Path) -> dict[int, Made]:
+    """Return the comparisons of a file of records by number; none if there is no such file."""
+    if not file.exists():
+        return {}
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return {line["number"]: Made(**line | {"points": [_point(p) for p in line["points"]]}) for line in lines}
+
+
+def _point(line: dict[str, Any]) -> Point:
+    ratios = {key: Estimate(**line[key]) if line[key] else None for key in ("cpu", "throughput")}
+    return Point(**line | ratios)
+
+
 def _same_question(asked: argparse.Namespace) -> None:
-    """Comparisons of one folder are alike in everything."""
-    kept = {
-        key: str(value) for key, value in vars(asked).items() if key not in ("n", "out", "minutes", "one")
-    }
+    """End the program if the folder holds comparisons that were asked for otherwise."""
+    apart = ("n", "out", "minutes", "one", "records")
+    kept = {key: str(value) for key, value in vars(asked).items() if key not in apart}
     file = asked.out / "asked.json"
     if file.exists() and json.loads(file.read_text()) != kept:
         sys.exit(f"{file}: holds comparisons of {file.read_text()}; name another --out")
@@ -158,9 +216,9 @@ def _measure(plan: Path) -> None:
     cli.main()
 
 
-def _complete(out: Path, number: int) -> tuple[Comparison, float, float] | None:
-    """The comparison of this number, the seconds from its first trial to its last, the share of void trials."""
-    for path in sorted(out.glob(f"*-ab-{number:03}")):
+def _complete(asked: argparse.Namespace, number: int) -> Made | None:
+    """Return the comparison of this number; None if there is none yet, or it was cut short."""
+    for path in sorted(asked.out.glob(f"*-ab-{number:03}")):
         try:
             run = RunDirectory.open(path)
             comparison = of_run(run)
@@ -168,19 +226,37 @@ def _complete(out: Path, number: int) -> tuple[Comparison, float, float] | None:
             continue
         if comparison is not None and comparison.fixed_loads:
             trials = list(run.trials())
-            void = sum(t.validity == "INVALID" for t in trials) / max(1, len(trials))
             starts = [t.host["start_ns"] for t in trials if "start_ns" in t.host]
-            return comparison, (max(starts) - min(starts)) / 1e9 if starts else 0.0, void
+            return Made(
+                number,
+                _points(comparison),
+                seconds=(max(starts) - min(starts)) / 1e9 if starts else 0.0,
+                void=sum(t.validity == "INVALID" for t in trials) / max(1, len(trials)),
+                when=f"{datetime.now(UTC):%Y-%m-%dT%H:%M}",
+                commit=_commit(),
+                rules=asked.rules,
+                pairs=asked.pairs,
+                trial=asked.trial,
+            )
     return None
 
 
-def missed_goals(pairs: list[tuple[Comparison, float, float]], *, planted: bool) -> list[str]:
+def _points(comparison: Comparison) -> list[Point]:
+    return [Point(int(v.x), v.cpu, v.cpu_word, v.throughput, v.word) for v in comparison.fixed_loads]
+
+
+def _commit() -> str:
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=10"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def missed_goals(made: Sequence[Made], *, planted: bool) -> list[str]:
     """Return the goals that these comparisons miss, in words."""
-    if not pairs:
+    if not made:
         return ["no comparison was made"]
-    verdicts = [v for comparison, _, _ in pairs for v in comparison.fixed_loads]
+    verdicts = [point for one in made for point in one.points]
     missed = []
-    if (slow := median([seconds for _, seconds, _ in pairs])) > LONGEST_S:
+    if (slow := median([one.seconds for one in made])) > LONGEST_S:
         missed.append(f"a comparison takes {slow:.0f} s, more than {LONGEST_S:.0f}")
     if without := sum(v.cpu is None for v in verdicts):
         missed.append(f"{without} points have no verdict on CPU per frame")
@@ -189,9 +265,9 @@ def missed_goals(pairs: list[tuple[Comparison, float, float]], *, planted: bool)
         if found < FOUND * len(verdicts):
             missed.append(f"{found} of {len(verdicts)} points find what was planted")
         return missed
-    claims = sum(_claims(comparison) for comparison, _, _ in pairs)
-    if surely_above(claims, len(pairs), FALSE_CLAIMS):
-        missed.append(f"{claims} of {len(pairs)} comparisons claim a difference that is not there")
+    claims = sum(one.claims for one in made)
+    if surely_above(claims, len(made), FALSE_CLAIMS):
+        missed.append(f"{claims} of {len(made)} comparisons claim a difference that is not there")
     for what, widths, most in (
         ("CPU per frame", _half_widths([v.cpu for v in verdicts]), CPU_HALF),
         ("throughput", _half_widths([v.throughput for v in verdicts]), THROUGHPUT_HALF),
@@ -201,27 +277,19 @@ def missed_goals(pairs: list[tuple[Comparison, float, float]], *, planted: bool)
     return missed
 
 
-def _claims(comparison: Comparison) -> bool:
-    """Return whether a comparison claims any difference."""
-    return any(
-        v.cpu_word.startswith("B") or v.word in ("A faster", "B faster") for v in comparison.fixed_loads
-    )
-
-
 def _half_widths(intervals: list[Estimate | None]) -> list[float]:
     return [math.sqrt(i.high / i.low) - 1 for i in intervals if i]
 
 
-def table(pairs: list[tuple[Comparison, float, float]], *, planted: bool) -> str:
-    """Rates with their intervals, and how wide the intervals of the ratios were."""
-    verdicts = [v for comparison, _, _ in pairs for v in comparison.fixed_loads]
-    claims = [_claims(c) for c, _, _ in pairs]
+def table(made: Sequence[Made], *, planted: bool) -> str:
+    """Return rates with their intervals, and how wide the intervals of the ratios were, as text."""
+    verdicts = [point for one in made for point in one.points]
     cpu = _half_widths([v.cpu for v in verdicts])
     rate = _half_widths([v.throughput for v in verdicts])
     lines = [
-        f"{len(pairs)} comparisons, {len(verdicts)} points",
-        f"  seconds for one (median, most)              {_of([s for _, s, _ in pairs], '{:.0f}')}",
-        f"  void trials (median, most)                  {_of([w for _, _, w in pairs], '{:.1%}')}",
+        f"{len(made)} comparisons, {len(verdicts)} points",
+        f"  seconds for one (median, most)              {_of([one.seconds for one in made], '{:.0f}')}",
+        f"  void trials (median, most)                  {_of([one.void for one in made], '{:.1%}')}",
         f"  half width, CPU per frame (median, most)    {_of(cpu, '{:.2%}')}",
         f"  half width, throughput (median, most)       {_of(rate, '{:.2%}')}",
         f"  ratio of CPU per frame (least, most)        {_ends([v.cpu.value for v in verdicts if v.cpu])}",
@@ -237,7 +305,9 @@ def table(pairs: list[tuple[Comparison, float, float]], *, planted: bool) -> str
                 v.cpu_word == "B costs less" or v.word == "B faster" for v in verdicts]),
         ]  # fmt: skip
     else:
-        lines.append(_rate("comparisons that claim a difference (goal: at most 5 %)", claims))
+        lines.append(
+            _rate("comparisons that claim a difference (goal: at most 5 %)", [one.claims for one in made])
+        )
         for what, hits in (
             ("on CPU per frame", [v.cpu_word.startswith("B") for v in verdicts]),
             ("on throughput", [v.word in ("A faster", "B faster") for v in verdicts]),

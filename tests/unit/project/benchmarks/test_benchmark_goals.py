@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import ab_comparison
 import comparison
@@ -17,7 +17,7 @@ import generator
 import pandas as pd
 import pytest
 
-from espbench.comparison.sorting.model import Comparison, Estimate
+from espbench.comparison.sorting.model import Estimate
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "benchmarks"
@@ -66,12 +66,12 @@ def test_the_demo_under_load_needs_a_quiet_figure_for_each(
 
 
 def _comparison(
-    half: float = 0.02, word: str = "alike", cpu_word: str = "alike", cpu: bool = True
-) -> tuple[Comparison, float, float]:
-    """Return a comparison of one point, as the benchmark reads it: with its time and its share of void trials."""
+    half: float = 0.02, word: str = "alike", cpu_word: str = "alike", cpu: bool = True, seconds: float = 90.0
+) -> ab_comparison.Made:
+    """Return a comparison of one point, as the benchmark keeps it."""
     interval = Estimate(1.0, 1 / (1 + half), 1 + half, 12)
-    point = SimpleNamespace(cpu=interval if cpu else None, throughput=interval, word=word, cpu_word=cpu_word)
-    return cast(Comparison, SimpleNamespace(fixed_loads=[point])), 90.0, 0.0
+    point = ab_comparison.Point(512, interval if cpu else None, cpu_word, interval, word)
+    return ab_comparison.Made(1, [point], seconds, void=0.0)
 
 
 FINDS = _comparison(cpu_word="B costs more")
@@ -87,7 +87,7 @@ FINDS = _comparison(cpu_word="B costs more")
         (False, [_comparison(half=0.035)] * 3, "the half width of CPU per frame is 3.5%"),
         (False, [_comparison(half=0.12)] * 3, "the half width of throughput is 12.0%"),
         (False, [_comparison(), _comparison(cpu=False)], "1 points have no verdict"),
-        (False, [(_comparison()[0], 700.0, 0.0)], "takes 700 s"),
+        (False, [_comparison(seconds=700.0)], "takes 700 s"),
         (False, [], "no comparison"),
         (True, [FINDS] * 19 + [_comparison()], None),
         (True, [FINDS] * 18 + [_comparison()] * 2, "18 of 20 points"),
@@ -95,11 +95,19 @@ FINDS = _comparison(cpu_word="B costs more")
     ],
 )
 def test_real_comparisons_miss_their_goals(
-    planted: bool, made: list[tuple[Comparison, float, float]], goal: str | None
+    planted: bool, made: list[ab_comparison.Made], goal: str | None
 ) -> None:
     """Two of 40 that claim a difference are chance, ten are not."""
     missed = "; ".join(ab_comparison.missed_goals(made, planted=planted))
     assert missed == "" if goal is None else goal in missed
+
+
+def test_real_comparisons_are_kept_as_lines(tmp_path: Path) -> None:
+    """A comparison without a verdict on CPU is kept, too."""
+    made = replace(_comparison(cpu=False), number=7, when="2026-11-25T23:00", rules=60)
+    (tmp_path / "kept.jsonl").write_text(json.dumps(asdict(made)) + "\n")
+    assert ab_comparison.read_records(tmp_path / "kept.jsonl") == {7: made}
+    assert ab_comparison.read_records(tmp_path / "none.jsonl") == {}
 
 
 @pytest.mark.parametrize(
