@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial and what it is worth.
+"""Runs a trial, and judges and records it.
 
-`trial` offers, drains, counts and reads the CPUs; `record` makes the trial's record of it. From `lost` to the
-report: `proof.path` counts what was lost, `record` writes it down. `machine` describes the machine a run was
-made on. May import `platforms`, `generators` and `measure.*`.
+`trial` sends the frames, waits for late ones, reads the counters and the gateways' CPU times; `record` makes the
+trial's record from these readings. `proof.path` finds the place where each frame was lost. `machine` describes the
+machine on which a run was made. May import `platforms`, `generators` and `measure.*`.
 """

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The highest rate at which the DUT may have seen a stream's frames: the rate that a miss is evidence for.
+"""The highest rate at which the DUT may have received a stream's frames. A trial that misses its goal is evidence for
+this rate.
 
-A frame that was lost was lost at the rate of its own moment, and a sender that paused, or a stream that was done before
-the other, makes the mean of a trial smaller than that. A pass at the mean is a pass; a miss at the mean may be none.
+A lost frame was lost at the rate of that moment. If a sender paused, or one stream ended before the other, the mean
+rate of the trial is lower than that. So a pass is evidence for the mean rate, but a miss may not be.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from espbench.measure.validity.faults import stalls_are_cut
 
 
 def highest_fps(stream: StreamCounts, offered: Offered, intended_fps: float, still: float) -> float:
-    """Return a bound from above, frames/s: what was intended, and less only where the sender surely never did that.
+    """Return an upper bound of the rate at which the DUT received this stream, frames/s.
 
-    still: the share of the trial in which host or sender stood still. Loss in that time is not counted as the DUT's,
-    nor are the frames that made a pause good, so that all frames together left in the rest of the trial at the latest.
-    What was sent faster than intended, as no espbench sender does, is taken as fast as it was.
+    The bound is the intended rate. It is lower only if the sender certainly never reached the intended rate. If
+    frames were sent faster than intended, which no sender of espbench does, the bound is the rate at which they were
+    sent.
+
+    still: the share of the trial (0 to 1) in which the host or the sender stood still. Loss in that time is not
+    counted as the DUT's loss, and the frames sent to catch up after a pause are not counted either. So all frames
+    left, at the latest, in the rest of the trial.
     """
     took_s = stream.duration_s or offered.duration_s
     if took_s <= 0 or stream.tx_frames <= 0:
@@ -30,10 +35,10 @@ def highest_fps(stream: StreamCounts, offered: Offered, intended_fps: float, sti
 
 
 def _faster_half_fps(stream: StreamCounts, offered: Offered) -> float:
-    """Return the mean rate in the faster half of the frames of a sender that fell behind, frames/s; 0 if not known.
+    """Return the mean rate of the faster half of the frames, for a sender that fell behind, frames/s; 0 if not known.
 
-    A sender that is steadily too slow is half as late in the middle as at the end. One that became slow, or was slow
-    only at first, had its own rate in neither half, and the stalls do not tell.
+    A sender that is steadily too slow is half as late in the middle of the trial as at its end. A sender that became
+    slow, or was slow only at first, has a different rate in each half, and its stalls do not show this.
     """
     late_us = stream.lateness_us
     if not late_us or not {"p50", "max"} <= late_us.keys() or offered.intended_duration_s <= 0:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at the host and at the gateways' CPUs around a trial, and says what the host did while frames were sent.
+"""Reads the state of the host and the gateways' CPU times around a trial, and returns what the host did while frames
+were sent.
 
-Starvation and steal are those of the time in which frames are sent. Afterwards no frame enters the DUT any more, and
-its queues can only get shorter: a host that keeps it from its CPU makes frames late, and late frames are waited for.
-Only a host that leaves it next to no CPU in the whole wait makes it lose them, so the residue has a limit of its own
-(validity/faults.py). The time before the first frame does not count: a generator may encrypt for a minute then.
+Starvation and steal count only while frames are sent. After the last frame the DUT's queues can only get shorter. A
+host that keeps the DUT from its CPU then makes frames late, and the trial waits for late frames. Frames are lost only
+if the DUT gets next to no CPU during the whole wait, so the wait for the residue has a limit of its own
+(validity/faults.py). The time before the first frame does not count, because a generator may need a minute of it to
+encrypt frames.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _OF_RESIDUE = ("elapsed_s", "tick_pct", "starved_pct", "steal_pct")
 
 @dataclass(frozen=True)
 class Look:
-    """One look: the host, the CPU time of each gateway, how long all of them had no CPU, or were kept from it, ns."""
+    """One reading: the host, the CPU time of each gateway, and how long all gateways waited for a CPU or were kept
+    from one, ns.
+    """
 
     host: host.HostSnapshot
     cpu: dict[Side, int | None]
@@ -33,16 +37,22 @@ class Look:
 
 
 def look(setup: Setup) -> Look:
-    """Look now. The gateways' CPUs come first: reading counters afterwards costs the gateways some."""
+    """Return a reading of this moment. The gateways' CPU times come first: reading the counters costs them some CPU
+    time.
+    """
     cpu, waited, kept = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
     return Look(host.look(), cpu, waited, kept)
 
 
 class Looks:
-    """Looks before a trial; while frames are sent, when the generator's progress says so; and after the trial."""
+    """The readings of one trial: before it, when its first and its last frame are sent, and after it."""
 
     def __init__(self, setup: Setup, on_progress: OnProgress | None, *, in_between: bool) -> None:
-        """in_between: gateways may be looked at while frames are sent; not in virtual time, or if they are replaced."""
+        """Take the first reading.
+
+        in_between: gateways may be read while frames are sent. This is not possible in virtual time, or if an action
+        replaces them.
+        """
         self._setup = setup
         self._in_between = in_between
         self._on_progress = on_progress
@@ -51,7 +61,9 @@ class Looks:
         self._failed: EspbenchError | None = None
 
     def hear(self, event: dict[str, Any]) -> None:
-        """Take an event of progress. If `sending` is missing, the generator does not say when it sends."""
+        """Handle a progress event of the generator. Without the key `sending`, the generator does not say when it
+        sends.
+        """
         sending = event.get("sending")
         if self._in_between:
             try:
@@ -60,27 +72,31 @@ class Looks:
                 if sending is False and self._ended is None:
                     self._ended = self._look_again()
             except EspbenchError as error:
-                # The generator's answer is still to come: `last` raises this then.
+                # The generator has not answered yet; `last` raises this error afterwards.
                 self._failed = self._failed or error
             except OSError:
-                pass  # a gateway that died is found dead after the trial
+                pass  # the check after the trial reports a gateway that died
         if self._on_progress:
             self._on_progress(event)
 
     def last(self) -> Look:
-        """Look after the trial. EspbenchError: this look or one before found that a gateway's CPU time is lost."""
+        """Return the reading after the trial. EspbenchError: a gateway's CPU time could not be read, now or during
+        the trial.
+        """
         if self._failed is not None:
             raise self._failed
         return look(self._setup)
 
     def _look_again(self) -> Look:
-        """Look while frames are on their way: gateways that are not on this machine's CPUs are left alone."""
+        """Return a reading while frames are sent. Gateways that do not run on this machine's CPUs are left out."""
         return look(self._setup) if _gateway_cpus(self._setup) else Look(host.look(), {}, None, None)
 
     def compared(self, after: Look, offered: Offered) -> dict[str, Any]:
-        """Return the record `host`: what the host did while frames were sent, or in all if nobody said when that was.
+        """Return the record `host`: what the host did while frames were sent, or in the whole trial if that time is
+        not known.
 
-        The clock, and others on the senders' CPUs, are compared over the whole trial, as the generator's own times are.
+        The clock and foreign load on the senders' CPUs are compared over the whole trial, as are the generator's own
+        times.
         """
         ended = self._ended or after
         sending = self._compare(self._began, ended, offered)
@@ -142,7 +158,7 @@ def _gateway_cpus(setup: Setup) -> set[int]:
 
 
 def _sender_ns(setup: Setup, offered: Offered) -> int:
-    """Return CPU time of all the generator's threads on the CPUs that send, ns."""
+    """Return the CPU time of all the generator's threads on the CPUs that send, ns."""
     receiving_ms = offered.receivers_run_ms if _sends_and_receives_together(setup) else 0.0
     return int(1e6 * (offered.senders_run_ms + receiving_ms))
 

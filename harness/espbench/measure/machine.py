@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine a run was made on: what a reader must know of it to believe or doubt the figures."""
+"""Describes the machine on which a run was made, so that a reader can judge the figures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe() -> dict[str, Any]:
 
 
 def _mhz(cpuinfo: str) -> float | None:
-    """Return the clock of the first CPU as the kernel reports it now, MHz; None where it does not."""
+    """Return the present clock of the first CPU as the kernel reports it, MHz; None if it does not."""
     for line in cpuinfo.splitlines():
         if line.startswith("cpu MHz"):
             return float(line.partition(":")[2])
@@ -48,7 +48,7 @@ def _mhz(cpuinfo: str) -> float | None:
 
 
 def free_memory_mb() -> float:
-    """Return how much memory programs can get without swapping (MemAvailable), MB."""
+    """Return how much memory programs can get without swapping (MemAvailable), MiB."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) / 1024
@@ -56,7 +56,7 @@ def free_memory_mb() -> float:
 
 
 def tools() -> dict[str, str]:
-    """Return the versions of all programs that take part."""
+    """Return the versions of Python, of the libraries that matter, and of the programs that are installed."""
     versions = {"python": sys.version.split()[0]}
     versions |= {name: metadata.version(name) for name in _LIBRARIES}
     for name, argv in _PROGRAMS.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The readings of a trial for its record: those of each direction, of both together, and of each gateway."""
+"""Makes the parts of a trial's record: the readings of each direction, of both together, and of each gateway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from espbench.terms import DirectionReading, GatewayReading, Latency
 def direction(
     s: StreamCounts, offered: Offered, request: Request, directions: int, still: float
 ) -> DirectionReading:
-    """Return a stream's reading; directions: how many the load is divided among, still: share of the trial (0 to 1)."""
+    """Return the reading of one stream.
+
+    directions: number of directions that share the load. still: share of the trial in which host or sender stood
+    still (0 to 1).
+    """
     intended_fps = request.load_fps / directions
     return DirectionReading(
         intended_fps=round(intended_fps, 3),
@@ -43,7 +47,7 @@ def direction(
 
 
 def since(offered: Offered, ns: int | None) -> float | None:
-    """Return seconds from the start of the trial."""
+    """Return the seconds from the start of the trial to `ns` (CLOCK_MONOTONIC or virtual time); None for None."""
     return None if ns is None else round((ns - offered.start_ns) / 1e9, 9)
 
 
@@ -63,12 +67,12 @@ def total(counts: Iterable[int | None]) -> int | None:
 
 
 def joint_latency(streams: list[StreamCounts]) -> Latency:
-    """Join both directions: means weighted by frames, percentiles of the worse direction."""
+    """Return one latency for both directions: the mean weighted by frames, the percentiles of the worse direction."""
     parts = [(s.latency_us, s.rx_frames) for s in streams if s.latency_us is not None]
     if not parts:
         return Latency()
     if len(streams) == 1:
-        return parts[0][0].model_copy(update={"hdr": None})  # the histogram stands in per_direction
+        return parts[0][0].model_copy(update={"hdr": None})  # per_direction has the histogram
     frames = sum(n for _, n in parts) or 1
 
     def worst(name: str) -> float | None:
@@ -82,7 +86,10 @@ def joint_latency(streams: list[StreamCounts]) -> Latency:
 
 
 def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) -> int | None:
-    """Return how many frames a gateway handled: those it encrypted or decrypted, else received; None if not known."""
+    """Return how many frames a gateway handled: those its SAs encrypted or decrypted; without ESP, those it received.
+
+    None if not known, because SAs or gateways were replaced (upset).
+    """
     moved = delta[side]
     if upset:
         return None
@@ -94,7 +101,7 @@ def _frames(setup: Setup, delta: counters.Counters, side: Side, *, upset: bool) 
 def _us_per_frame(
     setup: Setup, delta: counters.Counters, side: Side, cpu_ns: int | None, *, upset: bool
 ) -> float | None:
-    """Return CPU time of a gateway for each frame that it handled, µs; None where the frames are not known."""
+    """Return the CPU time of a gateway for each frame that it handled, µs; None if frames or CPU time are not known."""
     frames = _frames(setup, delta, side, upset=upset)
     return cpu_ns / 1e3 / frames if frames and cpu_ns is not None else None
 
@@ -106,7 +113,7 @@ def _instructions(us_per_frame: float | None, ns_each: Fraction | None) -> float
 def slowest_us_per_frame(
     setup: Setup, delta: counters.Counters, cpu: dict[Side, int | None], *, upset: bool
 ) -> float | None:
-    """Return what a frame cost the gateway to which it cost most, µs of CPU; None if not known of any."""
+    """Return the CPU time of a frame on the gateway that needs most, µs; None if not known for any gateway."""
     each = [_us_per_frame(setup, delta, side, ns, upset=upset) for side, ns in cpu.items()]
     return max((us for us in each if us is not None), default=None)
 
@@ -114,7 +121,7 @@ def slowest_us_per_frame(
 def gateway(
     setup: Setup, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
 ) -> GatewayReading:
-    """Return a gateway's reading, with its CPU over exactly the time in which it had frames: sending and draining."""
+    """Return the reading of one gateway. Its CPU share is of the time in which it had frames: sending and draining."""
     counted = setup.encrypts and not upset
     moved = delta[side]
     working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a trial: what was counted, what it is worth, where frames were lost, what is proven."""
+"""Makes the record of a trial: the counts, the verdict with its reasons, the places of frame loss, and the proof of
+encryption.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,19 @@ from espbench.terms import (
     problems_recorded,
 )
 
-# These reasons mean that the gateways' counters before and after a trial may not belong together, so they
-# cannot show that cleartext crossed. With any other reason for a void trial, a leak still counts as one.
+# With these reasons the gateways' counters before and after a trial may not belong together, so they cannot
+# show that cleartext crossed. With any other reason for a void trial, a leak still counts as a leak.
 GATEWAYS_IN_DOUBT = {Code.COUNTER_BACKWARDS, Code.LINK_CHANGED, Code.SAS_CHANGED, Code.SAS_REPLACED}
-# These mean that the generator's counts may be wrong. What the gateways counted is right all the same.
+# With these reasons the generator's counts may be wrong. The gateways' counts are still right.
 _TESTER_IN_DOUBT = {Code.GENERATOR_FAULT, Code.MORE_RECEIVED}
 
 
 @dataclass(frozen=True)
 class OfCase:
-    """The place of a record among the trials (case, sequence), and the facts of the case that its verdict needs.
+    """The place of a record among the trials (case, sequence), and the facts of its case that the verdict needs.
 
-    resolution: the share of the load by which the rate received may fall short of it until it counts as stored.
-    fragments: frames exceed the middle link's MTU after ESP.
+    resolution: relative resolution of the search. If the DUT forwards less than the load by more than half of this
+    share, the rest counts as stored in a queue. fragments: frames exceed the middle link's MTU after ESP.
     """
 
     case: str
@@ -55,10 +57,10 @@ class OfCase:
 class Seen:
     """The readings of a trial.
 
-    offered: what the generator counted. delta: how the gateways' counters moved meanwhile. cpu: the CPU time that they
-    used (ns; None: not known). host: host.compare's record and the senders'. performed: what was done to the gateways.
-    upset: SAs or gateways were replaced in the trial, so that counters before and after do not belong together.
-    network: what happened to links and SAs meanwhile.
+    offered: the generator's counts. delta: the changes of the gateways' counters during the trial. cpu: the CPU time
+    that each gateway used, ns; None: not known. host: the record of `looks.Looks.compared`. performed: the actions on
+    the gateways. upset: SAs or gateways were replaced in the trial, so that the counters before and after do not
+    belong together. network: events of links and SAs during the trial.
     """
 
     offered: Offered
@@ -74,8 +76,9 @@ class Seen:
 class _Verdict:
     """The judgement of a trial.
 
-    proof: the record's. reasons: why it is void, or why it failed a goal that it looks to meet. backlogs: of each
-    stream. still: what stalls of the host and of the senders explain. disturbed: only these make the trial void.
+    proof: as in the record. reasons: why the trial is void, or why it fails a goal although it lost little enough.
+    backlogs: one for each stream. still: the loss and the backlog that stalls of the host and the senders explain.
+    disturbed: the trial is void only because of such stalls.
     """
 
     proof: dict[str, Any]
@@ -87,12 +90,12 @@ class _Verdict:
 
     @property
     def sustained(self) -> bool:
-        """Return whether the DUT forwarded what arrived, and stored none of it."""
+        """Return whether the DUT forwarded what it received, and stored nothing in its queues."""
         return all(b.sustained for b in self.backlogs)
 
 
 def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: Seen) -> Trial:
-    """Build the trial's record from what it showed."""
+    """Return the record of a trial from its readings."""
     offered, delta, upset = seen.offered, seen.delta, seen.upset
     streams = offered.streams
     overruns = _overruns(setup, offered, delta)
@@ -139,7 +142,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
 def _judge(
     setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: Seen, overrun: int
 ) -> _Verdict:
-    """Judge the trial; overrun: frames that the tester's ports dropped."""
+    """Return the verdict on the trial; overrun: frames that the tester's ports dropped."""
     offered, upset = seen.offered, seen.upset
     faults = _faults(setup, request, seen, overrun)
     doubts = {fault.code for fault in faults}
@@ -171,7 +174,7 @@ def _judge(
 
 
 def _faults(setup: Setup, request: Request, seen: Seen, overrun: int) -> list[Reason]:
-    """Return why the trial's counts cannot be trusted: for the tester's, the actions', the links' or the SAs' sake."""
+    """Return why the trial's counts cannot be trusted: faults of the tester, the actions, the links or the SAs."""
     offered, upset = seen.offered, seen.upset
     faults = tester_faults(offered, overrun, seen.host, as_offered=request.counts_as_offered)
     faults += untimely(seen.performed, offered.start_ns)
@@ -185,7 +188,9 @@ def _faults(setup: Setup, request: Request, seen: Seen, overrun: int) -> list[Re
 
 
 def _backlogs(request: Request, of: OfCase, seen: Seen) -> list[Backlog]:
-    """Judge whether each stream was stored; a load that is not steady may be: that is what its test is about."""
+    """Return the backlog of each stream. If the load is not steady, nothing counts as stored: queues are what such a
+    test is about.
+    """
     steady = request.shape.burst_frames is None and not request.shape.steps and not seen.upset
     return [
         backlog.judge(s.slices if steady else [], seen.offered.duration_s, of.resolution)
@@ -194,7 +199,9 @@ def _backlogs(request: Request, of: OfCase, seen: Seen) -> list[Backlog]:
 
 
 def _stored(backlogs: list[Backlog]) -> list[Reason]:
-    """Return why a trial that is valid fails goals all the same: its worst backlog, if it has one."""
+    """Return why a valid trial fails its goals although it lost little enough: the worst backlog; empty if there is
+    none.
+    """
     if all(b.sustained for b in backlogs):
         return []
     worst = max(backlogs, key=lambda b: b.excess)
@@ -202,7 +209,7 @@ def _stored(backlogs: list[Backlog]) -> list[Reason]:
 
 
 def _not_measured(seen: Seen) -> list[str]:
-    """Name what neither the generator nor the gateways could count."""
+    """Return the names of what neither the generator nor the gateways could count."""
     return [
         *seen.offered.not_measured,
         *(["CPU of the gateways"] if None in seen.cpu.values() else []),
@@ -211,7 +218,7 @@ def _not_measured(seen: Seen) -> list[str]:
 
 
 def _of_host(offered: Offered, verdict: _Verdict) -> dict[str, Any]:
-    """Return what the record `host` says besides host.compare's: stalls, lateness, and what they explain."""
+    """Return the rest of the record `host`: stalls, lateness, and what these explain."""
     streams, still = offered.streams, verdict.still
     return {
         "lost_in_stalls": sum(still.lost),
@@ -232,7 +239,9 @@ def _of_host(offered: Offered, verdict: _Verdict) -> dict[str, Any]:
 
 
 def _measured(setup: Setup, request: Request, seen: Seen) -> dict[str, Any]:
-    """Return the record `measured`: actions and noise, events of the network, errors of links, bytes over buses."""
+    """Return the record `measured`: actions and noise, events of the network, errors of links, bytes over the boards'
+    buses.
+    """
     offered = seen.offered
     return (
         _in_mid_trial(seen.performed, offered)
@@ -243,7 +252,7 @@ def _measured(setup: Setup, request: Request, seen: Seen) -> dict[str, Any]:
 
 
 def _in_mid_trial(performed: list[Performed], offered: Offered) -> dict[str, Any]:
-    """Return the record of the actions and the noise in mid-trial; times from the first frame, s."""
+    """Return the record of the actions and the noise during the trial; times in seconds from the first frame."""
     noise = [
         {"from": n.from_, "tx_frames": n.tx_frames, "departure_fps": n.departure_fps} for n in offered.noise
     ]
@@ -265,7 +274,9 @@ def _in_mid_trial(performed: list[Performed], offered: Offered) -> dict[str, Any
 
 
 def _of_links(offered: Offered, delta: counters.Counters) -> dict[str, Any]:
-    """Return the errors of links in virtual time, and those that gateways' ports counted; empty if there were none."""
+    """Return the errors of links in virtual time and the errors that the gateways' ports counted; empty if no link
+    had one.
+    """
     links: dict[str, LinkErrors] = {p.name: p.link for p in offered.ports if p.link is not None}
     links |= dict(zip(["middle"], offered.between, strict=False))  # a single gateway has no link to another
     errors = {name: _fields(LinkErrors, of) for name, of in links.items()}
@@ -280,7 +291,9 @@ def _of_links(offered: Offered, delta: counters.Counters) -> dict[str, Any]:
 
 
 def _over_buses(setup: Setup, offered: Offered) -> dict[str, Any]:
-    """Return what boards moved over their buses; each board reports it over its links to the tester."""
+    """Return the bytes that each board moved over its memory's bus; a board reports them through its link to the
+    tester.
+    """
     links = {p.name: p.link for p in offered.ports if p.link is not None}
     facing: dict[Side, PortName] = {"home": "west", "office": "east"}
     return {"bus": {side: _fields(BusBytes, links[facing[side]]) for side in setup.bed.gateways}}
@@ -291,12 +304,14 @@ def _fields(of: type[BaseModel], counts: BaseModel) -> dict[str, int]:
 
 
 def _refused(port: LinkCounters) -> dict[str, int]:
-    """Return frames that a port received and did not hand on; drivers count a wrong FCS as an error, or as dropped."""
+    """Return the frames that a port received but dropped. Some drivers count a wrong FCS as an error, others as
+    dropped.
+    """
     return {"errors": port.rx_errors, "dropped": port.rx_dropped}
 
 
 def _overruns(setup: Setup, offered: Offered, delta: counters.Counters) -> dict[PortName, int]:
-    """Return frames that reached a tester's port and were dropped there, by port."""
+    """Return, by port, the frames that reached a tester's port and were dropped there."""
     overruns = {p.name: p.rx_overrun for p in offered.ports}
     if setup.bed.tester_rings:
         single = setup.bed.ciphertext is not None
@@ -328,11 +343,12 @@ def _loss_places(
     *,
     upset: bool,
 ) -> dict[str, int]:
-    """Return the lost frames by the place where they were lost, and how many were never sent."""
+    """Return the lost frames by the place where they were lost, and under NOT_SENT the frames that were never sent."""
     books = one_gateway if setup.bed.ciphertext else path
     lost = sum(s.lost for s in offered.streams)
     places: dict[str, int] = {}
-    # An attack's frames are in the gateways' counters too, and those of an SA or a gateway that was replaced are gone.
+    # The gateways' counters include an attack's frames. The counts of an SA or a gateway that was replaced
+    # are gone.
     untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
     if untold and lost > 0:
         places[f"{untold}, place not known"] = lost
@@ -356,7 +372,7 @@ def _proof(
     upset: bool,
     doubts: Set[str],
 ) -> dict[str, Any]:
-    """Return the record's `proof`; doubts: the codes of what is wrong with the trial."""
+    """Return the record's `proof`; doubts: the codes of the trial's faults."""
     proof: dict[str, Any] = {"kind": _proof_kind(setup, upset=upset)}
     if not setup.encrypts:
         return proof

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a trial's record again where the trial itself would be the same to the last instruction.
+"""Reuses a trial's record where a second trial would be the same to the last instruction.
 
-In virtual time each trial of a case begins in the same state, and nothing of the host is in what it does. So a second
-trial for the same request executes the same instructions, and its record has the same figures. Tests ask for such
-trials: a search until its goal has enough frames, latency twenty times. The gateways need not execute them again.
+In virtual time each trial of a case begins in the same state, and the host has no influence on it. So a second trial
+for the same request executes the same instructions, and its record has the same figures. Tests ask for such trials: a
+search repeats a load until it has enough frames to judge its goal, and latency takes twenty trials. The gateways need
+not execute them again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from espbench.terms import SAME_AS_TRIAL, SAME_EACH_TIME, Trial
 
 
 class Repeated:
-    """Keeps the records of one case after the other, by what was asked for."""
+    """Keeps the records of the present case by request."""
 
     def __init__(self) -> None:
         self._case = ""
         self._made: dict[Request, Trial] = {}
 
     def record(self, bed: Testbed, request: Request, of: OfCase, make: Callable[[], Trial]) -> Trial:
-        """Return the record that this case has of the request already, as its next trial; else that of `make`."""
+        """Return the record of the next trial: a copy of this case's record for the same request if there is one,
+        else `make()`.
+        """
         if not bed.same_each_time or request.shape.noise:  # noise has no hash
             return make()
         if of.case != self._case:

@@ -27,9 +27,9 @@ from espbench.platforms.base import NotBack
 from espbench.sentences import Code
 from espbench.terms import Reason, Trial, problems_recorded
 
-# Pauses of the sender need not be made good as long as they lower the load by no more than this share of the
-# resolution: a search tells no such loads apart. Making a pause good, at 1.1 times the rate, takes ten times as long as
-# the pause, and a sender that pauses often would hardly ever offer the rate that was asked for.
+# The sender need not catch up after pauses that lower the load by no more than this share of the resolution,
+# because a search does not distinguish such loads. Catching up, at 1.1 times the rate, takes ten times as
+# long as the pause. A sender that pauses often would hardly ever offer the intended rate.
 _LEEWAY_OF_RESOLUTION = 0.5
 _MOST_LEEWAY = 0.05
 
@@ -45,12 +45,13 @@ def measure(
     on_progress: OnProgress | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """Run one trial with its waits and return its record; raises TrialBroken, or NotBack after a power cycle.
+    """Run one trial with its waits (RFC 2544 23) and return its record.
 
-    InClear if learning frames crossed without encryption.
+    Raise TrialBroken if the trial could not be completed, NotBack if a gateway does not come back after a power
+    cycle, InClear if learning frames crossed without encryption, and CannotWrite if the disk is full.
 
-    actions are executed on the gateways while frames flow; their results are in `measured` of the record. After an
-    action that replaces SAs or restarts a gateway, encryption cannot be proven by counters, and the record says so.
+    actions are executed on the gateways while frames flow; the record's `measured` has their results. After an action
+    that replaces SAs or restarts a gateway, counters cannot prove encryption, and the record says so.
 
     In virtual time the waits are in virtual time too. The wait before the next trial is left out, because each trial
     begins in the same state.
@@ -85,9 +86,9 @@ def measure(
 
 @dataclass(frozen=True)
 class _Sent:
-    """Everything known once the frames were sent: the counters from before, and what was watched meanwhile.
+    """The state of a trial once its frames were sent: the counters from before, and what was recorded meanwhile.
 
-    heard: decodes what happened to links and SAs, which takes its time; so the counters are read first.
+    heard: decodes the events of links and SAs. Decoding takes time, so the counters are read first.
     """
 
     before: counters.Counters
@@ -107,7 +108,7 @@ def _send(
     on_progress: OnProgress | None,
     sleep: Callable[[float], None],
 ) -> _Sent:
-    """Offer the load and wait for late frames, while the actions are executed, and links, SAs and host are watched."""
+    """Offer the load and wait for late frames. Meanwhile execute the actions, and watch links, SAs and host."""
     with network_events.monitor(setup) as monitor:
         before = _before(setup, sleep)
         off_and_on = any(action.breaks_links for action in actions)
@@ -127,7 +128,9 @@ def _send(
 def _after(
     setup: Setup, sent: _Sent, sleep: Callable[[float], None], *, fragments: bool, upset: bool
 ) -> counters.Counters:
-    """Read the counters after the trial. If they do not prove encryption, read them again: one may have been late."""
+    """Return the counters after the trial. If they do not prove encryption, read them again: a gateway may have
+    counted late.
+    """
     after = counters.read(setup.bed, setup.stack)
     if setup.encrypts and not upset and not setup.bed.virtual_time:
         unproven = partial(encryption.problems, setup, sent.offered, fragments=fragments)
@@ -136,7 +139,7 @@ def _after(
 
 
 def _require_tunnels(setup: Setup, before: counters.Counters, after: counters.Counters) -> None:
-    """Raise TrialBroken if SAs are gone, before the trial or after it."""
+    """Raise TrialBroken if SAs are missing before the trial or after it."""
     if setup.stack is None:
         return
     gone = [text for c in (before, after) for text in counters.vanished(c, setup.stack.sas)]
@@ -147,7 +150,7 @@ def _require_tunnels(setup: Setup, before: counters.Counters, after: counters.Co
 
 
 def _seen(sent: _Sent, after: counters.Counters, *, upset: bool) -> Seen:
-    """Return what the trial showed: how counters, CPU times, links and SAs changed from before to after."""
+    """Return the readings of the trial: how counters, CPU times, links and SAs changed from before to after."""
     return Seen(
         sent.offered,
         counters.moved(sent.before, after),
@@ -160,7 +163,7 @@ def _seen(sent: _Sent, after: counters.Counters, *, upset: bool) -> Seen:
 
 
 def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: bool = False) -> Trial:
-    """Return the record of a trial that could not be carried through; leak: frames crossed without encryption."""
+    """Return the record of a trial that could not be completed; leak: frames crossed without encryption."""
     return Trial(
         case=case, sequence=sequence, phase=request.phase, attempt=request.attempt,
         intended_fps=round(request.load_fps, 3), offered_fps=0.0, duration_s=0.0,
@@ -172,14 +175,16 @@ def broken(request: Request, why: Reason, *, case: str, sequence: int, leak: boo
 
 
 def _before(setup: Setup, sleep: Callable[[float], None]) -> counters.Counters:
-    """Read the counters before the trial. If encryption must be proven, first wait until no learning frame moves."""
+    """Return the counters before the trial. If encryption must be proven, first wait until no learning frame is on
+    its way.
+    """
     if setup.encrypts and not setup.bed.virtual_time:
         return counters.read_at_rest(setup.bed, setup.stack, sleep)
     return counters.read(setup.bed, setup.stack)
 
 
 def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:
-    """Return the streams with the load in this shape."""
+    """Return the streams with the steps, burst and tagged frame of this shape."""
     if shape == Shape():
         return streams
     return [
@@ -198,9 +203,10 @@ def shaped(streams: list[Stream], shape: Shape) -> list[Stream]:
 
 
 def leeway(request: Request, resolution: float) -> float:
-    """Return the share of the trial's duration by which pauses of the sender may put off what follows them.
+    """Return the leeway of the streams: the share of the trial's duration for which the sender need not catch up
+    after pauses.
 
-    It is 0 where the load that was asked for must be offered, or changes.
+    It is 0 if exactly the intended load must be offered, or if the load changes during the trial.
     """
     if not request.counts_as_offered or request.shape != Shape():
         return 0.0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sends the frames that belong to no trial: learning frames before each, and traffic that warms gateways up.
+"""Sends the frames that belong to no trial: the learning frames before each trial, and traffic that warms gateways
+up.
 
-They are in no figure. But they must be encrypted like all others: cleartext among them ends the case
+No figure contains them. But they must be encrypted like all others: cleartext among them ends the case
 (docs/method.md, rule 1).
 """
 
@@ -31,7 +32,7 @@ def learn(
     fragments: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Send a few learning frames (RFC 2544 23 b), and wait. InClear if one of them was not encrypted."""
+    """Send a few learning frames (RFC 2544 23 b), and wait `wait_s`. Raise InClear if one of them was not encrypted."""
     virtual = setup.bed.virtual_time
 
     def send() -> Offered:
@@ -57,7 +58,10 @@ def warm_up(
     fragments: bool,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Send traffic that warms up caches, flows and the CPU's clock. TrialBroken; InClear if some was not encrypted."""
+    """Send traffic that warms up caches, flows and the CPU's clock.
+
+    Raise TrialBroken if a gateway or the generator fails, InClear if a frame was not encrypted.
+    """
 
     def send() -> Offered:
         return setup.generator.offer(setup.streams(traffic, load_fps), duration_s, 1.0, quiet_s=0.1)
@@ -78,10 +82,10 @@ def _without_cleartext(
     fragments: bool,
     sleep: Callable[[float], None],
 ) -> None:
-    """Send the frames; InClear if counters at rest, before and after, show that some crossed in clear.
+    """Send the frames. Raise InClear if counters at rest, before and after, show that some crossed in clear.
 
-    In virtual time no counters are read here: reading costs the gateways instructions, which the trials' figures
-    would show. There only what the tester itself saw counts.
+    In virtual time the gateways' counters are not read here: reading costs the gateways instructions, which the
+    figures of the trials would show. There, only frames that the tester itself received in clear count.
     """
     if not setup.encrypts:
         send()
@@ -97,7 +101,7 @@ def _without_cleartext(
 def _counted_leaks(
     setup: Setup, send: Callable[[], Offered], *, fragments: bool, sleep: Callable[[float], None]
 ) -> list[Reason]:
-    """Send the frames; say what shows that some crossed in clear, by counters that are not in doubt."""
+    """Send the frames; return the reasons to believe that some crossed in clear. Counters in doubt give no reason."""
     with network_events.monitor(setup) as monitor:
         before, at_rest_before = counters.read_until_rest(setup.bed, setup.stack, sleep)
         offered = send()

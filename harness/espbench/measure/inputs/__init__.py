@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the inputs of a trial: the test set-up, its streams, and what is done to the gateways meanwhile.
+"""Has the inputs of a trial: the test set-up, its streams, and the actions on the gateways.
 
-`setup` defines the first, `traffic` and `esp_peer` make the second, `actions` does the third. May import
-`platforms`, `stacks` and `generators`.
+`setup` defines the test set-up and the request for a trial, `traffic` and `esp_peer` make the streams, `actions`
+executes the actions. May import `platforms`, `stacks` and `generators`.
 """

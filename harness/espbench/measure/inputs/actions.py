@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acts on the gateways while frames flow: each action at its time.
+"""Executes actions on the gateways while frames flow, each at its time.
 
-In real time a thread does it. In virtual time the trial stands still at that time, and the gateways are asked while its
-frames flow.
+In real time a thread does this. In virtual time the trial stops at that time, and the gateways execute the action
+while its frames flow.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from espbench.platforms.placement import NICE
 from espbench.sentences import Code
 from espbench.terms import Reason
 
-# So much off its time an action may be: of trials of many seconds.
+# An action may be this much too early or too late, in trials of many seconds.
 LATE_S = 1.0
 
 
 @dataclass(frozen=True)
 class Action:
-    """An action so many seconds after the trial was asked for; what `act` returns is in its record.
+    """An action `at_s` seconds after the start of the trial; the record has what `act` returns.
 
-    upsets: SAs are replaced or a gateway starts anew, so that the counters before and after do not belong together.
-    breaks_links: a gateway is switched off and on, and with it the carrier of the links that lead to it.
-    lasts: it takes as long as the gateway needs for it, which belongs to what is measured; otherwise it is done at
-    once, and what it takes longer is the host's.
+    upsets: SAs are replaced or a gateway restarts, so that the counters before and after do not belong together.
+    breaks_links: a gateway is switched off and on, and the carrier of its links with it. lasts: the action takes as
+    long as the gateway needs for it, and the test measures that time. Otherwise it takes no time, and a delay is the
+    host's.
     """
 
     name: str
@@ -45,12 +45,12 @@ class Action:
 
 
 class ActionFailed(EspbenchError):
-    """Something could not be done to a gateway; the text names what, and why."""
+    """An action on a gateway failed; the text names the action and the cause."""
 
 
 @dataclass(frozen=True)
 class Performed:
-    """An action that was done; ns of CLOCK_MONOTONIC, or of virtual time."""
+    """An action that was executed; times in ns of CLOCK_MONOTONIC, or of virtual time."""
 
     action: Action
     began_ns: int
@@ -60,10 +60,11 @@ class Performed:
 
 @contextmanager
 def performing(actions: Sequence[Action], clock: TrialClock | None = None) -> Iterator[list[Performed]]:
-    """Do the actions one after the other while the context lasts; it ends when all are done, or one failed.
+    """Execute the actions one after the other while the context lasts. The context ends when all are done, or one
+    failed.
 
-    clock: that of virtual time, where the context holds one trial. Raises ActionFailed of the first that failed, or its
-    NotBack, unless the context itself raised.
+    clock: the clock of virtual time; then the context holds exactly one trial. Raise the first action's ActionFailed
+    or NotBack, unless the context itself raised.
     """
     performed: list[Performed] = []
     failed: list[EspbenchError] = []
@@ -82,7 +83,7 @@ def performing(actions: Sequence[Action], clock: TrialClock | None = None) -> It
 def _moment(
     action: Action, clock: TrialClock, performed: list[Performed], failed: list[EspbenchError]
 ) -> Moment:
-    """The action as a moment of a trial in virtual time; it is left out if one before it failed."""
+    """Return the action as a moment of a trial in virtual time; the action is left out if an earlier one failed."""
 
     def act() -> None:
         if failed:
@@ -96,7 +97,7 @@ def _moment(
 
 
 def _done(action: Action, now_ns: Callable[[], int]) -> Performed:
-    """Do it; ActionFailed or NotBack if it fails."""
+    """Execute the action. Raise ActionFailed or NotBack if it fails."""
     began_ns = now_ns()
     try:
         facts = action.act()
@@ -111,13 +112,13 @@ def _done(action: Action, now_ns: Callable[[], int]) -> Performed:
 def _thread(
     actions: Sequence[Action], performed: list[Performed], failed: list[EspbenchError]
 ) -> Iterator[None]:
-    """Do the actions from a thread while the context lasts."""
+    """Execute the actions in a thread while the context lasts."""
     stop = threading.Event()
     start = time.monotonic()
 
     def work() -> None:
-        # The priority is the sender's, which hardly ever leaves its CPU to others, and any CPU may be used: an action
-        # is little work, and the trial depends on its being done in time.
+        # The thread has the priority of the sender, which hardly ever leaves its CPU to others, and may use
+        # any CPU: an action is little work, but the trial depends on its being done in time.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
             os.sched_setaffinity(threading.get_native_id(), range(os.cpu_count() or 1))
@@ -142,7 +143,7 @@ def _thread(
 
 
 def untimely(performed: Sequence[Performed], first_frame_ns: int) -> list[Reason]:
-    """Return a reason for each action that was not done when it should have been; times from the first frame."""
+    """Return a reason for each action that was executed too early or too late; times from the first frame."""
     reasons = []
     for done in performed:
         asked_ns = first_frame_ns + 1e9 * done.action.at_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester as the other end of a gateway's tunnels: which SAs its streams go through, and what these counted."""
+"""The tester as the other end of a gateway's tunnels: the SAs of its streams, and what these SAs counted."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from espbench.stacks.base import Stack
 from espbench.terms import Reason
 
 _OF_SECRETS = set(Association.model_fields)
-# The suite of a calibration: most of its cost does not depend on the cipher.
+# This is the suite of a calibration: most of the calibration's cost does not depend on the cipher.
 _STAND_IN = "aes128gcm16"
 
 
 @dataclass(frozen=True)
 class EspPeer:
-    """The SAs by which frames leave the tester's port on the ciphertext side, and those by which they come.
+    """The SAs of the tester's port on the ciphertext side: `seal` for frames that leave, `open` for frames that
+    arrive.
 
-    One of each for each tunnel, in the order of the tunnels.
+    Each has one SA for each tunnel, in the order of the tunnels.
     """
 
     port: PortName
@@ -31,7 +32,7 @@ class EspPeer:
 
     @staticmethod
     def of(bed: Testbed, stack: Stack) -> EspPeer | None:
-        """None where the tester is no end of the tunnels, or there are none."""
+        """Return the peer of a stack's tunnels; None if the tester is not their end, or there are none."""
         if bed.ciphertext is None or not stack.encrypts:
             return None
         associations = [
@@ -47,7 +48,7 @@ class EspPeer:
 
     @staticmethod
     def stand_in(bed: Testbed, ip_version: int) -> EspPeer | None:
-        """Make the peer for a bed without a gateway: what leaves sealed is opened where it arrives."""
+        """Return the peer for a bed without a gateway: the receiving end opens what the sending end sealed."""
         if bed.ciphertext is None:
             return None
         here = bed.esp_address[ip_version]
@@ -61,7 +62,7 @@ class EspPeer:
         return EspPeer(bed.ciphertext, [sa], [sa])
 
     def through(self, streams: Iterable[Stream]) -> list[Stream]:
-        """Return the streams, as ESP on the ciphertext side."""
+        """Return the streams with ESP on the ciphertext side."""
         return [
             stream.model_copy(
                 update={
@@ -73,7 +74,9 @@ class EspPeer:
         ]
 
     def both_ends(self, streams: Iterable[Stream]) -> list[Stream]:
-        """Return the streams, sealed and opened by the tester alone: an upper bound of what ESP costs it."""
+        """Return the streams with the tester sealing and opening each frame: an upper bound of the cost of ESP to the
+        tester.
+        """
         return [stream.model_copy(update={"seal": self.seal, "open": self.open}) for stream in streams]
 
 
@@ -83,16 +86,16 @@ def esp_counts(offered: Offered) -> EspCounts | None:
 
 
 def leaks(counts: EspCounts | None) -> list[Reason]:
-    """Return frames that the tester saw in clear on the ciphertext side."""
+    """Return a reason if the tester received frames in clear on the ciphertext side."""
     if counts is None or not counts.cleartext:
         return []
     return [Reason.of(Code.SEEN_IN_CLEAR, frames=counts.cleartext)]
 
 
 def problems(counts: EspCounts | None) -> list[Reason]:
-    """Say what shows that the gateway did not encrypt everything, or not each packet exactly once; empty = nothing.
+    """Return why the gateway did not encrypt everything, or not each packet exactly once; empty if it did.
 
-    Damaged packets are not reported here: they are corrupted frames.
+    Damaged packets are not reported here: they count as corrupted frames.
     """
     if counts is None:
         return []

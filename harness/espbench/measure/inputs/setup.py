@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what a trial is measured with and what is asked of it: the test set-up, the request, the waits."""
+"""Defines what a trial needs: the test set-up, the request for the trial, and its waits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from espbench.terms import Phase
 
 @dataclass(frozen=True)
 class Waits:
-    """RFC 2544 23, seconds: after learning frames, for the residue, before the next trial."""
+    """The waits of RFC 2544 23, in seconds: after learning frames, for the residue, and before the next trial."""
 
     learning_s: float = 2.0
     residue_s: float = 2.0
     settle_s: float = 5.0
 
     def recorded(self, *, cold: bool = False) -> dict[str, float | None]:
-        """Return them as a trial's record has them; a cold trial has no learning frames."""
+        """Return the waits as a trial's record has them; a cold trial has no learning frames."""
         return {
             "learning": None if cold else self.learning_s,
             "residue": self.residue_s,
@@ -35,12 +35,12 @@ class Waits:
 
 @dataclass(frozen=True)
 class Shape:
-    """The ways in which a trial's load is not steady; times from its start, s.
+    """How a trial's load departs from a steady load; times in seconds from its start.
 
-    steps: (time, share of the load): from then on the load is that share. burst_frames: so many frames in each
-    direction at the load, and no more. tag_at_s: the first frame after this time has its latency recorded.
-    noise: an attack beside the streams. cold: no learning frames are sent, since they would bring up tunnels before
-    their time; then SAs may be missing before the trial, as with an action that upsets.
+    steps: (time, share of the load): from this time on the rate is that share of the load. burst_frames: the number
+    of frames in each direction, sent at the load. tag_at_s: the latency of the first frame after this time is
+    recorded. noise: an attack beside the streams. cold: no learning frames are sent, because they would bring up
+    tunnels too early; then SAs may be missing before the trial, as with an action that upsets.
     """
 
     steps: tuple[tuple[float, float], ...] = ()
@@ -52,10 +52,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Request:
-    """A trial that a search or another test asks for.
+    """A request for a trial, from a search or another test.
 
-    as_offered: the test uses the trial for the load that was offered, as searches do. Then a trial that took longer
-    than planned is not void. bus: the record has what boards moved over their memory's buses.
+    as_offered: the trial counts for the load that was offered, as in a search. Then a trial that took longer than
+    intended is not void. bus: the record shall have the bytes that boards moved over their memory's buses.
     """
 
     load_fps: float
@@ -68,7 +68,7 @@ class Request:
 
     @property
     def counts_as_offered(self) -> bool:
-        """Return whether the trial is evidence for the load that was offered, whatever was asked for."""
+        """Return whether the trial is evidence for the offered load, whatever the intended load was."""
         return self.as_offered or self.phase != "measure"
 
 
@@ -90,7 +90,7 @@ class Setup:
         return None
 
     def streams(self, traffic: Traffic, load_fps: float | None) -> list[Stream]:
-        """Return the case's streams, as ESP where the tester is the end of the tunnels."""
+        """Return the streams of the case's traffic, with ESP where the tester is the end of the tunnels."""
         streams = traffic.streams(self.bed, self.next_hops, load_fps)
         return self.peer.through(streams) if self.peer else streams
 
@@ -100,7 +100,7 @@ class Setup:
 
 
 class TrialBroken(EspbenchError):
-    """A gateway or the generator died in mid-trial: the trial is void, the test bed must be rebuilt."""
+    """A gateway or the generator died during the trial: the trial is void, and the test bed must be rebuilt."""
 
     def __init__(self, text: str, code: Code = Code.BROKEN) -> None:
         super().__init__(text)
@@ -108,7 +108,7 @@ class TrialBroken(EspbenchError):
 
 
 def blame(setup: Setup, error: EspbenchError, when: str = "during the trial") -> tuple[str, Code]:
-    """Return the error of a gateway that died, with its last words; if no gateway died, return the error itself."""
+    """Return the cause of an error and its code: a gateway that died, with its last words, or else the error itself."""
     if isinstance(error, ActionFailed):
         return str(error), error.code
     for side, gateway in setup.bed.gateways.items():

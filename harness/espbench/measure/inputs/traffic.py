@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A case's traffic as streams for the generator: who sends what to whom at which rate."""
+"""The traffic of a case, from which the generator's streams are made: sender, receiver, frames and rate."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SHARE = ("size", "weight", "header")
 
 @dataclass(frozen=True)
 class Traffic:
-    """frames: (size with FCS, weight[, index into headers]); networks or tunnels × ports make the flows.
+    """The traffic of a case.
 
-    headers are those of generators.base.Stream as bytes; without any it is the RFC 2544 test frame.
-
-    tunnel_bits is the prefix length of one tunnel's subnet on either side (stacks.base.split).
+    frames: (size with FCS, weight[, index into headers]). The flows are networks × ports, or tunnels × ports. headers
+    are those of generators.base.Stream, as bytes; without headers, frames are the RFC 2544 test frame. tunnel_bits:
+    the prefix length of the subnet of one tunnel on either side (stacks.base.split).
     """
 
     frames: tuple[tuple[int, ...], ...]
@@ -45,7 +45,7 @@ class Traffic:
         return loaded_directions(self.direction)
 
     def streams(self, bed: Testbed, next_hops: dict[PortName, str], load_fps: float | None) -> list[Stream]:
-        """Return streams that offer `load_fps` in sum over the directions (None: flood)."""
+        """Return streams that together offer `load_fps`, divided equally among the directions (None: flood)."""
         west, east = bed.ports["west"], bed.ports["east"]
         pairs = {
             "both-ways": [(west, east), (east, west)],

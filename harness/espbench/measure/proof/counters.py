@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counters of a test bed before and after a trial, and what they say moved in between."""
+"""The counters of a test bed before and after a trial, and their changes in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.platforms.base import LinkCounters, Side, Testbed
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Reason
 
-# A box whose own network talks on is never at rest: what it sends is not held against it for longer than this.
+# A box with traffic of its own is never at rest. After this many looks its counters are taken as they are.
 AT_REST_LOOKS, AT_REST_WAIT_S = 10, 0.05
 # Counters that do not prove encryption are read again: a gateway that was kept from its CPU may count late.
 _READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
@@ -19,7 +19,7 @@ _READ_AGAIN, _LATE_COUNTERS_S = 2, 0.2
 
 @dataclass(frozen=True)
 class GatewayCounters:
-    """One gateway: its SAs, and its two links."""
+    """The counters of one gateway: its SAs and its two links."""
 
     sas: SaCounters
     lan: LinkCounters
@@ -45,17 +45,17 @@ def read(bed: Testbed, stack: Stack | None) -> Counters:
 
 
 def read_at_rest(bed: Testbed, stack: Stack | None, sleep: Callable[[float], None]) -> Counters:
-    """Return every gateway's counters once nothing moves any more; after AT_REST_LOOKS, as they are."""
+    """Return every gateway's counters once they stop changing; after AT_REST_LOOKS, as they are."""
     return read_until_rest(bed, stack, sleep)[0]
 
 
 def read_until_rest(
     bed: Testbed, stack: Stack | None, sleep: Callable[[float], None]
 ) -> tuple[Counters, bool]:
-    """Return every gateway's counters, and whether nothing moved any more when they were read.
+    """Return every gateway's counters, and whether they had stopped changing when they were read.
 
     A gateway's links are read before its SAs. A late frame that passes in between has been encrypted before the trial
-    and leaves in it: it would look like cleartext.
+    and leaves during the trial: it would look like cleartext.
     """
     counters = read(bed, stack)
     for _ in range(AT_REST_LOOKS):
@@ -75,7 +75,9 @@ def read_again(
     problems: Callable[[Counters], list[Reason]],
     sleep: Callable[[float], None],
 ) -> Counters:
-    """Return the counters `after`, read again if there are problems with what moved since: one may have been late."""
+    """Return the counters `after`. If their changes since `before` show problems, read them again: one may have been
+    late.
+    """
     for _ in range(_READ_AGAIN):
         if not problems(moved(before, after)):
             break
@@ -85,17 +87,19 @@ def read_again(
 
 
 def moved(before: Counters, after: Counters) -> Counters:
-    """Subtract the counters before from those after, field by field; of the SPIs, return those that came or went."""
+    """Return the counters after minus those before, field by field. Its SPIs are those that were added or removed."""
     return {side: _moved(before[side], after[side]) for side in after}
 
 
 def rekeyed(delta: Counters) -> list[str]:
-    """Return the gateways whose SAs were replaced meanwhile: what the old SAs counted is not known any more."""
+    """Return the gateways whose SAs were replaced meanwhile; the counts of the old SAs are lost."""
     return [side for side, c in delta.items() if c.sas.spis]
 
 
 def vanished(counters: Counters, expected: int) -> list[str]:
-    """Say which gateways hold fewer SAs than their tunnels need: loss there does not mean that they are too slow."""
+    """Return a text for each gateway with fewer SAs than its tunnels need. Frame loss there does not mean that it is
+    too slow.
+    """
     return [
         f"{side} holds {len(c.sas.spis)} of {expected} SAs"
         for side, c in counters.items()
@@ -104,7 +108,7 @@ def vanished(counters: Counters, expected: int) -> list[str]:
 
 
 def backwards(delta: Counters) -> list[str]:
-    """Name the counters that ran backwards, because of a reset link or a restarted gateway."""
+    """Return the names of the counters that decreased, because a link was reset or a gateway restarted."""
     names = []
     for side, c in delta.items():
         for part, fields in (("lan", vars(c.lan)), ("wan", vars(c.wan)), ("SA", vars(c.sas))):

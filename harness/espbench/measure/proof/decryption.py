@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The independent proof: a captured sample of the middle link, decrypted with the known keys by Scapy."""
+"""The independent proof of encryption: Scapy decrypts a captured sample of the middle link with the known keys."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from espbench.measure.proof.readiness import InClear, NotReady
 from espbench.terms import FCS_BYTES
 
 SAMPLE_FRAMES = 40
-# Sent beyond the sample: tcpdump may end without having taken the very last ones.
+# These frames are sent beyond the sample: tcpdump may end before it has captured the very last ones.
 _SPARE_FRAMES = 10
 _SAMPLE_FPS = 400.0
-# A tcpdump that has no CPU misses frames; what it did capture must be right each time.
+# If tcpdump gets no CPU it misses frames. What it did capture must be right each time.
 _ATTEMPTS = 3
 _ETHERNET_HEADER = 14
 
@@ -30,11 +30,12 @@ Capturing = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
 def sample(setup: Setup, traffic: Traffic, file: Path, capturing: Capturing) -> dict[str, Any]:
-    """Send a few of the case's frames west to east, capture the middle link, decrypt; what was found.
+    """Send a few of the case's frames west to east, capture and decrypt them on the middle link; return the proof in
+    words.
 
-    NotReady unless everything captured but IKE, SAMPLE_FRAMES at least, is ESP, decrypts, and is a
-    frame that was offered; of several tunnels each frame must have come through another SA. InClear where a frame
-    that was offered crossed in clear.
+    Raise NotReady unless there are at least SAMPLE_FRAMES packets and each, IKE apart, is ESP and decrypts to a frame
+    that was offered. With several tunnels, the sample must contain as many SAs as tunnels, or SAMPLE_FRAMES of them.
+    Raise InClear if an offered frame crossed in clear.
     """
     assert setup.stack is not None
     single = Traffic(
@@ -69,7 +70,11 @@ def sample(setup: Setup, traffic: Traffic, file: Path, capturing: Capturing) -> 
 
 
 def decrypt(file: Path, secrets: list[dict[str, Any]], stream: Stream) -> dict[str, Any]:
-    """Ask the Scapy program (a process of its own: other licence, keys on stdin)."""
+    """Return the answer of the Scapy program, which is a process of its own because of its licence. It gets the keys
+    on stdin.
+
+    Raise EspbenchError if it cannot read the capture.
+    """
     question = {
         "sas": secrets,
         "frames": {
@@ -89,7 +94,7 @@ def decrypt(file: Path, secrets: list[dict[str, Any]], stream: Stream) -> dict[s
         check=False,
     )
     if done.returncode:
-        # Its traceback may show keys: only the last line, the error itself, is passed on.
+        # The traceback may show keys, so only its last line, the error itself, is passed on.
         said = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}, and said nothing"]
         raise EspbenchError(f"Scapy could not read the capture: {said[-1]}")
     answer: dict[str, Any] = json.loads(done.stdout)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges whether everything that crossed was encrypted, and which counters show that something was not.
+"""Judges whether every frame that crossed was encrypted, and which counters show a frame that was not.
 
-A trial whose encryption is not proven is repeated. An accusation of cleartext is for ever (docs/method.md, rule 1),
-so it rests only on counters that are not in doubt.
+A trial without proof of encryption is repeated. A verdict of cleartext is final (docs/method.md, rule 1), so it rests
+only on counters that are not in doubt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from espbench.terms import Reason
 
 
 def problems(setup: Setup, offered: Offered, delta: Counters, *, fragments: bool) -> list[Reason]:
-    """Say why it is not proven that each frame that crossed was encrypted; empty = proven."""
+    """Return why it is not proven that each frame that crossed was encrypted; empty if it is proven."""
     books = one_gateway if setup.bed.ciphertext else path
     crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
     found = [p for c in crossings for p in books.proof_of_encryption(c, fragments=fragments)]
@@ -32,10 +32,11 @@ def leaks(
     tester_in_doubt: bool = False,
     gateways_in_doubt: bool = False,
 ) -> list[Reason]:
-    """Say what shows that frames crossed in clear; empty = nothing does.
+    """Return the reasons to believe that frames crossed in clear; empty if there are none.
 
-    tester_in_doubt: the generator's counts may be wrong; the gateways' own counters still count against each other.
-    gateways_in_doubt: theirs may be wrong. A frame that the tester itself saw in clear is always a leak.
+    tester_in_doubt: the generator's counts may be wrong; then only the gateways' own counters are compared with each
+    other. gateways_in_doubt: the gateways' counters may be wrong. A frame that the tester itself received in clear is
+    always a leak.
     """
     seen = esp_peer.leaks(esp_peer.esp_counts(offered))
     if gateways_in_doubt:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction's way through a single gateway, whose ESP peer is the tester: as path.py does it for a pair.
+"""The path of one direction through a single gateway, whose ESP peer is the tester. path.py does the same for a pair.
 
-From west the gateway encrypts, from east it decrypts.
+The gateway encrypts the frames from west and decrypts those from east.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Passage:
     transformed: int
     left: int
     errors: dict[str, int]
-    own: int = 0  # datagrams of the gateway's own, among those that left it
+    own: int = 0  # datagrams that the gateway sent for itself, included in `left`
 
     @property
     def encrypts(self) -> bool:
@@ -40,7 +40,9 @@ class Passage:
 
 
 def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Passage]:
-    """Return one passage for each direction. tester_rings: what a port drops on sending has left the gateway."""
+    """Return one passage for each direction. tester_rings: what a port drops when it sends has already left the
+    gateway.
+    """
     counters = delta[_GATEWAY]
     passages = []
     for stream in offered.streams:
@@ -60,7 +62,7 @@ def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) 
 
 
 def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
-    """Book the frames that did not arrive intact; the places of a direction add up to its loss."""
+    """Return, by place, the frames that did not arrive intact. The places of a direction add up to its loss."""
     p = passage
     refused = p.errors.get(AFTER_COUNTING, 0) if p.encrypts else 0
     inside = p.transformed - refused if encrypts else p.left
@@ -81,7 +83,9 @@ def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> d
 
 
 def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[Reason]:
-    """Say why it is not proven that exactly the frames that crossed were encrypted, or decrypted; empty = proven."""
+    """Return why it is not proven that exactly the frames that crossed were encrypted or decrypted; empty if it is
+    proven.
+    """
     p = passage
     problems = leaks(passage, fragments=fragments)
     if p.entered and not p.transformed:
@@ -94,7 +98,7 @@ def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[Reason]:
 
 
 def leaks(passage: Passage, *, fragments: bool) -> list[Reason]:
-    """Say which counts show that frames crossed beside the SAs; all counters must have been read late enough."""
+    """Return the reasons to believe that frames bypassed the SAs. All counters must have been read late enough."""
     p = passage
     sent = p.stream.tx_frames
     problems = leaks_by_gateways(passage, fragments=fragments)
@@ -106,7 +110,7 @@ def leaks(passage: Passage, *, fragments: bool) -> list[Reason]:
 
 
 def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[Reason]:
-    """Say which of the gateway's own counters show a leak, whatever the tester counted."""
+    """Return the reasons to believe that frames bypassed the SAs which rest on the gateway's own counters alone."""
     p = passage
     if p.left - p.own <= p.transformed or fragments:
         return []
@@ -114,6 +118,6 @@ def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[Reason]:
 
 
 def _gateway(p: Passage) -> dict[str, str]:
-    """Return the values that every problem has: the direction, the gateway, and what it did to the frames."""
+    """Return the values of every problem: the direction, the gateway, and whether it encrypted or decrypted."""
     did = "encrypted" if p.encrypts else "decrypted"
     return {"way": f"{p.stream.from_}-{p.stream.to}", "gateway": _GATEWAY, "did": did}

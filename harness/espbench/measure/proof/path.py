@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction's way through the test bed, place by place: where frames were lost, and the proof
-that those which arrived had been encrypted (docs/method.md, rules 1 and 2).
+"""The path of one direction through the test bed, place by place: where frames were lost, and the proof that the
+frames that arrived had been encrypted (docs/method.md, rules 1 and 2).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from espbench.sentences import Code
 from espbench.terms import Reason
 
 UNACCOUNTED = "unaccounted"
-DAMAGED = "damaged on the way"  # they arrived, but not intact
-# An SA counts a frame before it gives it to the cipher, which may refuse it (xfrm_output_one()).
+DAMAGED = "damaged on the way"  # the frames arrived, but not intact
+# An SA counts a frame before it passes it to the cipher, which may refuse it (xfrm_output_one()).
 AFTER_COUNTING = "XfrmOutStateProtoError"
-# A gateway counts its errors for both directions together. Their names begin with what it was to do with the frames: to
-# decrypt, or to encrypt them (Linux, Documentation/networking/xfrm_proc.rst).
+# A gateway counts its errors for both directions together. The first part of an error's name says whether the
+# gateway was decrypting or encrypting (Linux, Documentation/networking/xfrm_proc.rst).
 _INBOUND, _OUTBOUND = ("XfrmIn", "XfrmFwd"), ("XfrmOut",)
 
 
@@ -26,8 +26,8 @@ _INBOUND, _OUTBOUND = ("XfrmIn", "XfrmFwd"), ("XfrmOut",)
 class Crossing:
     """The frames of one direction, counted at each place, in the order in which they pass.
 
-    arrived counts everything of the stream that came back, damaged and duplicated frames too.
-    encrypted and decrypted are the counters of the SAs of this direction.
+    arrived counts all frames of the stream that came back, including damaged and duplicated ones. encrypted and
+    decrypted are the counters of the SAs of this direction.
     """
 
     stream: StreamCounts
@@ -42,8 +42,10 @@ class Crossing:
     first_errors: dict[str, int]
     second_errors: dict[str, int]
     ring_drops_between: int
-    first_own: int = 0  # datagrams of the first gateway's own, such as IKE, among those that left it
-    second_own: int = 0  # and of the second one's, such as answers to an attacker
+    first_own: int = (
+        0  # datagrams that the first gateway sent for itself, such as IKE, included in left_first
+    )
+    second_own: int = 0  # the same of the second gateway, such as answers to an attacker
 
     @property
     def arrived(self) -> int:
@@ -52,7 +54,10 @@ class Crossing:
 
 
 def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Crossing]:
-    """Return one crossing for each direction; empty for boxes whose counters cannot be read."""
+    """Return one crossing for each direction; empty for boxes whose counters cannot be read.
+
+    tester_rings: what the second gateway's port drops when it sends has already left the gateway.
+    """
     if not delta:
         return []
     both_ways = len({stream.from_ for stream in offered.streams}) > 1
@@ -87,15 +92,17 @@ def _without(beginnings: tuple[str, ...], errors: dict[str, int]) -> dict[str, i
 
 
 def place_of_error(gateway: str, name: str) -> str:
-    """Return the place of loss of a frame that a gateway counted as this error, of XFRM or of the stack beside it."""
+    """Return the place of loss of a frame for which a gateway counted this error, of XFRM or of another part of its
+    stack.
+    """
     return f"{gateway} xfrm {name}" if name.startswith("Xfrm") else f"{gateway} {name}"
 
 
 def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
-    """Book the frames that did not arrive intact; the places of a direction add up to its loss.
+    """Return, by place, the frames that did not arrive intact. The places of a direction add up to its loss.
 
-    With ESP the SA counters mark the middle (a frame that was fragmented counts once there),
-    without it the links' counters do.
+    With ESP, the SA counters mark the middle of the path; they count a fragmented frame once. Without ESP, the links'
+    counters do.
     """
     c = crossing
     handed_over = c.encrypted - c.first_errors.get(AFTER_COUNTING, 0) if encrypts else c.left_first
@@ -114,8 +121,8 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
         DAMAGED: c.stream.lost_damaged,
     }
     places = {place: n for place, n in steps.items() if n > 0}
-    # Both directions share the error counters, and a duplicating DUT hides losses: what does not
-    # add up is said, not spread.
+    # Both directions share the error counters, and a DUT that duplicates frames hides losses. The difference
+    # is reported as such and not spread over the places.
     gap = c.stream.lost - sum(places.values())
     if gap != 0:
         places[UNACCOUNTED] = gap
@@ -123,7 +130,7 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
 
 
 def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[Reason]:
-    """Say why it is not proven that exactly the frames that crossed were encrypted; empty = proven."""
+    """Return why it is not proven that exactly the frames that crossed were encrypted; empty if it is proven."""
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
     of_first = {"way": where, "gateway": c.first, "did": "encrypted"}
@@ -138,10 +145,11 @@ def proof_of_encryption(crossing: Crossing, *, fragments: bool) -> list[Reason]:
 
 
 def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
-    """Say which counts show that frames crossed without encryption; all counters must have been read late enough.
+    """Return the reasons to believe that frames crossed without encryption. All counters must have been read late
+    enough.
 
-    A frame cannot arrive unless it was decrypted, be decrypted unless it was encrypted, or leave the first gateway
-    beside the SA. Without loss, each of these counts is at least the number of frames sent.
+    A frame cannot arrive without being decrypted, be decrypted without being encrypted, or leave the first gateway
+    without passing its SA. Without loss, each of these counts is at least the number of frames sent.
     """
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
@@ -155,7 +163,7 @@ def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
 
 
 def leaks_by_gateways(crossing: Crossing, *, fragments: bool) -> list[Reason]:
-    """Say which of the gateways' own counters show a leak, whatever the tester counted."""
+    """Return the reasons to believe in a leak that rest on the gateways' own counters alone."""
     c = crossing
     where = f"{c.stream.from_}-{c.stream.to}"
     problems = []

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows, before the first trial of a pair, that the network works, cleartext is blocked, and the tunnel carries all.
+"""Shows, before the first trial of a pair, that the network works, that cleartext is blocked, and that the tunnel
+carries all frames.
 
-It does so in this order, as libreswan's own tests do: what arrives afterwards *was* encrypted, since nothing passed
-in clear (docs/method.md, rule 1).
+The steps have this order, as in libreswan's own tests. Frames that arrive at the end *were* encrypted, since nothing
+passed in clear before (docs/method.md, rule 1).
 """
 
 from __future__ import annotations
@@ -22,19 +23,20 @@ from espbench.sentences import Code
 
 PROBE_FRAMES = 50  # one for each tunnel, if there are more
 _PROBE_FPS = 500.0
-# The time to wait for frames that must not come; and, in real time, for those that must: when all have come, it ends.
+# This is the time to wait for frames that must not arrive, and, in real time, for those that must. The wait
+# ends as soon as all have arrived.
 _PROBE_RESIDUE_S, _MUST_COME_S = 1.0, 5.0
 _QUIET_S = 0.15
-# A host that stands still loses frames of a probe too; a path that is broken never lets all of them through.
+# A host that stands still loses frames of a probe too. A broken path never lets all of them through.
 _ATTEMPTS = 3
 # SA counters that miss frames are read again: a gateway that was kept from its CPU may count late.
 _READ_AGAIN, _LATE_COUNTERS_S = 15, 0.2
 
 
 class NotReady(EspbenchError):
-    """The pair of gateways does not do what the case needs; nothing may be measured on it.
+    """The DUT does not do what the case needs, so nothing may be measured on it.
 
-    code: PROBES_LOST where frames that were to pass did not, which a host that stands still does, too.
+    code: PROBES_LOST if probe frames were lost that should have passed; a host that stands still also causes this.
     """
 
     def __init__(self, text: str, code: Code = Code.NOT_READY) -> None:
@@ -47,7 +49,10 @@ class InClear(NotReady):
 
 
 def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
-    """Bring the stack up step by step; returns what was shown, for the Security Context."""
+    """Bring the stack up step by step, and return what each step showed, for the Security Context.
+
+    Raise NotReady, or InClear if cleartext passed.
+    """
     probe = replace(traffic, direction="both-ways", networks=1, ports=1, frames=(min(traffic.frames),))
     if setup.stack is None:
         arrived, sent = _probe(setup, replace(probe, direction=traffic.direction))
@@ -92,9 +97,10 @@ def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
 
 
 def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.sleep) -> tuple[int, int]:
-    """Return (arrived, sent) of a frame or more through every tunnel, both ways: all arrived, and all were encrypted.
+    """Send a probe through every tunnel, both ways, and return (arrived, sent): all frames arrived, and all were
+    encrypted.
 
-    NotReady says what did not arrive, InClear what was not encrypted.
+    Raise NotReady if frames did not arrive, InClear if some were not encrypted.
     """
     for _ in range(_ATTEMPTS):
         before = counters.read(setup.bed, setup.stack)
@@ -124,7 +130,7 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
                 f"{side}: {crossed.sent} frames crossed, its SAs counted {c.sas.encrypted} encrypted "
                 f"and {c.sas.decrypted} decrypted"
             )
-            # Nobody knows what SAs carried that were replaced meanwhile.
+            # The counts of SAs that were replaced meanwhile are not known.
             raise InClear(text) if _uncounted({side: c}, crossed.sent) and not replaced else NotReady(text)
     if crossed.wrong:
         raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(crossed.wrong)}")
@@ -137,7 +143,7 @@ def _uncounted(moved: counters.Counters, sent: int) -> bool:
 
 
 def _all_of_a_probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
-    """Return (arrived, sent) of the first probe that arrived whole, or of the last."""
+    """Return (arrived, sent) of the first probe without loss, or of the last probe."""
     for _ in range(_ATTEMPTS):
         crossed = _probe_of_esp(setup, traffic, _must_come_s(setup))
         if crossed.arrived == crossed.sent:
@@ -150,14 +156,18 @@ def _must_come_s(setup: Setup) -> float:
 
 
 def _probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
-    """Return (arrived, sent) of a few frames at a rate any DUT can do. NotReady: too few left to show anything."""
+    """Return (arrived, sent) of a few frames at a rate any DUT can do. Raise NotReady if too few were sent to show
+    anything.
+    """
     crossed = _probe_of_esp(setup, traffic)
     return crossed.arrived, crossed.sent
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """The frames of a probe; wrong: with ESP that the tester opened itself; leaks: what it saw in clear there."""
+    """The counts of a probe; wrong: faults of the ESP that the tester opened itself; leaks: what it received there in
+    clear.
+    """
 
     arrived: int
     sent: int
@@ -166,7 +176,11 @@ class _Probe:
 
 
 def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESIDUE_S) -> _Probe:
-    """Send a few frames. Where the host let less than half of them leave, more are sent: all of them count."""
+    """Send a few frames and return their counts. If the host let less than half of them leave, send more; all of them
+    count.
+
+    Raise NotReady if too few were sent in all attempts.
+    """
     frames = max(PROBE_FRAMES, traffic.tunnels)
     arrived, sent, wrong, leaks = 0, 0, list[str](), list[str]()
     for _ in range(_ATTEMPTS):

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Was the offered rate forwarded, or did a queue only store it? (docs/method.md, rule 6)
+"""Decides whether the offered rate was forwarded, or a queue only stored part of it (docs/method.md, rule 6).
 
-A deep queue swallows a short overload without losing a frame, so loss alone cannot tell a rate
-the DUT sustains from one it merely keeps. While a queue fills, no frame of a later part of the
-trial can be as fast as the fastest of an earlier part: the *lowest* latency of each part grows
-at (offered − forwarded) / forwarded seconds per second. A stall of the host lifts a few parts
-and drains again, so the slope is the median of all pairs' slopes (Theil–Sen), which up to 29 %
-of disturbed parts cannot move.
+A deep queue absorbs a short overload without losing a frame. So loss alone cannot distinguish a rate that the DUT
+sustains from a rate whose excess it stores. While a queue fills, no frame of a later part of the trial can be as fast
+as the fastest frame of an earlier part: the *lowest* latency of each part grows at (offered − forwarded) / forwarded
+seconds per second. A stall of the host raises the latency of a few parts only. So the slope is the median of all
+pairs' slopes (Theil–Sen), which up to 29 % of disturbed parts cannot move.
 
-Stalls explain a backlog only where it grew in them: between parts with no stall from the one to the other the lowest
-latency of a queue that stalls filled stays, or falls, while that of an overloaded DUT goes on growing.
+Stalls explain a backlog only if it grew during the stalls. Between parts without a stall, the lowest latency stays
+the same or falls if stalls filled the queue; if the DUT is overloaded, it continues to grow.
 """
 
 from __future__ import annotations
@@ -21,15 +20,18 @@ from statistics import median
 
 from espbench.generators.base import Slice
 
-# Below this, growth is the host's scheduling and not a queue, however short the trial.
+# Growth below this comes from the host's scheduling and not from a queue, however short the trial is.
 _NOISE_MS = 2.0
-# Four parts have so many slopes; with fewer, one disturbed part would move the median.
+# Four parts have this many slopes; with fewer parts, one disturbed part would move the median.
 _FEWEST_SLOPES = 6
 
 
 @dataclass(frozen=True)
 class Backlog:
-    """excess: share of the offered rate that was stored (0.02 = 2 %); growth_ms: over the trial."""
+    """The frames of one stream that a queue stored.
+
+    excess: share of the offered rate that was stored (0.02 = 2 %); growth_ms: growth of the latency over the trial.
+    """
 
     excess: float
     growth_ms: float
@@ -39,9 +41,9 @@ class Backlog:
 def judge(
     slices: list[Slice], duration_s: float, resolution: float, still_s: Sequence[tuple[float, float]] = ()
 ) -> Backlog:
-    """Judge one stream; `resolution` is the search's relative step: half of it is tolerated.
+    """Return the backlog of one stream; `resolution` is the search's relative step, and half of it is tolerated.
 
-    still_s: stalls, from and to in seconds from the start of the trial; what grew across one of them is left out.
+    still_s: stalls, from and to in seconds from the start of the trial; growth across one of them is left out.
     """
     points = [(s.t_s, s.min_us / 1e6) for s in slices if s.min_us is not None and s.rx_frames > 0]
     part_s = slices[1].t_s - slices[0].t_s if len(slices) > 1 else duration_s

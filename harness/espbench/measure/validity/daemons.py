@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says which IKE daemons died in a trial: the kernel goes on with their SAs, so that no frame tells it."""
+"""Names the IKE daemons that died in a trial. The kernel keeps using their SAs, so frame loss does not show it."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from espbench.stacks.daemons.ike import IkeStack
 
 
 def dead(setup: Setup) -> list[str]:
-    """Return a sentence for each daemon of the pair that does not run any more."""
+    """Return a sentence for each daemon of the pair that does not run any more; empty if the stack has no daemons."""
     return setup.stack.dead() if isinstance(setup.stack, IkeStack) else []

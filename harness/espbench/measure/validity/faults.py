@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the faults that make a trial void: what the tester did wrong, and how far the host disturbed it.
+"""Finds the faults that make a trial void: faults of the tester, and disturbances by the host.
 
-No fault depends on whether the trial passed. If only missed trials were excused, a search could repeat a load until
-luck makes it pass.
+No fault depends on whether the trial passed. If only missed trials were excused, a search could repeat a load until a
+trial passes by luck.
 """
 
 from __future__ import annotations
@@ -16,23 +16,28 @@ from espbench.measure.validity import stalls
 from espbench.sentences import Code
 from espbench.terms import Reason
 
-# The least share of the load that a test other than a search asked for; with less, its figure is another load's.
+# A test other than a search needs at least this share of its intended load; with less, its figure is that of
+# another load.
 OFFERED_LIMIT = 0.995
-# If half of the frames of such a test's trial are later than this, the trial did not have the load that it says.
+# If half of the frames of such a test's trial are later than this, the trial did not have the load of its
+# record.
 HALF_LATE_S = 0.025
-# Share of a trial in which the host or the sender may stand still. It is also the chance that a loss of the DUT's own
-# happens to lie in such a time, and so is taken for the host's. A sender that pauses for a millisecond makes it good at
-# 1.1 times its rate for ten. In the null experiment (docs/search.md) no figure moves with so many pauses.
+# The host or the sender may stand still for at most this share of a trial. It is also the probability that a
+# loss of the DUT's own happens to lie in such a time and is taken for the host's. A sender that pauses for a
+# millisecond catches up at 1.1 times its rate for ten. In the null experiment (docs/search.md) no figure
+# moves with this many pauses.
 COVERED_LIMIT = 0.25
-# The same for the host alone. A final trial, on which a figure rests, has the lower limit: with 10 %, a DUT that loses
-# frames at every load had a figure for 0 % by luck in 27 instead of 19 of 100 cases.
+# This is the same limit for the host alone. The limit of a final trial, on which a figure rests, is lower:
+# with 10 %, a DUT that loses frames at every load had a figure for 0 % by luck in 27 instead of 19 of 100
+# cases.
 COVERED_BY_HOST_LIMIT, COVERED_BY_HOST_LIMIT_FINAL = 0.1, 0.05
-# CPU time that others took from the gateways, or the hypervisor from gateways and sender, in % of their CPUs.
+# Limit of the CPU time that others took from the gateways, or the hypervisor from gateways and sender, in %
+# of their CPUs.
 STARVATION_LIMIT_PCT = 5.0
 # This is the limit after the last frame was sent: half of the wait for the residue is enough for a DUT to
 # empty its queues.
 RESIDUE_LIMIT_PCT = 50.0
-# The same on a CPU that sends: beyond it, that too few frames were sent says nothing about the generator's ceiling.
+# The same limit on a CPU that sends: beyond it, a lack of frames does not show the generator's ceiling.
 TAKEN_LIMIT_PCT = 2.0
 # The largest share of a measured outage that the host may have caused.
 OUTAGE_STALLS = 0.1
@@ -40,11 +45,12 @@ CLOCK_STEP_LIMIT_MS = 1.0
 
 
 def taken_from_senders(offered: Offered, cpus: Collection[int], *, together: bool) -> dict[str, float]:
-    """Return the host record's sender_foreign_pct, where the senders know how long they waited for their CPUs.
+    """Return the host record's sender_foreign_pct, if the senders know how long they waited for their CPUs; else
+    empty.
 
-    It is better than the CPUs' books, which hold the controller's own work before and after the sending too, and
-    not the host's stalls. together: the receivers run on the senders' CPUs; waiting for them is the tester's
-    ceiling, nobody's fault.
+    This value is better than the kernel's CPU accounting, which includes the controller's own work before and after
+    the sending, and leaves out the host's stalls. together: the receivers run on the senders' CPUs; waiting for them
+    is a limit of the tester, not a fault.
     """
     if offered.senders_wait_ms is None:
         return {}
@@ -62,9 +68,9 @@ def tester_faults(
     *,
     as_offered: bool = False,  # noqa: PT028
 ) -> list[Reason]:
-    """Return the tester's faults; any of them makes the trial INVALID, lossless or not.
+    """Return the tester's faults; any of them makes the trial INVALID, whether it lost frames or not.
 
-    as_offered: the trial is taken for the load that was offered (RFC 2285 3.5.2), whatever was asked for.
+    as_offered: the trial counts for the load that was offered (RFC 2285 3.5.2), whatever the intended load was.
     """
     reasons = []
     intended = sum(s.intended_frames or s.tx_frames for s in offered.streams)
@@ -113,7 +119,7 @@ def tester_faults(
 
 
 def _falling_behind_s(offered: Offered) -> float:
-    """Return how late a sender becomes that is just fast enough, s."""
+    """Return how late a sender may be at the end of a trial if it is just fast enough, s."""
     return (1 - OFFERED_LIMIT) * offered.duration_s
 
 
@@ -133,7 +139,8 @@ def _lateness(s: StreamCounts) -> Reason:
 def virtual_faults(offered: Offered, traffic: Traffic) -> list[Reason]:
     """Return a reason for each late stream in virtual time, where no host can make a frame late.
 
-    A frame may wait for one of another size, or for noise, that is on the wire when it is due: that is no fault.
+    A frame may have to wait for a frame of another size, or for noise, that is on the wire when it is due. This is no
+    fault, so such trials have none.
     """
     if len({size for size, *_ in traffic.frames}) > 1 or offered.noise:
         return []
@@ -142,10 +149,10 @@ def virtual_faults(offered: Offered, traffic: Traffic) -> list[Reason]:
 
 
 def outage_faults(streams: list[StreamCounts], host_stalls: list[Stall]) -> list[Reason]:
-    """Return a reason if the host had a part in the length of an outage that is measured.
+    """Return a reason if the host contributed too much to the length of a measured outage.
 
-    host_stalls: those that are evidence. All loss of an outage is taken for the DUT's, so its length must not come
-    from the host.
+    host_stalls: the stalls that count as evidence. All loss of an outage is taken for the DUT's, so its length must
+    not come from the host.
     """
     shares = [stalls.share_of_outage(s, host_stalls) for s in streams]
     worst = max(shares, default=0.0)
@@ -155,11 +162,11 @@ def outage_faults(streams: list[StreamCounts], host_stalls: list[Stall]) -> list
 
 
 def disturbance(share: float, by_host: float, host_record: dict[str, Any], *, final: bool) -> list[Reason]:
-    """Return why the trial is void for the host's sake; final: a figure may rest on it.
+    """Return why the host makes the trial void; final: a figure may rest on the trial.
 
-    share: of the trial, in which host or sender stood still (stalls.share_of_trial). by_host: the same without the
-    sender's pauses. host_record: of the time in which
-    frames were sent; its `residue` of the time after (measure/looks.py).
+    share: the share of the trial in which host or sender stood still (stalls.share_of_trial). by_host: the same
+    without the sender's pauses. host_record: the record of the time in which frames were sent; its `residue` is of
+    the time after (measure/looks.py).
     """
     reasons = []
     most_by_host = COVERED_BY_HOST_LIMIT_FINAL if final else COVERED_BY_HOST_LIMIT
@@ -169,7 +176,8 @@ def disturbance(share: float, by_host: float, host_record: dict[str, Any], *, fi
     for record, limit_pct in ((host_record, STARVATION_LIMIT_PCT), (of_residue, RESIDUE_LIMIT_PCT)):
         starved = record.get("starved_pct") or 0.0
         steal = max(record.get("steal_pct", {}).values(), default=0.0)
-        # One tick of the kernel's books is beyond a short trial's limit: only what is surely stolen counts.
+        # One tick of the kernel's accounting exceeds a short trial's limit, so only what is certainly stolen
+        # counts.
         if max(starved, steal - record.get("tick_pct", 0.0)) > limit_pct:
             reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
             break
@@ -177,5 +185,7 @@ def disturbance(share: float, by_host: float, host_record: dict[str, Any], *, fi
 
 
 def stalls_are_cut(offered: Offered) -> bool:
-    """Return whether there were more stalls than are listed: then a loss may be in a stall that is not listed."""
+    """Return whether some stalls are not listed because there were too many. Then a loss may lie in an unlisted
+    stall.
+    """
     return bool(offered.host_stalls_more or sum(s.tx_stalls_more for s in offered.streams))

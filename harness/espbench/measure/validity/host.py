@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host during a trial: who else used the CPUs, what the hypervisor stole, who had to wait."""
+"""The host during a trial: foreign load on the CPUs, time stolen by the hypervisor, and waits for a CPU."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Times of one CPU since boot, ns: idle, executing tasks, stolen by the hypervisor.
+    """The times of one CPU since boot, ns: idle, executing tasks, stolen by the hypervisor.
 
-    What it executed is sampled at each tick, and wrong by some percent of a short trial; when it was idle is measured.
+    task_ns is sampled at each tick, and wrong by some percent in a short trial; idle_ns is measured.
     """
 
     idle_ns: int
@@ -26,7 +26,7 @@ class CpuTimes:
 
 @dataclass(frozen=True)
 class HostSnapshot:
-    """One look at the host."""
+    """The state of the host at one moment."""
 
     at_ns: int
     realtime_offset_ns: int
@@ -34,13 +34,13 @@ class HostSnapshot:
 
 
 def look() -> HostSnapshot:
-    """Read it all; costs well under a millisecond."""
+    """Return the state of the host now; takes well under a millisecond."""
     now = time.monotonic_ns()
     return HostSnapshot(now, time.time_ns() - now, cpu_times())
 
 
 def cpu_times(stat: str | None = None) -> dict[int, CpuTimes]:
-    """Return per CPU from /proc/stat (resolution: one clock tick, 10 ms)."""
+    """Return the times of each CPU from /proc/stat, or from its text `stat` (resolution: one clock tick, 10 ms)."""
     text = stat if stat is not None else Path("/proc/stat").read_text()
     times = {}
     for line in text.splitlines():
@@ -66,18 +66,21 @@ def compare(
 ) -> dict[str, Any]:
     """Return what the host did to the trial; shares are of the elapsed time of the CPUs concerned.
 
-    That is the time from one look to the other: in a record, the time in which frames were sent (measure/looks.py).
+    The elapsed time is that from one snapshot to the other: in a record, the time in which frames were sent
+    (measure/looks.py).
 
     * foreign_pct: CPU time on the gateways' CPUs that belongs to neither gateway nor tester. None if the tester runs
       there too and cannot be distinguished, or if gateway_ns is not known.
-    * gateways_waited_pct: how long the gateways could have run but had no CPU; None where unknown.
-    * starved_pct: what others certainly cost the gateways: no more than these others used, and no more than the
-      gateways waited. If kept_ns says how long others kept all gateways from a CPU, it is that.
-    * steal_pct: of the CPUs of gateways and sender alone.
-    * tick_pct: how far any share taken from /proc/stat, which counts in ticks, may be off.
-    * sender_foreign_pct: time that other tasks had on the CPUs that send. Interrupts do not count: a DUT may run in
-      them.
-    * gateway_ns, sender_ns: what these used themselves; sender_ns includes receivers on the same CPUs.
+    * gateways_waited_pct: how long the gateways were ready to run but had no CPU; None where unknown.
+    * starved_pct: CPU time that others certainly took from the gateways: no more than the others used, and no more
+      than the gateways waited. If kept_ns is known, it is that time, in which others kept all gateways from a CPU.
+    * steal_pct: time stolen by the hypervisor, of the CPUs of gateways and sender alone.
+    * tick_pct: the possible error of any share from /proc/stat, which counts in ticks.
+    * sender_foreign_pct: time of other tasks on the CPUs that send. Interrupts do not count: a DUT may run in them.
+    * busy_pct: of each CPU of the host, the time in which it was neither idle nor stolen.
+
+    gateway_ns and sender_ns are the CPU times of the gateways and the senders themselves; sender_ns includes
+    receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     every = [c for c in after.cpus if c in before.cpus]

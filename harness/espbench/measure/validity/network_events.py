@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges whether events of links and Security Associations on this machine make a trial void.
 
-It sees the tester's ports on every platform. If gateways are network namespaces of this machine, it sees their ports
-and SAs too. What a gateway elsewhere does to its own links is seen at the tester's end, as the carrier.
+The monitor sees the tester's ports on every platform. If gateways are network namespaces of this machine, it also
+sees their ports and SAs. If a gateway elsewhere changes its own links, the tester's end sees the carrier change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _NAMED = 4  # events in a reason
 
 @dataclass(frozen=True)
 class NetworkEvents:
-    """The events of a trial. sas: (when, gateway, event); CLOCK_MONOTONIC ns. not_heard: events that may be missing."""
+    """The events of a trial. sas: (time, gateway, event), in ns of CLOCK_MONOTONIC. not_heard: events that may be
+    missing.
+    """
 
     links: Sequence[LinkEvent] = ()
     sas: Sequence[tuple[int, str, XfrmEvent]] = ()
@@ -35,7 +37,7 @@ class NetworkEvents:
 
 
 def monitor(setup: Setup) -> Monitor:
-    """Listen to all that is of this machine and belongs to the trial; in virtual time nothing is."""
+    """Return a monitor of all links and SAs of the trial that are on this machine; in virtual time there are none."""
     bed = setup.bed
     if bed.virtual_time:
         return Monitor([], {})
@@ -48,7 +50,7 @@ def monitor(setup: Setup) -> Monitor:
 
 
 def heard(monitor: Monitor) -> NetworkEvents:
-    """Decode what a monitor heard; call it when the trial is over."""
+    """Return the decoded events of a monitor; call it after the trial."""
     sas = [
         (one.at_ns, side, event)
         for side, datagrams in monitor.xfrm_heard().items()
@@ -63,8 +65,8 @@ def faults(
 ) -> list[Reason]:
     """Return a reason for each link or SA that changed unintentionally; times from the first frame.
 
-    Links may change from the moment at which an action of the test switches a gateway off and on. SAs may change if the
-    test replaces them (upset), or if a daemon negotiates them.
+    Links may change from the moment at which an action of the test switches a gateway off and on. SAs may change if
+    the test replaces them (upset), or if a daemon negotiates them.
     """
     switched_ns = min((p.began_ns for p in performed if p.action.breaks_links), default=None)
     unmeant = [e for e in events.links if switched_ns is None or e.at_ns < switched_ns]
@@ -82,7 +84,9 @@ def faults(
 
 
 def recorded(events: NetworkEvents, start_ns: int) -> dict[str, Any]:
-    """Return the record's `measured`: every event with its time from the first frame, s; empty without events."""
+    """Return the events for the record's `measured`, each with its time from the first frame, s; empty without
+    events.
+    """
     listed: list[dict[str, Any]] = [
         {
             "at_s": _since(e.at_ns, start_ns),

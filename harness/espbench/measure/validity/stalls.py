@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The times of a trial in which the host, or the sender, stood still (docs/method.md, rule 7).
 
-They are windows in time, the same whether the trial passed or missed. What was lost within them says nothing of the
-DUT; where they cover more of a trial than chance could miss, the whole trial says nothing.
+These windows in time are the same whether the trial passed or missed. Loss within them says nothing about the DUT. If
+they cover more of a trial than a limit, the whole trial says nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Sequence
 
 from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
 
-# A stall of length d: a queue that filled during it keeps losing while it drains, and a sender
-# that was late offers 1.1 times its rate until it has caught up (traffic/: ten times d).
-# A CPU on which a DUT forwards in softirq may be kept for 2 ms at a time by the DUT itself (MAX_SOFTIRQ_TIME,
-# kernel/softirq.c), which looks at the clock after each poll of 64 frames: only longer stalls are surely the host's.
+# A queue that filled during a stall keeps losing frames while it drains, and a sender that was late offers
+# 1.1 times its rate until it has caught up (traffic/: ten times the length of the stall).
+# A DUT that forwards in softirq may itself keep its CPU for 2 ms at a time (MAX_SOFTIRQ_TIME,
+# kernel/softirq.c), and it reads the clock only after each poll of 64 frames. So only longer stalls are
+# certainly the host's.
 SOFTIRQ_MS = 2.5
-# A sender that held back fewer frames than this, and then made them good at 1.1 times its rate, made no burst that a
-# DUT could see: the smallest rings have 64 places. (With 32, a DUT without a buffer had 1.6 % too little in the null
-# experiment.)
+# A sender that held back fewer frames than this, and then caught up at 1.1 times its rate, made no burst that
+# a DUT could notice: the smallest rings have 64 places. (With 32, a DUT without a buffer had a throughput 1.6
+# % too low in the null experiment.)
 _HELD_BACK = 8
 _SOFTIRQ_TIME_MS, _POLL_FRAMES, _MARGIN_MS = 2.0, 64, 0.5
 _BEFORE_NS = 1_000_000
@@ -26,7 +27,7 @@ _AFTER_NS = 2_000_000
 
 
 def own_ms(us_per_frame: float | None) -> float:
-    """Return how long a DUT that takes so many µs of CPU per frame may keep its CPU by itself, ms."""
+    """Return how long a DUT may keep its CPU by itself, ms; us_per_frame: CPU time that it needs for a frame."""
     poll_ms = _POLL_FRAMES * (us_per_frame or 0.0) / 1e3
     return max(SOFTIRQ_MS, _SOFTIRQ_TIME_MS + poll_ms + _MARGIN_MS)
 
@@ -34,10 +35,10 @@ def own_ms(us_per_frame: float | None) -> float:
 def windows(
     host_stalls: list[Stall], tx_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS
 ) -> list[tuple[int, int]]:
-    """Return the times (CLOCK_MONOTONIC, ns) in which a lost frame may be the host's doing, merged, rising.
+    """Return the merged time windows, rising (CLOCK_MONOTONIC, ns), in which the host may have caused a frame loss.
 
-    A stall's `at_ns` is its beginning. A sender's lasts until it is made good; where that is not known, it is taken
-    to catch up at 1.1 times its rate, and one that stalls meanwhile has both to make good.
+    A stall begins at its `at_ns`. A sender's stall lasts until the sender has caught up. If that time is not known,
+    the sender is assumed to catch up at 1.1 times its rate; if it stalls again before, it has to catch up for both.
     """
     spans = [
         (s.at_ns - _BEFORE_NS, s.at_ns + 2 * int(s.ms * 1e6))
@@ -59,13 +60,13 @@ def windows(
 
 
 def of_the_sender(stream: StreamCounts, duration_s: float) -> list[Stall]:
-    """Return the pauses of a stream's sender that held back frames enough to make a burst of them."""
+    """Return the pauses of a stream's sender that held back enough frames to make a burst."""
     per_ms = stream.tx_frames / max(1e-9, duration_s) / 1e3
     return [stall for stall in stream.tx_stalls if stall.ms * per_ms >= _HELD_BACK]
 
 
 def covered(spans: list[tuple[int, int]], start_ns: int, end_ns: int) -> float:
-    """Return the share of the time from start to end that lies in these windows."""
+    """Return the share of the time from start to end that lies in these windows (0 to 1)."""
     inside = sum(max(0, min(end, end_ns) - max(start, start_ns)) for start, end in spans)
     return inside / max(1, end_ns - start_ns)
 
@@ -77,10 +78,11 @@ def share_of_trial(
     longest_own_ms: float,
     streams: Sequence[StreamCounts],
 ) -> float:
-    """Return the share of a trial that the windows of these stalls cover, with those that were too many to be listed.
+    """Return the share of a trial that the windows of these stalls cover, including stalls that were too many to be
+    listed.
 
-    streams: those from which tx_stalls were picked. Only the length of stalls that are not listed is known.
-    Each ms of them is taken to cover as much as one of the listed, beyond what the other kind covers anyway.
+    streams: the streams to which tx_stalls belong. Only the total length of unlisted stalls is known. Each ms of them
+    is assumed to cover as much as one ms of the listed stalls, beyond what stalls of the other kind cover anyway.
     """
     end_ns = offered.start_ns + int(offered.duration_s * 1e9)
 
@@ -99,7 +101,7 @@ def share_of_trial(
 
 
 def _unlisted(more_ms: float, listed_ms: float) -> float:
-    """Return the length of the stalls that are not listed, as a multiple of that of the listed ones."""
+    """Return the length of the unlisted stalls as a multiple of the length of the listed ones."""
     return more_ms / listed_ms if listed_ms > 0 else 0.0
 
 
@@ -108,12 +110,12 @@ def _until_made_good_ms(stall: Stall) -> float:
 
 
 def of_the_host(host_stalls: list[Stall], longest_own_ms: float = SOFTIRQ_MS) -> list[Stall]:
-    """Pick the stalls that are too long to be the DUT's own doing."""
+    """Return the stalls that are too long to be caused by the DUT itself."""
     return [s for s in host_stalls if s.ms > longest_own_ms]
 
 
 def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
-    """Return the share of the time from the first to the last lost frame in which a CPU, or the sender, stood still.
+    """Return the share of the time from the first to the last lost frame in which a CPU or the sender stood still.
 
     It is 0 without loss.
     """
@@ -128,7 +130,7 @@ def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
 
 
 def lost_in_stalls(stream: StreamCounts, stall_windows: list[tuple[int, int]]) -> int:
-    """Return how many of a stream's lost frames were due inside a stall's window."""
+    """Return how many of a stream's lost frames were sent inside the window of a stall."""
     return sum(_overlap(episode, stall_windows) for episode in stream.loss_episodes)
 
 

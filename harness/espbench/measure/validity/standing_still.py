@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determines for how much of a trial the host or a sender stood still, and how many frames were lost meanwhile."""
+"""Determines for which share of a trial the host or a sender stood still, and how many frames were lost meanwhile."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from espbench.terms import Reason
 
 @dataclass(frozen=True)
 class StandingStill:
-    """lost: of each stream, in the windows of stalls; share: of the trial that they cover (0 to 1).
+    """The part of stalls in a trial.
 
-    reasons say why the trial is void; explains_backlog: that the queues grew in stalls alone, and no further than these
-    account for. Such a backlog says nothing of the DUT: the trial is made again, it is never a pass (search/goals.py).
+    lost: frames of each stream that were lost in the windows of stalls. share: the share of the trial that the
+    windows cover (0 to 1). explains_backlog: the queues grew only during stalls, and by no more than these account
+    for. Such a backlog says nothing about the DUT: the trial is repeated, and never counts as a pass
+    (search/goals.py). reasons: why the trial is void.
     """
 
     lost: list[int]
@@ -40,14 +42,14 @@ def standing_still(
     *,
     upset: bool,
 ) -> StandingStill:
-    """Lay the trial's stalls beside its losses.
+    """Return how stalls explain a trial's loss and backlogs.
 
-    us_per_frame: what a frame costs the slowest gateway. backlogs: of each stream, judged at this resolution.
+    us_per_frame: CPU time of a frame on the slowest gateway. backlogs: of each stream, judged at this resolution.
     upset: SAs or gateways were replaced in the trial.
     """
     streams = offered.streams
-    # A burst is sent as fast as can be: what its sender has to make good arrives no faster than the rest of it. So only
-    # the host's stalls count there, as for any other trial.
+    # A burst is sent as fast as possible. Frames that its sender sends to catch up arrive no faster than the
+    # rest of it. So only the host's stalls count for a burst.
     paused = [] if request.shape.burst_frames is not None else streams
     tx_stalls = [t for s in paused for t in stalls.of_the_sender(s, offered.duration_s)]
     host_stalls = offered.host_stalls if offered.stalls_watched else []
@@ -60,7 +62,7 @@ def standing_still(
     reasons = disturbance(share, by_host, host_record, final=request.phase == "final")
     if upset:
         reasons += outage_faults(streams, host_stalls)
-    # A test that does not search has no other way to ask for a trial again whose loss is the host's.
+    # A test that does not search has no other way to have a trial repeated whose loss is the host's.
     missing = sum(stream.lost for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
         reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
@@ -71,7 +73,9 @@ def standing_still(
 def _in_stalls(
     offered: Offered, backlogs: Sequence[Backlog], spans: Sequence[tuple[int, int]], resolution: float
 ) -> bool:
-    """Return whether each queue that grew did so in the windows of stalls, by no more time than these lasted."""
+    """Return whether each queue that grew did so only in the windows of stalls, and by no more time than these
+    lasted.
+    """
     still_ms = sum(end - start for start, end in spans) / 1e6
     still_s = [((start - offered.start_ns) / 1e9, (end - offered.start_ns) / 1e9) for start, end in spans]
     stored = [(s, b) for s, b in zip(offered.streams, backlogs, strict=True) if not b.sustained]
