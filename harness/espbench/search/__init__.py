@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The throughput searches: pure, no clock, no input or output; they do not know what a packet is.
+"""The throughput searches. They are pure: no clock, no input or output, and no knowledge of packets.
 
-`throughput` bisects and `mlr` is MLRsearch; both decide from the records of trials alone, which `goals`
-judges and `evidence` sums up. May import nothing of espbench but its words.
+`throughput` bisects and `mlr` uses MLRsearch. Both decide from the records of trials alone: `goals` judges these
+records and `evidence` sums them up. May import nothing of espbench but its words.
 """
 
 from __future__ import annotations

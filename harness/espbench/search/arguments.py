@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the arguments of every search for loss goals, checked."""
+"""Defines and checks the arguments that all searches share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 class SearchSpec:
     """The arguments that all searches share.
 
-    goals: frame loss ratios; rates in frames/s, summed over `directions`; `resolution` relative to the upper bound.
-    trial_s and final_trial_s: the shortest and the longest trial, s. `retries` repeats of an INVALID trial at one
-    load. Raises ValueError on arguments that make no search.
+    goals: loss goals, as frame loss ratios. minimum_fps and maximum_fps: the range of loads, frames/s, summed over
+    `directions`. resolution: the ratio by which neighbouring loads differ, relative to the upper one. trial_s and
+    final_trial_s: the shortest and the longest trial, s. retries: how often an INVALID trial at one load is repeated.
+
+    Raises ValueError if no search is possible with these arguments.
     """
 
     goals: tuple[float, ...]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives what the trials of a case say so far about one loss goal: bounds, confirmed loads, loads without a judgement.
+"""Derives from the trials of a case what is known for one loss goal: bounds, confirmed loads, and loads without a
+judgement.
 
 Everything is derived from the list of trials; no other state is kept.
 """
@@ -24,20 +25,21 @@ from espbench.search.goals import (
 )
 from espbench.terms import Phase
 
-# Share of the frames. A DUT that loses more is overloaded, whatever the host did; no second trial is needed.
+# This is a share of the frames. A DUT that loses more is overloaded, whatever the host did, so no second
+# trial is needed.
 CLEAR_LOSS = 0.05
 PASSES = (Judgement.MET, Judgement.MET_PROVISIONALLY)
 _SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
-RECORDED_TO = 1e-3  # frames/s: a record has its load with so many decimals
-# Final trials at one load, at most, until it can be said whether it meets a goal.
+RECORDED_TO = 1e-3  # frames/s; a record rounds loads to this
+# At most this many final trials are made at one load to decide whether it meets a goal.
 MOST_FINALS_AT_A_LOAD = 6
-# Loads that final trials could not judge, until no further load is tried.
+# No further load is tried once so many loads could not be judged by final trials.
 MOST_GIVEN_UP = 4
 
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """The trial the search wants next; `attempt` counts repeats of an INVALID trial."""
+    """The trial that the search wants next; `attempt` counts repeats of an INVALID trial."""
 
     load_fps: float
     duration_s: float
@@ -47,11 +49,11 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class Entry:
-    """One trial: its request, its result, its place in the order of trials.
+    """One trial: its index in the order of trials, its request and its result.
 
-    passes_fps is the load of the row for which a pass is evidence: the one at or below the offered load. misses_fps is
-    the load for which a miss is evidence: the one at or above the highest rate at which the DUT may have seen the
-    frames; infinite if that is above the maximum. None: the intended load.
+    passes_fps is the load of the row for which a pass is evidence: the one at or below the offered load. misses_fps
+    is the load for which a miss is evidence: the one at or above the highest rate at which the DUT may have received
+    the frames; infinite if that is above the maximum. None: the intended load.
     """
 
     index: int
@@ -74,16 +76,16 @@ class Entry:
 
     @property
     def fell_short(self) -> bool:
-        """True if less was offered than was asked for, by more than the resolution."""
+        """True if less was offered than intended, by more than the resolution."""
         return self.pass_fps < self.load_fps
 
     @property
     def went_beyond(self) -> bool:
-        """True if the DUT may have seen more than was asked for, by more than the resolution."""
+        """True if the DUT may have received frames faster than intended, by more than the resolution."""
         return self.miss_fps > self.load_fps
 
     def judges_its_load(self, what: Judgement) -> bool:
-        """Return whether it is evidence for the load that was asked for.
+        """Return whether this judgement of the trial is evidence for the intended load.
 
         If less was offered, only a miss is evidence; if more was offered, only a pass is.
         """
@@ -93,13 +95,13 @@ class Entry:
 
     @property
     def is_exact(self) -> bool:
-        """True if whatever it shows, it shows of the load that was asked for."""
+        """True if any judgement of this trial is evidence for the intended load."""
         return not self.fell_short and not self.went_beyond
 
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A load that could not be judged: its trials that did not judge it, and whether most of those passed."""
+    """A load that could not be judged: its trials that gave no judgement, and whether most of them passed."""
 
     load_fps: float
     phase: Phase
@@ -108,7 +110,7 @@ class GivenUp:
 
     @property
     def counted(self) -> bool:
-        """True if the counts of at least one of the trials were right."""
+        """True if the counts of at least one of these trials were right."""
         return any(entry.seen.counted or entry.seen.valid for entry in self.entries)
 
 
@@ -118,10 +120,10 @@ class Evidence:
     The upper bound is the lowest load that ever missed the goal. The lower bound is the highest load below it that
     passed. So no load with a missed trial, short or final, is ever reported.
 
-    A load cannot be judged if `retries` repeats of a trial were all INVALID, disturbed, short of the load, or
-    missed at more than the load; all trials of one length at a load together are excused so often
-    (`_loads_exhausted`). To choose the next load, it counts as passed or missed by what most of its trials showed
-    (`upper`, `lower`). What is reported rests on valid trials (`hard_upper`, `confirmed`).
+    A load cannot be judged if a trial and its `retries` repeats were all INVALID, disturbed, short of the load, or
+    missed at more than the load. All trials of one phase at a load share this number of repeats (`_loads_exhausted`).
+    To choose the next load, such a load counts as passed or missed by the majority of its trials (`upper`, `lower`).
+    What is reported rests on valid trials (`hard_upper`, `confirmed`).
 
     With loss verification (ETSI GS NFV-TST 009), a load that lost little misses the goal only if more than `verified`
     of its short trials, or of its final trials, missed it.
@@ -137,7 +139,7 @@ class Evidence:
         self.valid = [entry for entry in entries if entry.seen.valid]
         self._judgements = {entry.index: judge(entry.seen, goal) for entry in entries}
         self._judged = [(entry, self._judgements[entry.index]) for entry in self.valid]
-        # Beyond the maximum there is no load of which a miss could be evidence.
+        # A miss beyond the maximum is evidence for no load of the row.
         misses = [e for e, what in self._judged if what is Judgement.MISSED and math.isfinite(e.miss_fps)]
         clear = {e.miss_fps for e in misses if not e.seen.sustained or e.seen.loss_ratio > CLEAR_LOSS}
         again = Counter((entry.miss_fps, entry.seen.final) for entry in misses)
@@ -151,7 +153,8 @@ class Evidence:
         self.hard_upper = min(self._missed, default=None)
         self.exhausted = self._loads_exhausted()
         self.given_up = self._loads_given_up()
-        # A short pass is no reason to ask again and again for a final trial that cannot be had.
+        # A load with only short passes may be given up too: it need not be tried again and again for a final
+        # trial that cannot be made.
         shown = {load for load, what in self._weighed.items() if what is Judgement.MET}
         soft_missed = {g.load_fps for g in self.given_up if not g.passed} - shown - self._missed
         soft_passed = {g.load_fps for g in self.given_up if g.passed} - self._missed - soft_missed
@@ -162,7 +165,9 @@ class Evidence:
     # -- what could not be judged -----------------------------------------------------------------
 
     def attempts(self, load: float, phase: Phase) -> list[Entry]:
-        """Return the trials asked for at a load that did not judge it, since the last one that did."""
+        """Return the latest trials that were requested at a load without judging it, after the last one that judged
+        it.
+        """
         made = self._asked.get((load, phase), [])
         return list(takewhile(self._is_no_judgement, reversed(made)))[::-1]
 
@@ -171,11 +176,11 @@ class Evidence:
         return what in _SAYS_NOTHING or not entry.judges_its_load(what)
 
     def _loads_exhausted(self) -> dict[tuple[float, Phase], GivenUp]:
-        """Return the loads and phases of which no further trial is worth asking for.
+        """Return the loads and phases for which no further trial is worth making.
 
-        These are the ones whose last trials judged nothing, as often in a row as a trial is worth repeating;
-        and the ones of which `retries` + 1 trials in all judged nothing, whatever came between. Without the
-        second rule, each trial that is valid and does not decide would allow as many excuses again.
+        These are loads whose latest trials all gave no judgement, as many in a row as `_patience` allows, and loads
+        with more than `retries` trials in all that gave no judgement, whatever came between. Without the second rule,
+        each valid trial that does not decide would allow as many repeats again.
         """
         exhausted = {}
         for (load, phase), made in self._asked.items():
@@ -186,9 +191,9 @@ class Evidence:
         return exhausted
 
     def _patience(self, first: Entry) -> int:
-        """Return how often a trial is worth repeating: less if all trials of a load before it were no evidence either.
+        """Return how often a trial is worth repeating: less if the trials just before these gave no judgement either.
 
-        Otherwise, on a host that is never quiet, every load would be tried to the end, and a case would take most of
+        Otherwise, on a host that is never quiet, every load would get all its repeats, and a case would take most of
         an hour.
         """
         before = [entry for entry in self._entries if entry.index < first.index][-self.retries - 1 :]
@@ -197,7 +202,9 @@ class Evidence:
         return patience(self.retries, final=first.seen.final, vainly=vainly)
 
     def _loads_given_up(self) -> list[GivenUp]:
-        """List each load once: what final trials say, or cannot say, goes before what search trials did."""
+        """Return each exhausted load once. Final trials, whether they judge a load or not, take precedence over
+        search trials.
+        """
         finals = {load for load, phase in self.exhausted if phase == "final"}
         decided = {e.pass_fps for e, what in self._judged if what in PASSES} | self._missed
         return [
@@ -207,12 +214,16 @@ class Evidence:
         ]
 
     def _most_passed(self, entries: Sequence[Entry]) -> bool:
-        """Return whether most of these trials lost no more than the goal allows, of those that did not fall short."""
+        """Return whether most of these trials met the goal, of those that did not fall short and whose counts are
+        right.
+        """
         known = [e for e in entries if (e.seen.counted or e.seen.valid) and not e.fell_short]
         return 2 * len(self._passing(known)) > len(known)
 
     def _passing(self, known: Sequence[Entry]) -> list[Entry]:
-        """Pick the trials at one load that meet the goal: each on its own frames, or all where each has too few."""
+        """Return the trials at one load that meet the goal: all together if they are final, else each on its own
+        frames.
+        """
         judged = [(entry, judge_counts(entry.seen, self.goal)) for entry in known]
         together = [e for e, what in judged if e.seen.final and what in (*PASSES, Judgement.UNDECIDED)]
         if self.goal > 0 and weigh_finals([e.seen for e in together], self.goal) is Judgement.MET:
@@ -220,15 +231,16 @@ class Evidence:
         return [entry for entry, what in judged if what in PASSES]
 
     def void_finals(self, confirming: Entry) -> int:
-        """Return how many final trials beside a confirming one are INVALID, or lost frames in stalls alone."""
+        """Return how many final trials at the load of a confirming one are INVALID, or lost frames only in stalls."""
         void = [e for e in self._entries if self._judgements[e.index] in _SAYS_NOTHING]
         return len(finals_beside(confirming, void))
 
     def bound(self, floor: float) -> Entry | None:
-        """Return the final trial that shows the highest load known to pass: a valid one, or one of a load given up.
+        """Return the final trial that shows the highest load known to pass: a valid one, or one of a load that was
+        given up.
 
-        Of disturbed trials only where most of those at the load passed, on frames enough to tell; a disturbance
-        takes from a DUT and gives it nothing, but the luck of one trial of many is no bound.
+        Disturbed trials count only where most of those at the load passed, on frames enough to decide. A disturbance
+        can only make a DUT slower, never faster; but a single pass among many trials may be luck and is no bound.
         """
         best = self.confirmation(load) if (load := self.confirmed(floor)) is not None else None
         for given in self.given_up:
@@ -244,12 +256,14 @@ class Evidence:
     # -- bounds -----------------------------------------------------------------------------------
 
     def hard_lower(self) -> float | None:
-        """Return the highest load that passed in a valid trial, below the lowest that missed in one."""
+        """Return the highest load that passed in a valid trial and is below the lowest load that missed in one."""
         below = [load for load in self._hard_passed if self.hard_upper is None or load < self.hard_upper]
         return max(below, default=None)
 
     def shown(self, floor: float) -> float | None:
-        """Return the highest load below the upper bound that final trials pass, or passed as far as they could tell."""
+        """Return the highest load below the upper bound at which final trials passed, or most of them if it was given
+        up.
+        """
         given_up = {g.load_fps for g in self.given_up if g.phase == "final"}
         loads = [load for load in self.passed_below_upper() if load >= floor]
         return max((load for load in loads if load in given_up or self.confirmation(load)), default=None)
@@ -264,11 +278,11 @@ class Evidence:
         return max((load for load in loads if self.confirmation(load)), default=None)
 
     def passed_below_upper(self) -> list[float]:
-        """Return loads that passed below every load that missed, rising."""
+        """Return the loads that passed and are below every load that missed, rising."""
         return sorted(load for load in self._passed if self.upper is None or load < self.upper)
 
     def passed_above_upper(self) -> list[float]:
-        """Return loads that passed on enough frames although a lower one missed: the DUT is not monotone."""
+        """Return the loads that passed on enough frames although a lower one missed: the DUT is not monotone."""
         faint = self.faint_loss()
         enough = frames_to_see(faint) if faint and self.goal == 0 else 0.0
         return sorted(
@@ -287,7 +301,7 @@ class Evidence:
         return sum(load < maximum for load in self._missed | self.soft_missed)
 
     def forwarded_at(self, load: float) -> float | None:
-        """Return the forwarding rate seen at a load, frames/s; None where none is known."""
+        """Return the forwarding rate measured at a load, frames/s; None if not known."""
         rates = [
             e.seen.forwarding_fps
             for e in self._entries
@@ -296,22 +310,24 @@ class Evidence:
         return rates[-1] if rates else None
 
     def passed_count(self, at_least: float) -> int:
-        """Return how many different loads passed that are at least `at_least`, and below the upper bound."""
+        """Return how many different loads passed that are at least `at_least` and below the upper bound."""
         return sum(load >= at_least for load in self.passed_below_upper())
 
     def finals_missed(self) -> int:
-        """Return how many different loads missed in final trials, or could not be judged by them."""
+        """Return how many different loads missed in final trials, or could not be judged by them and count as missed."""
         missed = {e.miss_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final}
         weighed = {load for load, what in self._weighed.items() if what is Judgement.MISSED}
         soft = {g.load_fps for g in self.given_up if g.phase == "final"} & self.soft_missed
         return len(((missed | weighed) & self._missed) | soft)
 
     def finals(self) -> int:
-        """Return valid final trials so far."""
+        """Return the number of valid final trials so far."""
         return sum(entry.seen.final for entry in self.valid)
 
     def undecided(self, floor: float) -> list[float]:
-        """Return loads between the bounds that only had trials with too few frames to decide."""
+        """Return the loads between the bounds whose trials did not decide, on too few frames or with a miss in doubt;
+        rising.
+        """
         settled = self._missed | self._passed | self.soft_missed
         lower = self.lower(floor) or 0.0
         unsure = (Judgement.UNDECIDED, Judgement.MISSED)  # a miss may be in doubt
@@ -325,11 +341,13 @@ class Evidence:
         )
 
     def longest_s(self, load: float) -> float:
-        """Return the longest trial asked for at a load, s."""
+        """Return the duration of the longest trial requested at a load, s."""
         return max((e.asked.duration_s for e in self.valid if e.load_fps == load), default=0.0)
 
     def confirmation(self, load: float) -> Entry | None:
-        """Return the last final trial of those that met the goal at `load`, if none at that load missed it."""
+        """Return the last of the final trials by which `load` met the goal; None if it missed the goal or is not
+        decided.
+        """
         if load in self._missed or self._weighed.get(load) is not Judgement.MET:
             return None
         finals = self._finals_of(load)
@@ -337,17 +355,21 @@ class Evidence:
         return (met or finals)[-1]
 
     def doubted(self, load: float) -> list[Entry]:
-        """Return the trials that missed at a load that did not, as long as it may be verified."""
+        """Return the trials that missed the goal at a load which does not count as missed, since loss verification
+        may repeat them.
+        """
         if load in self._missed:
             return []
         return [e for e, what in self._judged if what is Judgement.MISSED and e.load_fps == load]
 
     def finals_at(self, load: float) -> int:
-        """Return valid final trials at a load, without those in doubt."""
+        """Return the number of valid final trials at a load, without those in doubt."""
         return len(self._finals_of(load))
 
     def frames_met_at(self, load: float) -> int:
-        """Return frames sent at a load in the valid trials that met the goal: no others show that none is lost."""
+        """Return the frames sent at a load in the valid trials that met the goal. Only these are evidence of zero
+        loss.
+        """
         return sum(e.seen.frames for e, what in self._judged if e.pass_fps == load and what in PASSES)
 
     def final_counts_at(self, load: float) -> list[tuple[int, int]]:
@@ -355,9 +377,10 @@ class Evidence:
         return direction_counts(entry.seen for entry in self._finals_of(load))
 
     def loss_bound(self, confirming: Entry) -> float | None:
-        """Return the loss ratio that the final trials which a figure rests on exclude with 95 % confidence.
+        """Return the loss ratio that the final trials behind a figure exclude with 95 % confidence.
 
-        If these are disturbed ones, all of that load whose counts are right: not those alone that passed.
+        If the confirming trial was disturbed, all trials of its load whose counts are right are taken, not only those
+        that passed.
         """
         finals = self._finals_of(confirming.pass_fps)
         if not confirming.seen.valid:
@@ -366,17 +389,17 @@ class Evidence:
         return joint_loss_bound(entry.seen for entry in finals)
 
     def valid_at(self, load: float) -> int:
-        """Return valid trials at a load."""
+        """Return the number of valid trials at a load."""
         return sum(entry.load_fps == load for entry in self.valid)
 
     def faint_loss(self) -> float | None:
-        """Return the smallest loss ratio from the upper bound upwards; see the function."""
+        """Return the smallest loss ratio from the upper bound upwards, as the function `faint_loss` defines it."""
         return faint_loss(self.valid, self.hard_upper)
 
     # -- final trials at a load together ----------------------------------------------------------
 
     def _finals_of(self, load: float) -> list[Entry]:
-        """Return the valid final trials that say something of a load, without those in doubt."""
+        """Return the valid final trials that say something about a load, without those in doubt."""
         doubted = self.doubted(load)
         return [
             entry
@@ -388,10 +411,10 @@ class Evidence:
         ]
 
     def _weigh(self, load: float) -> Judgement:
-        """Judge a load by its final trials together.
+        """Judge a load by all its final trials together.
 
-        A trial that offered more than this load, in the mean or in a faster part, counts for it and not
-        against it: it may have lost its frames at its own, higher rate.
+        A trial that offered more than this load, in the mean or in a faster part, counts for the load but not against
+        it: it may have lost its frames at that higher rate.
         """
         finals = self._finals_of(load)
         if self.goal == 0:
@@ -403,15 +426,16 @@ class Evidence:
         weighed = weigh_finals(exact, self.goal)
         lossy = any(seen.lost_frames > 0 for seen in exact)
         if weighed is Judgement.UNDECIDED and lossy and len(exact) >= MOST_FINALS_AT_A_LOAD:
-            return Judgement.MISSED  # so near to the goal that it cannot be told to meet it
+            return Judgement.MISSED  # the load is so near to the goal that no trial can show that it meets it
         return weighed
 
 
 def rates_apart(seen: Observation, intended: float, resolution: float) -> tuple[float | None, float | None]:
-    """Return the rates that a trial is evidence for, frames/s: its mean for a pass, its highest for a miss.
+    """Return the rates for which a trial is evidence, frames/s: its mean rate for a pass, its highest rate for a
+    miss.
 
-    None stands for the intended load, to the resolution. A mean above it counts as intended, too, since a
-    pass at more is a pass.
+    None stands for the intended load, within the resolution. A mean above the intended load counts as intended, too,
+    since a pass at a higher load is a pass.
     """
     offered = seen.offered_fps or intended
     highest = max(offered, intended) if seen.highest_fps is None else seen.highest_fps
@@ -421,13 +445,15 @@ def rates_apart(seen: Observation, intended: float, resolution: float) -> tuple[
 
 
 def finals_beside(confirming: Entry, entries: Sequence[Entry]) -> list[Entry]:
-    """Pick the final trials that were asked for at the load of a confirming one or at its figure, or offered this."""
+    """Return the final trials at the load or the figure of a confirming trial: those that were requested there, or
+    offered it.
+    """
     loads = {confirming.load_fps, confirming.pass_fps}
     return [e for e in entries if e.seen.final and not loads.isdisjoint((e.load_fps, e.pass_fps))]
 
 
 def patience(retries: int, *, final: bool, vainly: bool) -> int:
-    """Return how often a trial is repeated; vainly: a load was given up, and nothing was judged since."""
+    """Return how often a trial is repeated; vainly: the loads before it gave no judgement either."""
     if retries == 0 or not vainly:
         return retries
     return (retries + 1) // 2 if final else 1
@@ -436,17 +462,16 @@ def patience(retries: int, *, final: bool, vainly: bool) -> int:
 def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
     """Return the smallest loss ratio of the valid trials from the load `upper` upwards, taken together.
 
-    This is the loss a loss-free trial below must be long enough to see before the two can be
-    called different. None where a queue, not loss, made the upper bound, or nothing missed.
-    Trials are pooled rising from the upper bound, and the smallest pooled ratio counts, so a
-    DUT that loses one frame in 200,000 at any rate is seen as such, and heavy loss far above
-    does not hide it.
+    A loss-free trial below `upper` must have enough frames to show this loss before the two loads count as different.
+    None if nothing missed, or if a queue and not loss made the upper bound. Trials are pooled from the upper bound
+    upwards, and the smallest pooled ratio counts. So a DUT that loses one frame in 200,000 at any rate is recognised,
+    and heavy loss at much higher loads does not hide it.
     """
     if upper is None:
         return None
     above: dict[float, list[Observation]] = {}
     for entry in entries:
-        # A trial that lost nothing shows nothing of a load above its mean, however fast a part of it was.
+        # A trial without loss shows nothing about a load above its mean, however fast a part of it was.
         reached = entry.miss_fps if entry.seen.lost_frames > 0 or not entry.seen.sustained else entry.pass_fps
         if entry.seen.valid and reached >= upper:
             above.setdefault(entry.miss_fps, []).append(entry.seen)
@@ -462,9 +487,10 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
 
 
 def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
-    """Return the trial that was asked for; ValueError if the observation is of another load or phase.
+    """Return the trial that was requested. Raise ValueError if none was, or if the observation is of another load or
+    phase.
 
-    Then it belongs to another search.
+    Such an observation belongs to another search.
     """
     if asked is None:
         raise ValueError(f"no trial was asked for, but one at {seen.load_fps:g} frames/s came")
@@ -478,5 +504,5 @@ def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:
 
 
 def tidy(load: float) -> float:
-    """Round to six significant digits: a load that a reader can type again, finer than any resolution."""
+    """Round a load to six significant digits: easy to type again, and finer than any resolution."""
     return float(f"{load:.6g}")

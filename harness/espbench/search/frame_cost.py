@@ -12,9 +12,9 @@ LEAST_SIZES = 2  # one size alone cannot separate the cost per frame from the co
 def predicted_fps(measured_fps: Mapping[float, float], size: float) -> float | None:
     """Estimate the rate at a frame size from the rates at others; None if there are too few.
 
-    measured_fps: frame size (bytes) → throughput (frames/s). The seconds per frame are taken as
-    `a + b·size` with a, b >= 0, fitted so that the sum of squared *relative* errors is least.
-    A guess, good for choosing the load to begin at and for nothing else.
+    measured_fps: frame size (bytes) → throughput (frames/s). The seconds per frame are assumed to be `a + b·size`
+    with a, b >= 0, fitted so that the sum of squared *relative* errors is least. The estimate only serves to choose
+    the load at which a search begins.
     """
     if len(measured_fps) < LEAST_SIZES:
         return None

@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges trials against a loss goal: one trial by itself, or the final trials at one load together.
+"""Judges trials against a loss goal: one trial by itself, or all final trials at one load together.
 
 A goal is a frame loss ratio: 0 (zero loss) or a small number such as 1e-5 (0.001 %).
 
-Goal zero: met if nothing was lost. That N frames passed without loss excludes only loss ratios above 3/N (the rule of
-three, 95 % confidence): `frames_to_see` says how many frames a loss-free trial needs before it can be called
-different from one that did lose.
+Goal zero: a trial meets it if nothing was lost. N frames without loss only exclude loss ratios above 3/N (the rule of
+three, 95 % confidence). `frames_to_see` says how many frames a loss-free trial needs before it counts as different
+from a trial that lost frames.
 
-Goal above zero: the number of lost frames is a matter of chance, so a figure needs a rule with stated errors. The final
-trials at a load are weighed by a sequential probability ratio test (Wald 1945) of the Poisson distribution: a DUT that
-loses `ALTERNATIVE` times the goal is called a pass with a chance of at most `ERROR`, one that loses exactly the goal is
-called a miss with a chance of at most `ERROR`; until one of the two can be said, another trial is needed. If a
-DUT is so near to the goal that six trials cannot decide, it does not meet it (evidence.py; docs/search.md has the
-chances). Each
-direction is weighed by itself: the goal is met if both meet it, and missed if one misses it.
+Goal above zero: the number of lost frames is a matter of chance, so a figure needs a rule with stated errors. The
+final trials at a load are weighed by a sequential probability ratio test (Wald 1945) of the Poisson distribution. A
+DUT that loses `ALTERNATIVE` times the goal passes with a probability of at most `ERROR`. A DUT that loses exactly the
+goal misses with a probability of at most `ERROR`. Until the test decides for one of the two, another trial is needed.
+If a DUT is so near to the goal that six trials cannot decide, it does not meet the goal (evidence.py; docs/search.md
+has the probabilities). Each direction is weighed by itself: the goal is met if both meet it, and missed if one misses
+it.
 
-Search trials only steer: with 1/goal frames the ratio decides; with fewer, a loss-free trial passes provisionally,
-and one that lost misses only if a DUT exactly at the goal would lose so many less than once in a hundred trials.
+Search trials only steer the search. With 1/goal frames the loss ratio decides. With fewer frames, a loss-free trial
+passes provisionally. A trial with loss then misses only if the probability of so much loss, for a DUT that loses
+exactly the goal, is less than `SIGNIFICANCE`.
 
-Frames that were lost while the host, or the sender, stood still ("excused") say nothing of the DUT: a trial that
-would meet the goal but for them says nothing either, and is made again. It is no pass.
+Frames that were lost while the host or the sender stood still ("excused") say nothing about the DUT. If a trial would
+meet the goal without them, it counts neither as a pass nor as a miss, and is repeated.
 """
 
 from __future__ import annotations
@@ -32,18 +33,16 @@ from functools import lru_cache
 
 from espbench.terms import Reason, within_goal
 
-SIGNIFICANCE = (
-    0.01  # a search trial misses a goal on few frames only if chance explains the loss less often than this
-)
+SIGNIFICANCE = 0.01  # with few frames, a search trial misses a goal only if chance explains its loss less often than this
 RULE_OF_THREE = 3.0
-ALTERNATIVE = 2.0  # so many times the goal is to be told from the goal
-ERROR = 0.1  # the chance of either mistake
+ALTERNATIVE = 2.0  # the test distinguishes a loss of the goal from a loss of this many times the goal
+ERROR = 0.1  # the probability of either error
 _DECIDED = math.log((1 - ERROR) / ERROR)
-CONFIDENCE = 0.95  # of the bound that stands beside a figure
+CONFIDENCE = 0.95  # of the loss bound that is reported with a figure
 
 
 class Judgement(Enum):
-    """The ways in which one trial can bear on one goal."""
+    """The possible judgements of a trial against one loss goal."""
 
     MET = "met"
     MET_PROVISIONALLY = "met, on too few frames for a result"
@@ -55,7 +54,9 @@ class Judgement(Enum):
 
 @dataclass(frozen=True)
 class DirectionCount:
-    """One direction of a trial: frames sent, lost (sent − received intact), and of these lost in stalls."""
+    """One direction of a trial: the frames sent, the frames lost (sent − received intact), and how many of these in
+    stalls.
+    """
 
     frames: int
     lost: int
@@ -66,19 +67,20 @@ class DirectionCount:
 class Observation:
     """The parts of one trial that the search needs.
 
-    * load_fps: the intended load. offered_fps: the offered load (RFC 2285 3.5), a mean; None: as intended. highest_fps:
-      the DUT saw the frames no faster than this (terms.Trial.highest_fps); None: as intended, or offered if more.
+    * load_fps: the intended load. offered_fps: the offered load (RFC 2285 3.5), a mean; None: as intended.
+      highest_fps: the highest rate at which the DUT may have received the frames (terms.Trial.highest_fps); None: as
+      intended, or as offered if that is more.
     * frames (sent), lost_frames (sent - received intact): sums over both directions.
     * frames_per_direction: the count of the direction with fewer frames.
     * directions: each direction by itself. Empty: not known; then all loss is attributed to the smaller direction.
-    * final: the trial was asked for as a final one.
+    * final: the search asked for a final trial.
     * sustained: False if the load was stored in a queue instead of forwarded. Such a trial misses every goal.
     * forwarding_fps: the rate received while sending; None where unknown.
     * reasons: why the trial is not valid, or not sustained.
-    * counted: an INVALID trial whose counts are right, since only the host disturbed it. It is no evidence, but it may
-      steer the search, and bound the throughput from below.
-    * backlog_excused: a trial that was not sustained, because of stalls of the host.
-    * same_each_time: a trial of virtual time, which would be the same if it were made again.
+    * counted: an INVALID trial whose counts are right, since only the host disturbed it. It is no evidence, but it
+      may steer the search, and bound the throughput from below.
+    * backlog_excused: the trial was not sustained only because of stalls of the host.
+    * same_each_time: a trial of virtual time, which would be the same if it were repeated.
     """
 
     load_fps: float
@@ -100,12 +102,12 @@ class Observation:
 
     @property
     def loss_ratio(self) -> float:
-        """RFC 2544 26.3 as a ratio, not a percentage."""
+        """The frame loss rate of RFC 2544 26.3, as a ratio instead of a percentage."""
         return max(self.lost_frames, 0) / self.frames if self.frames else 0.0
 
     @property
     def by_direction(self) -> tuple[DirectionCount, ...]:
-        """Each direction's count, or the cautious guess where they are not known apart."""
+        """Each direction's count. If these are not known, all loss is attributed to the direction with fewer frames."""
         return self.directions or (DirectionCount(self.frames_per_direction, max(self.lost_frames, 0)),)
 
     @property
@@ -115,28 +117,28 @@ class Observation:
 
 
 def frames_to_steer(goal: float) -> int:
-    """Return frames per direction before a search trial's loss ratio can be told from the goal at all."""
+    """Return the frames per direction from which on a search trial's loss ratio is compared with the goal."""
     return math.ceil(round(1 / goal, 6)) if goal > 0 else 1
 
 
 def frames_needed(goal: float) -> int:
-    """Return frames per direction that final trials without any loss need to meet the goal."""
+    """Return the frames per direction that final trials without any loss need to meet the goal."""
     return math.ceil(_DECIDED / ((ALTERNATIVE - 1) * goal)) if goal > 0 else 1
 
 
 def frames_missing(frames: int, lost: int, goal: float) -> float:
-    """Return frames of a direction without further loss that would make these meet the goal."""
+    """Return how many more frames, without loss, a direction with these frames and losses needs to meet the goal."""
     return max(0.0, (_DECIDED + lost * math.log(ALTERNATIVE)) / ((ALTERNATIVE - 1) * goal) - frames)
 
 
 def frames_to_see(ratio: float) -> float:
-    """Return frames a loss-free trial needs to exclude the loss ratio `ratio` (rule of three)."""
+    """Return the number of frames that a loss-free trial needs to exclude the loss ratio `ratio` (rule of three)."""
     return RULE_OF_THREE / ratio
 
 
 @lru_cache(maxsize=1 << 14)  # after each trial a search weighs all earlier counts again
 def poisson_tail(count: int, mean: float) -> float:
-    """Return P(X >= count) of a Poisson variable: the chance to lose so many frames by luck alone."""
+    """Return P(X >= count) of a Poisson variable X: the probability of losing so many frames by chance alone."""
     if count <= 0:
         return 1.0
     if mean <= 0:
@@ -159,14 +161,16 @@ def loss_bound(frames: int, lost: int) -> float | None:
 
 
 def weigh(counts: Iterable[tuple[int, int]], goal: float) -> Judgement:
-    """Make the sequential test over (frames, lost) of one direction's trials, in order: MET, MISSED or UNDECIDED.
+    """Return the verdict of the sequential test on (frames, lost) of one direction's trials: MET, MISSED or
+    UNDECIDED.
 
-    The first trial after which it can be said decides.
+    The trials are weighed in order, and the test ends with the first trial that decides it.
     """
     evidence = 0.0
     for frames, lost in counts:
         evidence += lost * math.log(ALTERNATIVE) - frames * (ALTERNATIVE - 1) * goal
-        # Cut to whole frames, frames_needed() of them are enough; rounding must not say otherwise.
+        # frames_needed() is rounded up to whole frames. Rounding errors here must not make that number too
+        # small.
         if evidence <= -_DECIDED + 1e-9:
             return Judgement.MET
         if evidence >= _DECIDED - 1e-9:
@@ -183,10 +187,11 @@ def direction_counts(trials: Iterable[Observation]) -> list[tuple[int, int]]:
 
 
 def joint_loss_bound(trials: Iterable[Observation]) -> float | None:
-    """Return the loss ratio that these trials exclude with 95 % confidence, of the worse direction; None if no frames.
+    """Return the loss ratio that these trials exclude with 95 % confidence, of the worse direction; None if no
+    frames.
 
-    All loss is counted as the DUT's, in stalls too: so the bound holds for disturbed trials as well. A trial that was
-    made again, and had to be the same, adds no confidence: it is counted once.
+    All loss counts as the DUT's, including loss in stalls, so the bound holds for disturbed trials as well. A
+    repeated trial that could only be the same (virtual time) adds no confidence: it is counted once.
     """
     bounds = [loss_bound(frames, lost) for frames, lost in direction_counts(_without_repetitions(trials))]
     return max((bound for bound in bounds if bound is not None), default=None)
@@ -211,12 +216,12 @@ def weigh_finals(trials: Sequence[Observation], goal: float) -> Judgement:
 
 
 def judge(seen: Observation, goal: float) -> Judgement:
-    """Judge whether one trial met the loss goal; the rules are in the head of this file."""
+    """Judge whether one trial met the loss goal, by the rules in the docstring of this module."""
     return judge_counts(seen, goal) if seen.valid else Judgement.INVALID
 
 
 def judge_counts(seen: Observation, goal: float) -> Judgement:
-    """Judge as `judge` does, whether the trial is valid or not."""
+    """Judge one trial as `judge` does, even if it is INVALID."""
     if not seen.sustained:
         return Judgement.DISTURBED if seen.backlog_excused else Judgement.MISSED
     if goal == 0:
@@ -233,7 +238,7 @@ def _zero_loss(seen: Observation) -> Judgement:
 
 
 def _with_excuses(seen: Observation, rule: Callable[[DirectionCount, int], Judgement]) -> Judgement:
-    """Judge each direction with all its loss, and without what was lost in stalls; if they differ, nothing is known."""
+    """Judge each direction with all its loss, and again without its loss in stalls; if they differ, it is DISTURBED."""
     judgements = []
     for count in seen.by_direction:
         whole, rest = rule(count, count.lost), rule(count, count.lost - count.excused)
@@ -242,7 +247,7 @@ def _with_excuses(seen: Observation, rule: Callable[[DirectionCount, int], Judge
 
 
 def _short(frames: int, lost: int, goal: float) -> Judgement:
-    """Judge one direction of a search trial."""
+    """Judge one direction of a search trial by its frames."""
     if frames >= frames_to_steer(goal):
         return Judgement.MET if within_goal(frames, lost, goal) else Judgement.MISSED
     if lost <= 0:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loads a search may try: a geometric row from the maximum down to the minimum.
+"""The loads that a search may try: a geometric sequence ("row") from the maximum down to the minimum.
 
-Neighbours are one resolution apart, so a search is over once two neighbours pass and miss. Of a DUT that
-is the same each time the answer is then the same whichever way the search came: a good or bad first
-guess costs or saves trials and cannot move the figure. Several goals meet on the same loads and share
-their trials, and repeats measure the same loads again.
+Neighbours are one resolution apart, so a search ends once the lower of two neighbours passes and the upper misses.
+For a DUT that behaves the same each time, the answer does not depend on the order of the trials: a good or bad first
+guess saves or costs trials, but cannot change the figure. All goals use the same loads and share their trials, and
+repeats measure the same loads again.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from functools import lru_cache
 
 from espbench.search.evidence import tidy
 
-MOST_LOADS = 1_000_000  # of a row: 0.01 % apart they reach over 39 powers of ten
-_ROUNDING = 1e-5  # relative; what tidy() may move two neighbours apart
+MOST_LOADS = 1_000_000  # of a row; with steps of 0.01 %, these span over 39 powers of ten
+_ROUNDING = 1e-5  # relative; tidy() may move two neighbours apart by this much
 
 
 class Loads:
-    """The row between two loads (frames/s), rising; places are counted from the minimum.
+    """The row of loads between a minimum and a maximum (frames/s), rising; places are counted from the minimum.
 
-    ValueError where they are so far apart, or so many between them, that the row would fill the memory.
+    The maximum may be lowered: the row then ends there, and its other loads stay.
 
-    The maximum may be lowered: the row then ends there, its other loads stay.
+    Raises ValueError if there would be more than MOST_LOADS loads, which would fill the memory.
     """
 
     def __init__(self, minimum: float, maximum: float, resolution: float) -> None:
@@ -33,12 +33,12 @@ class Loads:
         self._row = self._whole
 
     def end_at(self, maximum: float) -> None:
-        """Lower the maximum: no load above it, and this one."""
+        """Lower the maximum: remove all loads above it, and make it the highest load."""
         below = self._whole[: bisect_left(self._whole, maximum)]
         self._row = (*below, maximum)
 
     def place(self, load: float) -> int:
-        """Return the place of the row's highest load not above `load`; one behind the last if all are below it."""
+        """Return the place of the highest load not above `load`; one behind the last place if all are below it."""
         return len(self._row) if load > self._row[-1] else max(bisect_right(self._row, load) - 1, 0)
 
     def up(self, load: float) -> float:
@@ -46,7 +46,7 @@ class Loads:
         return self._row[min(bisect_left(self._row, load), len(self._row) - 1)]
 
     def at_or_above(self, load: float) -> float:
-        """Return the lowest load not below `load`; infinite above the maximum, where the row has none."""
+        """Return the lowest load of the row not below `load`; infinity if `load` is above the maximum."""
         return self.up(load) if load <= self._row[-1] else math.inf
 
     def down(self, load: float) -> float:
@@ -54,7 +54,7 @@ class Loads:
         return self[self.place(load)]
 
     def at_or_below(self, load: float) -> float:
-        """Return the highest load not above `load`, of the row as if it went on below the minimum."""
+        """Return the highest load not above `load`, as if the row continued below the minimum."""
         lowest = self._row[0]
         if load >= lowest:
             return self.down(load)
@@ -65,7 +65,7 @@ class Loads:
         return self._row[min(max(place, 0), len(self._row) - 1)]
 
     def middle(self, low: float, high: float) -> float:
-        """Return the load of the row between two loads, of equal ratio to both."""
+        """Return the load of the row in the middle between two loads; its ratios to both are equal."""
         return self[(self.place(low) + self.place(high)) // 2]
 
     def are_neighbours(self, low: float, high: float) -> bool:
@@ -74,7 +74,7 @@ class Loads:
 
 
 def _ratio(resolution: float) -> float:
-    """Return the ratio of a load to the one above it."""
+    """Return the ratio of a load to the next higher one."""
     return 1 - resolution + _ROUNDING
 
 

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """MLRsearch (draft-ietf-bmwg-mlrsearch) as a search of espbench; mlr_library.py drives the library.
 
-What is espbench's and not the library's:
-- an INVALID trial, one of which less was offered than asked for (unless it missed all goals), one of which more was
-  offered and frames were lost, or one whose loss lies in stalls of the host alone is repeated, up to `retries` times at
-  a load and length. If the load still cannot be judged, the library is told what most of these trials
-  showed, so that it goes on with other loads (mlr_library.py); no OK rests on that;
-- a load that was stored and not forwarded is told as the loss of what did not come in time;
-- of both directions the library is told the loss ratio of the worse;
-- where trials hold too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE;
-- where the library cannot end, or a load beside the result could not be judged, the highest load that final trials are
-  known to pass is a LOWER_BOUND.
-A load's trials are counted as the library counts them: each by its loss ratio, not weighed together.
+These rules are espbench's and not the library's:
+- A trial is repeated, up to `retries` times at a load and length, if it is INVALID, if less was offered than intended
+  (unless it missed all goals), if more was offered and frames were lost, or if its loss lies only in stalls of the
+  host. If the load still cannot be judged, the library gets the result that most of these trials showed, so that it
+  continues with other loads (mlr_library.py). No OK rests on such a result.
+- If a load was stored and not forwarded, the frames that did not arrive in time are passed to the library as lost.
+- With two directions, the library gets the loss ratio of the worse one.
+- If trials have too few frames to judge a goal (goals.py), the goal is UNRESOLVABLE.
+- If the library cannot end, or a load next to the result could not be judged, the result is LOWER_BOUND: the highest
+  load that final trials are known to pass.
+The trials at a load count as they do in the library: each by its loss ratio, not weighed together.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ from espbench.search.results import GoalResult, why_given_up
 from espbench.sentences import Code
 from espbench.terms import Reason, Remark, Statement, Status
 
-_S_DIGITS = 3  # a trial is as long as a reader can type
+_S_DIGITS = 3  # decimals of a trial's duration, so that a reader can type it
 
 
 class MlrSearch:
-    """Ask `next()` for a trial, run it, `add()` what was seen, until `next()` is None.
+    """Proposes trials by MLRsearch: ask `next()` for a trial, run it, `add()` its observation, until `next()` is
+    None.
 
-    As ThroughputSearch (throughput.py), whose arguments it shares. A load passes a goal once trials of
-    `duration_sum_s` together show it, of which at most the share `exceed_ratio` may have missed the
-    goal. Raises ValueError where the library makes no goal of it.
+    It is used like ThroughputSearch (throughput.py) and shares its arguments. A load passes a goal once trials of
+    `duration_sum_s` seconds together show it; at most the share `exceed_ratio` of them may miss the goal. Raises
+    ValueError if the library refuses a goal.
     """
 
     def __init__(self, spec: SearchSpec, *, duration_sum_s: float, exceed_ratio: float) -> None:
@@ -73,28 +74,31 @@ class MlrSearch:
             for goal in spec.goals
         }
         self._entries: list[Entry] = []
-        self._begins_at = 0  # the trial after which the maximum was lowered: the library began anew
+        self._begins_at = 0  # the library starts with this trial: the first since the maximum was lowered
         self._cached: Replayed | None = None
 
     # -- what the caller uses ---------------------------------------------------------------
 
     def next(self) -> TrialRequest | None:
-        """Return the next trial, None when every goal has its answer. Asking twice gives the same."""
+        """Return the next trial; None when every goal has its answer. Calling it again without `add` returns the same
+        trial.
+        """
         return self._replayed().wanted
 
     def add(self, seen: Observation) -> None:
-        """Take what the trial of the last `next()` showed; ValueError if it is another search's."""
+        """Add the observation of the trial of the last `next()`. Raise ValueError if it belongs to another search."""
         asked = check_answer(self.next(), seen)
         mean, highest = rates_apart(seen, asked.load_fps, self.resolution)
         passes = None if mean is None else tidy(mean)
-        # The library has no loads but those it asks for: a miss below one is a miss there.
+        # The library knows only the loads that it asks for. A miss at a lower rate counts as a miss at the
+        # load it asked for.
         misses = tidy(highest) if highest is not None and highest > asked.load_fps else None
         entry = Entry(len(self._entries), asked, seen, passes, misses)
         self._entries.append(replace(entry, seen=self._usable(entry)))
         self._cached = None
 
     def _usable(self, entry: Entry) -> Observation:
-        """Return it as seen, or INVALID where it is no evidence for the load that the library asked for."""
+        """Return the observation, as INVALID if it is no evidence for the load that the library asked for."""
         seen, why = entry.seen, None
         judgements = {_judge(seen, goal) for goal in self.goals}
         if entry.went_beyond and (seen.lost_frames > 0 or not seen.sustained):
@@ -108,9 +112,9 @@ class MlrSearch:
         return replace(seen, valid=False, counted=True, reasons=(*seen.reasons, why))
 
     def limit(self, maximum_fps: float) -> None:
-        """Lower the maximum: the tester turned out not to offer more. The library then begins anew.
+        """Lower the maximum, because the tester cannot offer more. The library then starts again.
 
-        Never below a load that some goal is known to pass, nor below the minimum.
+        The maximum is never lowered below a load that some goal is known to pass, nor below the minimum.
         """
         known = [lower for goal in self.goals if (lower := self.bounds(goal)[0]) is not None]
         lowered = tidy(max(maximum_fps, self.minimum_fps, *known))
@@ -123,13 +127,13 @@ class MlrSearch:
         return (self._fps(relevant.clo), self._fps(relevant.chi)) if relevant else (None, None)
 
     def results(self) -> list[GoalResult]:
-        """Return one result per goal, in the order given. Raises ValueError while trials are wanting."""
+        """Return one result per goal, in the order given. Raise ValueError if the search still wants trials."""
         if self.next() is not None:
             raise ValueError("the search is not finished")
         return [self._result(goal) for goal in self.goals]
 
     def remaining_s(self) -> float:
-        """Guess the seconds of traffic still to come: for a progress line, nothing else."""
+        """Estimate the seconds of traffic still to come, for a progress line."""
         if self.next() is None:
             return 0.0
         widths = 1.0
@@ -142,12 +146,12 @@ class MlrSearch:
     # -- the library ------------------------------------------------------------------------
 
     def _resolvable(self) -> list[float]:
-        """Return the goals that a final trial at the maximum holds enough frames for."""
+        """Return the goals for which a final trial at the maximum has enough frames."""
         most = self.maximum_fps * self.final_trial_s / self.directions
         return [goal for goal in self.goals if most >= frames_to_steer(goal)]
 
     def _replayed(self) -> Replayed:
-        """Return the library after all trials on record."""
+        """Return the state of the library after all recorded trials."""
         if self._cached is None:
             self._cached = mlr_library.replay(
                 self._entries[self._begins_at :],
@@ -160,14 +164,14 @@ class MlrSearch:
         return self._cached
 
     def _request(self, load: float, duration_s: float, attempt: int) -> TrialRequest:
-        """Return a trial of the library's as espbench asks for it."""
+        """Return espbench's request for a trial that the library asks for."""
         fps = self._fps(load)
         assert fps is not None
         final = duration_s >= self.final_trial_s
         return TrialRequest(fps, round(duration_s, _S_DIGITS), "final" if final else "search", attempt)
 
     def _fps(self, load: Any) -> float | None:
-        """Return a load of the library's, tidy but for the ends of the range, which are as the plan has them."""
+        """Return a load of the library, rounded by `tidy`. The ends of the range stay exactly as in the plan."""
         if load is None:
             return None
         ends = (end for end in (self.minimum_fps, self.maximum_fps) if math.isclose(end, float(load)))
@@ -203,16 +207,19 @@ class MlrSearch:
         )
 
     def _void(self) -> list[Entry]:
-        """Return the trials that say nothing. One that was only short shows what it offered."""
+        """Return the trials that say nothing. A trial that only offered too little says something about what it
+        offered.
+        """
         return [e for e in self._entries if not e.seen.valid and not _only_short(e)]
 
     def _void_at(self, load: float | None) -> int:
         return sum(e.seen.final and e.load_fps == load for e in self._void())
 
     def _loss_bound(self, final: Entry) -> float | None:
-        """Return the loss ratio that the final trials which a figure rests on exclude with 95 % confidence.
+        """Return the loss ratio that the final trials behind a figure exclude with 95 % confidence.
 
-        If these are disturbed ones, all at that load whose counts are right: not those alone that passed.
+        If the final trial was disturbed, all trials at its load whose counts are right are taken, not only those that
+        passed.
         """
         at_load = [e for e in self._entries if e.seen.final and e.load_fps == final.load_fps]
         if final.seen.valid or _only_short(final):
@@ -221,11 +228,11 @@ class MlrSearch:
         return joint_loss_bound(e.seen for e in at_load if e.seen.counted and not e.fell_short)
 
     def _shown(self, load: float | None) -> float | None:
-        """Return the load if a valid trial showed something of it; None if the library was only told of it."""
+        """Return the load if there was a valid trial at it; None if the library only got an assumed result for it."""
         return load if any(e.seen.valid and e.load_fps == load for e in self._entries) else None
 
     def _status(self, goal: float, lower: float | None, upper: float | None) -> tuple[Status, Reason | None]:
-        """Return the status with which a goal ended, and a reason if it is not OK."""
+        """Return the status of a goal at the end of the search, and a reason if it is not OK."""
         replayed = self._replayed()
         if goal not in self._resolvable():
             return "UNRESOLVABLE", self._too_few(goal, self.maximum_fps)
@@ -236,23 +243,27 @@ class MlrSearch:
         return self._below_minimum(goal, upper) if not lower else self._at(goal, lower, upper)
 
     def _unjudged(self, goal: float, lower: float | None, upper: float | None) -> GivenUp | None:
-        """Return a load that could not be judged, if the library's answer rests on it or it ended the search."""
+        """Return a load that could not be judged, if the library's answer depends on it or it ended the search; else
+        None.
+        """
         replayed = self._replayed()
         if not replayed.has_ended:
             return replayed.given_up[-1]
         for given in replayed.given_up:
             if given.load_fps == upper and not self._missed_at(upper, goal):
                 return given
-            # Short trials count for something, too, where misses are tolerated.
+            # If misses are tolerated, the library counts short trials too.
             if given.load_fps == lower and (given.phase == "final" or self.exceed_ratio > 0):
                 return given
         return None
 
     def _bound(self, goal: float) -> tuple[float, Entry] | None:
-        """Return the highest load whose trials pass by the library's rule, below all that missed, and the last of them.
+        """Return the highest load whose trials pass by the library's rule, below all that missed, and the last of
+        these trials.
 
-        Of trials that were valid, or fell short of what was asked for: these show what they offered. And of disturbed
-        final trials where most of those at a load passed: a disturbance takes from a DUT and gives it nothing.
+        Valid trials count, and trials that fell short of the intended load: these are evidence for the load that they
+        offered. Disturbed final trials count where most of those at a load passed: a disturbance can only make a DUT
+        slower, never faster.
         """
         at_load: dict[tuple[float, bool], list[Entry]] = {}
         for e in self._entries:
@@ -283,13 +294,13 @@ class MlrSearch:
         return max(below, key=lambda bound: bound[0], default=None)
 
     def _passes(self, judged_trials: Sequence[tuple[Entry, Judgement]]) -> bool:
-        """Return whether the final trials at a load are a lower bound, as the library counts them."""
+        """Return whether the final trials at a load make it a lower bound by the library's rule."""
         finals = [(e, judgement) for e, judgement in judged_trials if e.seen.final]
         good = [e for e, judgement in finals if judgement is Judgement.MET]
         return self._may_pass(judged_trials) and self._is_enough(good, len(finals) * self.final_trial_s)
 
     def _is_enough(self, good: Sequence[Entry], of_s: float = 0.0) -> bool:
-        """Return whether these trials that met the goal outweigh whatever the rest of the sum would show."""
+        """Return whether these trials that met the goal suffice, even if the rest of the sum would miss it."""
         good_s = sum(e.asked.duration_s for e in good)
         return bool(good) and good_s >= (1 - self.exceed_ratio) * max(of_s, self.duration_sum_s)
 
@@ -300,13 +311,13 @@ class MlrSearch:
         return missed_s <= self.exceed_ratio * of_s
 
     def _below_minimum(self, goal: float, upper: float | None) -> tuple[Status, Reason | None]:
-        """Answer that no load passed; few frames at the minimum may have missed by chance."""
+        """Return the answer if no load passed. With few frames, the miss at the minimum may be chance."""
         if self._missed_at(upper, goal):
             return "BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps)
         return "UNRESOLVABLE", self._too_few(goal, self.minimum_fps)
 
     def _at(self, goal: float, lower: float, upper: float | None) -> tuple[Status, Reason | None]:
-        """Decide whether a load that passed by the library's rules had trials with frames enough to tell."""
+        """Return the answer for a load that passed by the library's rules: OK only if its trials had enough frames."""
         if lower < self.minimum_fps:
             return "BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps)
         if upper is not None and not self._missed_at(upper, goal):
@@ -318,7 +329,7 @@ class MlrSearch:
         return "OK", None
 
     def _missed_at(self, load: float | None, goal: float) -> bool:
-        """Return whether a trial at a load missed the goal with enough frames; to the library, any loss is a miss."""
+        """Return whether a trial at a load missed the goal on enough frames; for the library, any loss can be a miss."""
         at_load = [e.seen for e in self._entries[self._begins_at :] if e.load_fps == load]
         return any(_judge(seen, goal) is Judgement.MISSED for seen in at_load)
 
@@ -328,7 +339,7 @@ class MlrSearch:
         return [e for e in recent if e.seen.valid and e.seen.final and e.load_fps == load]
 
     def _exceeded(self, goal: float, load: float | None) -> list[Remark]:
-        """Return a remark for trials at the throughput that missed the goal and were tolerated."""
+        """Return a remark if trials at the throughput missed the goal and were tolerated."""
         judged = [_judge(e.seen, goal) for e in self._long_at(load)]
         missed = judged.count(Judgement.MISSED)
         return [Remark.of(Code.EXCEEDED, missed=missed, trials=len(judged))] if missed else []
@@ -362,22 +373,22 @@ class MlrSearch:
 
 
 def _judge(seen: Observation, goal: float) -> Judgement:
-    """Judge a valid trial by its own loss ratio, as the library takes it."""
+    """Judge a valid trial by its own loss ratio, as the library does."""
     return _judge_as_offered(seen, goal) if seen.valid else Judgement.INVALID
 
 
 def _judge_as_offered(seen: Observation, goal: float) -> Judgement:
-    """Judge as `_judge` does, for what was offered, whether it is evidence for the load that was asked for or not."""
+    """Judge a trial as `_judge` does, even if it is INVALID or offered another load than intended."""
     return judge_counts(replace(seen, final=False), goal)
 
 
 def _only_short(entry: Entry) -> bool:
-    """Return whether a trial is void for nothing but that less was offered than asked for (MlrSearch._usable)."""
+    """Return whether a trial is void only because less was offered than intended (MlrSearch._usable)."""
     return any(reason.code == Code.ONLY_OFFERED for reason in entry.seen.reasons)
 
 
 def _disturbed(final: Entry | None) -> list[Remark]:
-    """Return the warning of a bound that rests on disturbed trials."""
+    """Return the warning for a bound that rests on disturbed trials."""
     if final is None or final.seen.valid or _only_short(final):
         return []
     return [Remark.of(Code.DISTURBED_PASS, why=list(final.seen.reasons))]

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MLRsearch library as a function of the trials on record: the one file that imports it.
+"""The MLRsearch library as a function of the recorded trials: the one file that imports it.
 
-The library drives a measurer and keeps its state inside. A run must go on where it was interrupted, so
-each time the library runs from its start over what is on record, and stops at the first trial nobody has
-made yet. That costs milliseconds, and nothing of its state needs to be kept. The durations it counts are
-those asked for: a trial of 59.9999 s is no reason for another one.
+The library calls a measurer and keeps its state inside. But a run must be able to continue where it was interrupted.
+So the library is run from its start over the recorded trials each time, and stops at the first trial that has not
+been made yet. That takes milliseconds, and none of its state needs to be kept. The durations it counts are the
+intended ones: a trial of 59.9999 s is no reason for another one.
 
-A load whose trials are all void is given up. So that the library goes on with other loads, it is told what the trial
-in the middle of them showed, or that all was lost where none counted right. That only steers it: no OK rests on it
-(mlr.py).
+A load whose trials are all void is given up. So that the library continues with other loads, it gets the result of
+the median of these trials, or, if none has right counts, a loss of all frames. This only steers the library: no OK
+rests on it (mlr.py).
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from espbench.search.goals import Observation
 from espbench.sentences import Code
 from espbench.terms import Reason
 
-MOST_TRIALS = 1000  # valid ones; only a DUT that never shows the same twice needs more
+MOST_TRIALS = 1000  # that the library may ask for; only a DUT that differs each time needs more
 PRECEDING_TARGETS = 2  # coarser searches with shorter trials before the final one: the library's default
-NARROWEST = 2.5  # widths from minimum to maximum, at least: on a narrower range the library does not end
+NARROWEST = 2.5  # least range of loads, in widths: on a narrower range the library does not end
 
 Request = Callable[[float, float, int], TrialRequest]  # load (frames/s), duration (s), attempt
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """The number of repeats of void trials; the lengths of the shortest and longest trials, and the sum of these, s."""
+    """How often void trials are repeated, and the durations of the shortest and the longest trial and of their sum,
+    s.
+    """
 
     retries: int
     trial_s: float
@@ -44,7 +46,9 @@ class Repeats:
 
 
 def _library() -> Any:
-    """Imported by the first search that needs it: that takes longer than all else of a start, and few do."""
+    """Import the library when the first search needs it: the import takes longer than the rest of a start, and few
+    runs need it.
+    """
     return importlib.import_module("MLRsearch")
 
 
@@ -55,7 +59,7 @@ def goal(
     duration_sum_s: float,
     exceed_ratio: float,
 ) -> Any:
-    """Return the library's SearchGoal; ValueError where it makes none."""
+    """Return the library's SearchGoal. Raise ValueError if the library refuses the arguments."""
     return _library().SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=exceed_ratio,
@@ -77,7 +81,7 @@ def replay(
     minimum_fps: float,
     maximum_fps: float,
 ) -> Replayed:
-    """Return the library after these trials; with no goals there is nothing to do."""
+    """Return the state of the library after these trials; without goals there is nothing to do."""
     if not goals:
         return Replayed(None)
     width = max(goal.relative_width for goal in goals)
@@ -87,8 +91,8 @@ def replay(
             goals=goals,
             min_load=lowest,
             max_load=maximum_fps,
-            search_duration_max=math.inf,  # it would ask the clock
-            warmup_duration=None,  # the procedure's
+            search_duration_max=math.inf,  # the library would read the clock for it
+            warmup_duration=None,  # the procedure warms up
         )
     )
     recorded = _Recorded(entries, max(goal.loss_ratio for goal in goals), request, repeats, lowest)
@@ -108,9 +112,9 @@ def replay(
 
 @dataclass(frozen=True)
 class Replayed:
-    """The library where the record ends: what it wants next, or why it cannot go on.
+    """The library at the end of the record: the trial it wants next, or why it cannot continue.
 
-    given_up: the loads whose trials were all void, in their order; has_ended: False where there were too many of them.
+    given_up: the loads whose trials were all void, in their order; has_ended: False if there were too many of them.
     """
 
     library: Any
@@ -120,12 +124,12 @@ class Replayed:
     has_ended: bool = True
 
     def relevant(self, goal: Any) -> Any:
-        """Return the library's RelevantBounds of a goal; None for a goal it was not given."""
+        """Return the library's RelevantBounds of a goal; None for a goal that the library was not given."""
         target = self._target(goal)
         return self.library.database.get_relevant_bounds(target) if target else None
 
     def conditional_throughput(self, goal: Any) -> float:
-        """Return the lower bound less the loss that its trials show (draft, Conditional Throughput)."""
+        """Return the lower bound minus the loss of its trials (Conditional Throughput in the draft), frames/s."""
         lower = self.relevant(goal).clo
         (stat,) = lower.target_to_stat.values()
         return float(lower * (1.0 - stat.pessimistic_loss_ratio))
@@ -136,7 +140,7 @@ class Replayed:
 
 
 class _NotMadeYet(Exception):
-    """The library wants a trial that is not on record."""
+    """The library wants a trial that is not recorded yet."""
 
     def __init__(self, asked: TrialRequest) -> None:
         super().__init__(asked)
@@ -144,15 +148,15 @@ class _NotMadeYet(Exception):
 
 
 class _TooMany(Exception):
-    """The library does not come to an end."""
+    """The library asked for more than MOST_TRIALS results and does not end."""
 
 
 class _TooManyVoid(Exception):
-    """One load after the other cannot be judged: no further one is tried."""
+    """Too many loads in a row could not be judged, so no further one is tried."""
 
 
 class _Recorded:
-    """The library's measurer: answers with the trials on record, in their order."""
+    """The measurer that the library calls: it answers with the recorded trials, in their order."""
 
     def __init__(
         self,
@@ -169,14 +173,16 @@ class _Recorded:
         self._repeats = repeats
         self._lowest_fps = lowest_fps
         self._answered = 0
-        self._vainly = False  # the last load was given up, and nothing was judged since
-        # Loads given up, of which nothing is known, one after the other.
+        self._vainly = False  # the last load was given up, and no load was judged since
+        # These count the loads in a row that were given up without anything known about them.
         self._in_a_row = {"search": 0, "final": 0}
-        self._answers: dict[tuple[float, float], tuple[int, int]] = {}  # of loads given up: frames, lost
-        self._void: dict[tuple[float, float], list[Entry]] = {}  # all of a load and a length
+        self._answers: dict[tuple[float, float], tuple[int, int]] = {}  # for loads given up: frames, lost
+        self._void: dict[tuple[float, float], list[Entry]] = {}  # all void trials by load and duration
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """Return the first valid trial of those left, or what is told of a load given up; raise _NotMadeYet without."""
+        """Return the next valid trial, or the assumed result of a load that was given up. Raise _NotMadeYet if there
+        is neither.
+        """
         self._answered += 1
         if self._answered > MOST_TRIALS:
             raise _TooMany
@@ -208,7 +214,9 @@ class _Recorded:
         raise _NotMadeYet(self._request(load, duration_s, len(void)))
 
     def _give_up(self, void: list[Entry], load: float, duration_s: float) -> tuple[int, int]:
-        """Note that a load could not be judged; return what the library is told of it: frames, and how many lost."""
+        """Note that a load could not be judged; return the result that the library gets for it: frames, and how many
+        lost.
+        """
         asked = void[0].asked
         known = [
             e for e in void if e.seen.counted and e.seen.frames and (e.seen.lost_frames or not e.fell_short)
@@ -223,14 +231,14 @@ class _Recorded:
             as_good = sum(e.asked.duration_s for e in known[: len(known) // 2 + 1])
             passed = counts[1] <= self._largest_goal * counts[0]
             if asked.phase == "final" and passed and as_good < self._repeats.sum_s:
-                # They passed, and are too few for a bound: only a lower load can give one.
+                # These trials passed, but are too few for a bound: only a lower load can give one.
                 counts = middle.frames, self._miss(middle.frames)
         elif (
             asked.phase == "search"
             and math.isclose(load, self._lowest_fps)
             and any(e.fell_short for e in void)
         ):
-            counts = whole, 0  # no lower load is left: final trials are to show what can be offered
+            counts = whole, 0  # no lower load is left, so final trials shall show what can be offered
         given_up = GivenUp(asked.load_fps, asked.phase, tuple(void), passed)
         self.given_up.append(given_up)
         costly = asked.phase == "final" and self._repeats.final_s > self._repeats.trial_s
@@ -244,9 +252,9 @@ class _Recorded:
         return min(math.floor(self._largest_goal * frames) + 1, frames)
 
     def _lost(self, seen: Observation) -> int:
-        """Return frames lost; if the load was only stored, the late ones count too, and every goal is missed.
+        """Return the frames lost. If the load was only stored, late frames count too, and every goal is missed.
 
-        Each direction has to meet a goal: all frames are taken to be lost as those of the worse direction were.
+        Each direction has to meet the goal, so the loss ratio of the worse direction is applied to all frames.
         """
         lost = max(
             (-(-seen.frames * c.lost // c.frames) for c in seen.by_direction if c.frames > 0), default=0

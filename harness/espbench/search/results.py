@@ -10,20 +10,20 @@ from espbench.search.goals import Judgement, judge
 from espbench.sentences import Code
 from espbench.terms import Reason, Remark, Statement, Status
 
-_REASONS_TOLD = 2  # of a load that could not be judged; the trials' records have them all
+_REASONS_TOLD = 2  # reasons named for a load that could not be judged; the trials' records have all of them
 
 
 @dataclass(frozen=True)
 class GoalResult:
-    """The answer for one goal; rates in frames/s.
+    """The answer for one loss goal; rates in frames/s.
 
-    throughput_fps is None unless status is OK, or LOWER_BOUND, where it is the bound. lower_fps is the highest
-    load that passed (any valid trial), upper_fps the lowest that missed; None = none. `trials` counts all trials
-    of the search, since every goal is judged on each. final_trial_index is the place of the confirming trial in
-    the order of `add`. at_maximum: the throughput is this or more. `answer` is it all in one sentence.
-    void_finals counts the final trials at the throughput, or at the load of the confirming trial, that say nothing of
-    it: INVALID ones, and those whose loss lay in stalls. loss_bound is the loss ratio that the trials which the figure
-    rests on exclude with 95 % confidence.
+    throughput_fps is None unless status is OK, or LOWER_BOUND, where it is the bound. lower_fps is the highest load
+    that passed in a valid trial, upper_fps the lowest that missed; None = none. `trials` counts all trials of the
+    search, since each is judged against every goal. final_trial_index is the index of the final trial that confirms
+    the figure, in the order of `add`. at_maximum: the figure is the maximum load, so the throughput may be higher.
+    `answer` is the whole answer in one sentence. void_finals counts the final trials, at the throughput or at the
+    load of the confirming trial, that say nothing: INVALID ones, and those whose loss lay in stalls. loss_bound is
+    the loss ratio that the trials behind the figure exclude with 95 % confidence.
     """
 
     goal: float
@@ -47,7 +47,7 @@ class GoalResult:
 
 
 def why_given_up(given_up: GivenUp, goal: float) -> Reason:
-    """Say why a load could not be judged: how many trials were made, and what was wrong with them."""
+    """Return why a load could not be judged: how many trials were made, and what was wrong with them."""
     reasons: dict[Reason, None] = {}
     for entry in given_up.entries:
         if not entry.seen.valid:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """RFC 2544 26.1 throughput for several loss goals in one search; pure, deterministic.
 
-There is one bracket per goal, and every trial is judged against every goal. Search trials are short; the result
-rests only on final trials:
+There is one bracket per goal, and every trial is judged against every goal. Search trials are short; the result rests
+only on final trials:
 
     maximum ─ missed ─ guess (forwarding rate) ─ growing steps ─ bisection ─ final trial ─ OK
                                                                    ▲            │ missed
                                                                    └─ steps down, final length
 
-The load of a trial is the offered load, not the intended one. A pass is evidence for the load of the row at or
-below the mean that was offered. A miss is evidence for the load at or above the highest rate at which the DUT may
-have seen the frames: a trial that offered less in the mean, because its sender paused, had that rate in between. A
-final trial that was INVALID, disturbed or short of its load is repeated, `retries` times. If a load still cannot be
-judged, the search continues with other loads (evidence.py). In the end the answer is the highest load with a final
-trial that passed. It is OK if a valid trial missed one step above, or if the maximum passed; otherwise LOWER_BOUND,
-with the reason why the loads above could not be judged.
+The load of a trial is the offered load, not the intended one. A pass is evidence for the load of the row at or below
+the mean that was offered. A miss is evidence for the load at or above the highest rate at which the DUT may have
+received the frames: if a sender paused, the mean rate is lower than that. A final trial that was INVALID, disturbed
+or short of its load is repeated, `retries` times. If a load still cannot be judged, the search continues with other
+loads (evidence.py). In the end the answer is the highest load with a final trial that passed. It is OK if a valid
+trial missed one step above, or if the maximum passed; otherwise LOWER_BOUND, with the reason why the loads above
+could not be judged.
 
 Loads are taken from a row with equal ratios (loads.py). Bisection halves the *ratio* of the bounds, because the
 resolution is relative; so the number of trials depends on log(maximum/minimum), not on the throughput. If there is a
@@ -24,10 +24,10 @@ RFC 2544 asks for the fastest rate without loss. A DUT need not be monotone. Of 
 reports the highest below *every* rate that missed, and warns of passes above. A figure that a trial at a lower rate
 contradicts would be useless for planning.
 
-Each goal has a floor: the slowest load whose final trials hold enough frames to judge it, if they are lengthened
-LENGTHEN times (goals.py: a sequential test over at most MOST_FINALS_AT_A_LOAD final trials at a load). Loads below the
-floor are not searched. For zero loss the floor follows from the loss that was seen above. If a final trial without
-loss has too few frames to have seen that loss, it is repeated, up to VERIFICATIONS times. Within the resolution this
+Each goal has a floor: the slowest load whose final trials have enough frames to judge it, if they are lengthened
+LENGTHEN times (goals.py: a sequential test over at most MOST_FINALS_AT_A_LOAD final trials at a load). Loads below
+the floor are not searched. For zero loss the floor follows from the loss at higher loads. If a final trial without
+loss has too few frames to show that loss, it is repeated, up to VERIFICATIONS times. Within the resolution this
 always suffices: one lost frame in a trial needs three trials of that length without loss. If it does not suffice, the
 answer says so.
 """
@@ -63,22 +63,20 @@ from espbench.search.words import answer
 from espbench.sentences import Code
 from espbench.terms import Phase, Reason, Remark, Status
 
-VERIFICATIONS = (
-    MOST_FINALS_AT_A_LOAD  # final trials at one load, at most, to tell zero loss from a faint loss above it
-)
+VERIFICATIONS = MOST_FINALS_AT_A_LOAD  # most final trials at a load, to distinguish zero loss from the faint loss above it
 MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
-LENGTHEN = 5.0  # a final trial grows to hold the frames a goal needs, to so many times its length at most
+LENGTHEN = 5.0  # a final trial may be this many times longer, to have the frames that a goal needs
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
-GROWTH_UP = 4  # of the steps up from a guess that passed
-GROWTH_DOWN = 2  # of the steps down from guesses that missed
-FINAL_GROWTH = 2  # of the steps down after a missed final trial
-HINTED_STEPS = 3  # up from a hint that passed, before the maximum is tried after all
-BELOW_THE_RATE = 0.1  # of a resolution: how far below a forwarding rate the throughput is guessed
+GROWTH_UP = 4  # factor by which steps grow up from a guess that passed
+GROWTH_DOWN = 2  # factor by which steps grow down from guesses that missed
+FINAL_GROWTH = 2  # factor by which steps grow down after missed final trials
+HINTED_STEPS = 3  # steps up from a hint that passed, before the maximum is tried after all
+BELOW_THE_RATE = 0.1  # the guess is below the forwarding rate by this share of a resolution
 
 
 @dataclass(frozen=True)
 class _Wish:
-    """A trial one goal needs."""
+    """A trial that one goal needs."""
 
     load_fps: float
     duration_s: float
@@ -88,19 +86,20 @@ class _Wish:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """A goal that needs no more trials: its status and why."""
+    """The end of a goal that needs no more trials: its status and the reason."""
 
     status: Status
     reason: Reason | None = None
 
 
 class ThroughputSearch:
-    """Ask `next()` for a trial, run it, `add()` what was seen, until `next()` is None.
+    """Proposes trials by bisection: ask `next()` for a trial, run it, `add()` its observation, until `next()` is
+    None.
 
-    hints_fps: a guess of the throughput for each goal, None without one; it says where to begin, never what is found.
-    loss_verification: how often a load that lost little is tried again before it misses (evidence.py).
-    Decisions depend on nothing but these arguments and the observations: replaying the trials of an
-    interrupted run continues it.
+    hints_fps: a guess of the throughput for each goal, or None; it only decides where the search begins.
+    loss_verification: how often a load that lost little is tried again before it counts as missed (evidence.py).
+    Decisions depend on nothing but these arguments and the observations: replaying the trials of an interrupted run
+    continues it.
     """
 
     def __init__(
@@ -120,14 +119,17 @@ class ThroughputSearch:
         self._hints = dict(zip(self.goals, hints_fps, strict=False))
         self._loads = Loads(spec.minimum_fps, spec.maximum_fps, spec.resolution)
         self._entries: list[Entry] = []
-        # The evidence for each goal is kept until there is one more entry or another maximum.
+        # The evidence and the state of each goal are kept until there is one more entry. Another maximum
+        # changes the state.
         self._derived: dict[float, Evidence] = {}
         self._states: dict[float, _Wish | _Verdict] = {}
 
     # -- what the caller uses ---------------------------------------------------------------
 
     def next(self) -> TrialRequest | None:
-        """Return the next trial, None when every goal has its answer. Asking twice gives the same."""
+        """Return the next trial; None when every goal has its answer. Calling it again without `add` returns the same
+        trial.
+        """
         states = [self._state(goal) for goal in sorted(self.goals)]
         wishes = [state for state in states if isinstance(state, _Wish)]
         # All goals finish their short trials before the first final one: a final may serve several.
@@ -137,9 +139,9 @@ class ThroughputSearch:
         return TrialRequest(wish.load_fps, wish.duration_s, wish.phase, wish.attempt)
 
     def add(self, seen: Observation) -> None:
-        """Take what the trial of the last `next()` showed.
+        """Add the observation of the trial of the last `next()`.
 
-        Raises ValueError if it is of another load or phase: the trials of another search.
+        Raise ValueError if it is of another load or phase, and so belongs to another search.
         """
         asked = check_answer(self.next(), seen)
         passes, misses = self._evidence_for(asked.load_fps, seen)
@@ -148,9 +150,9 @@ class ThroughputSearch:
         self._states.clear()
 
     def limit(self, maximum_fps: float) -> None:
-        """Lower the maximum: the tester turned out not to offer more. What was seen stays.
+        """Lower the maximum, because the tester cannot offer more. All observations stay.
 
-        Never below a load that some goal is known to pass, nor below the minimum.
+        The maximum is never lowered below a load that some goal is known to pass, nor below the minimum.
         """
         known = [lower for goal in self.goals if (lower := self.bounds(goal)[0]) is not None]
         lowered = tidy(max(maximum_fps, self.minimum_fps, *known))
@@ -160,18 +162,18 @@ class ThroughputSearch:
             self._states.clear()
 
     def bounds(self, goal: float) -> tuple[float | None, float | None]:
-        """Return (highest load that passed, lowest that missed) as the search steers, frames/s; None = none yet."""
+        """Return (highest load that passed, lowest that missed) that steer the search, frames/s; None = none yet."""
         evidence = self._evidence(goal)
         return evidence.lower(0.0), evidence.upper
 
     def results(self) -> list[GoalResult]:
-        """Return one result per goal, in the order given. Raises ValueError while trials are wanting."""
+        """Return one result per goal, in the order given. Raise ValueError if the search still wants trials."""
         if self.next() is not None:
             raise ValueError("the search is not finished")
         return [self._result(goal) for goal in self.goals]
 
     def remaining_s(self) -> float:
-        """Guess the seconds of traffic still to come: for a progress line, nothing else."""
+        """Estimate the seconds of traffic still to come, for a progress line."""
         bisections = 0.0
         finals: set[float | None] = set()
         for goal in self.goals:
@@ -195,13 +197,13 @@ class ThroughputSearch:
         return self._derived[goal]
 
     def _evidence_for(self, intended: float, seen: Observation) -> tuple[float | None, float | None]:
-        """Return the loads for which a pass, and a miss, of the trial is evidence; None: as intended."""
+        """Return the loads for which a pass, and a miss, of the trial is evidence; None: the intended load."""
         mean, highest = rates_apart(seen, intended, self.resolution)
         passes = None if mean is None else self._loads.at_or_below(mean)
         return passes, None if highest is None else self._loads.at_or_above(highest)
 
     def _state(self, goal: float) -> _Wish | _Verdict:
-        """Return what this goal needs next, or how it ended."""
+        """Return the trial that this goal needs next, or how the goal ended."""
         if goal not in self._states:
             self._states[goal] = self._new_state(goal)
         return self._states[goal]
@@ -211,7 +213,8 @@ class ThroughputSearch:
         state = self._wanted(evidence)
         if isinstance(state, _Verdict):
             return state
-        # Only of what still wants trials: a goal that has its answer keeps it, however many another goal takes.
+        # This limit concerns only goals that still want trials: a goal that has its answer keeps it, however
+        # many another goal needs.
         if evidence.finals() >= MAXIMUM_FINALS:
             return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=MAXIMUM_FINALS))
         # A load that is needed and could not be judged ends the search: no other load helps.
@@ -232,7 +235,9 @@ class ThroughputSearch:
         return self._between_the_bounds(evidence, floor)
 
     def _last_word(self, evidence: Evidence, floor: float, unjudged: list[GivenUp]) -> _Wish | _Verdict:
-        """End the search; but first ask for a final trial where only short ones passed, at the highest such load."""
+        """End the search. But if no final trial passed yet, first ask for one at the highest load that short trials
+        passed.
+        """
         lower = evidence.lower(floor)
         tried = sum(given.phase == "final" for given in unjudged) >= MOST_GIVEN_UP
         if lower is not None and not tried and evidence.bound(floor) is None:
@@ -242,10 +247,11 @@ class ThroughputSearch:
         return _Verdict("INVALID", why_given_up(unjudged[-1], evidence.goal))
 
     def _between_the_bounds(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
-        """Try undecided loads first, then the bracket until it closes, then make final trials."""
+        """Try undecided loads first, then bisect until the bracket closes, then ask for final trials."""
         if undecided := evidence.undecided(floor):
             return self._lengthened(evidence, undecided)
-        # Once a final trial missed, short passes below it count for nothing: so had it passed before.
+        # After a missed final trial, short passes do not count any more: the load of that final trial had
+        # passed one, too.
         lower = evidence.shown(floor) if evidence.finals_missed() else evidence.lower(floor)
         if lower is not None and self._closed(lower, evidence.upper):
             return self._confirm(evidence, lower)
@@ -254,12 +260,12 @@ class ThroughputSearch:
         return self._final(evidence, load) if finals_began else _Wish(load, self.trial_s, "search")
 
     def _floor(self, evidence: Evidence) -> float:
-        """Return the slowest load of the row at which a result for this goal could be had, frames/s."""
+        """Return the slowest load of the row at which this goal can have a result, frames/s."""
         floor = max(self.minimum_fps, self._floor_of_frames(evidence))
         return self._loads.up(floor) if floor <= self.maximum_fps else floor
 
     def _floor_of_frames(self, evidence: Evidence) -> float:
-        """Return the slowest load whose final trials hold enough frames for this goal, frames/s."""
+        """Return the slowest load whose final trials have enough frames for this goal, frames/s."""
         if evidence.goal > 0:
             frames = frames_needed(evidence.goal) * self.directions * FRAME_MARGIN
             return frames / (MOST_FINALS_AT_A_LOAD * self._longest_final_s)
@@ -269,7 +275,7 @@ class ThroughputSearch:
         return frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self._longest_final_s)
 
     def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
-        """Look long at the minimum, once, and then give the verdict: every load with enough frames missed."""
+        """Ask for one long trial at the minimum, then return the verdict: every load with enough frames missed."""
         assert evidence.upper is not None
         if evidence.upper in evidence.soft_missed:
             return self._final(evidence, evidence.upper)
@@ -285,7 +291,7 @@ class ThroughputSearch:
         return Reason.of(Code.TOO_FEW_BELOW, fps=floor, trials=VERIFICATIONS, trial_s=longest_s)
 
     def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
-        """Return the undecided load nearest the middle again, with frames enough to decide."""
+        """Ask again for the middle one of the undecided loads, with enough frames to decide."""
         load = undecided[len(undecided) // 2]
         if doubted := evidence.doubted(load):
             last = doubted[-1].asked
@@ -300,11 +306,13 @@ class ThroughputSearch:
 
     def _closed(self, lower: float, upper: float | None) -> bool:
         if upper is None:
-            return lower >= self.maximum_fps  # above it: what passed before the maximum was lowered
+            return lower >= self.maximum_fps  # it may be above if it passed before the maximum was lowered
         return self._loads.are_neighbours(lower, upper)
 
     def _confirm(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
-        """Make final trials at the lower bound until they decide; then at an upper bound that nothing judged yet."""
+        """Ask for final trials at the lower bound until they decide, then at an upper bound that no valid trial
+        judged.
+        """
         if evidence.confirmation(load) is None:
             return self._final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
@@ -317,7 +325,7 @@ class ThroughputSearch:
         return _Verdict("OK")
 
     def _final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
-        """Ask for a final trial at a load: the first, or one more if those before did not decide."""
+        """Ask for a final trial at a load: the first one, or one more if the earlier ones did not decide."""
         if evidence.finals_at(load):
             return self._another_final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
@@ -334,13 +342,13 @@ class ThroughputSearch:
         return _Verdict("UNRESOLVABLE", Reason.of(Code.FINALS_SENT_TOO_FEW, fps=load))
 
     def _final_s(self, load: float, faint: float | None = None) -> float:
-        """Return the length of a final trial at a load, s: what was asked for, or what the goals' frames take."""
+        """Return the duration of a final trial at a load, s: as configured, or longer if the goals need more frames."""
         needed = max(frames_needed(goal) for goal in self.goals) * self.directions
         frames = max(needed, frames_to_see(faint) if faint else 0) * FRAME_MARGIN
         return min(max(self.final_trial_s, _round_up(frames / load)), self._longest_final_s)
 
     def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
-        """Return the next load to try: the hint or the maximum first, then inside the bracket until it closes."""
+        """Return the next load to try: the hint or the maximum first, then loads inside the bracket until it closes."""
         upper = evidence.upper
         if upper is None:
             return self._without_a_miss(evidence, floor, lower)
@@ -354,7 +362,10 @@ class ThroughputSearch:
         return self._near_the_guess(evidence, floor, low, upper) or self._loads.middle(low, upper)
 
     def _without_a_miss(self, evidence: Evidence, floor: float, lower: float | None) -> float:
-        """Return the hint, growing steps up from it, or the maximum before they get long: then the hint was wrong."""
+        """Return the load to try while none has missed: the hint, then growing steps up from it, then the maximum.
+
+        After HINTED_STEPS steps the hint was wrong, so the maximum is tried.
+        """
         hint = self._hint(evidence.goal, floor)
         if hint is None:
             return self.maximum_fps
@@ -364,11 +375,12 @@ class ThroughputSearch:
         return self._steps(lower, GROWTH_UP ** (passed - 1)) if passed <= HINTED_STEPS else self.maximum_fps
 
     def _near_the_guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
-        """Return a load near the throughput, suggested by an overloaded DUT's forwarding rate; None without a hint.
+        """Return a load near the throughput, estimated from the forwarding rate of the overloaded DUT; None without
+        an estimate.
 
-        From above: the guess, but after each miss at least a growing step down, so that a DUT that loses a little at
-        any load is not followed in small steps. From below: growing steps up. Neither goes past the middle, unless the
-        guess itself does.
+        From above, the load is the guess, but after each miss at least a growing step down, so that a DUT with a
+        little loss at any load is not searched in small steps. From below, it is growing steps up. Neither goes past
+        the middle of the bracket, unless the guess itself does.
         """
         guess = self._guess(evidence, floor, low, upper)
         if guess is None:
@@ -382,11 +394,12 @@ class ThroughputSearch:
         return min(guess, max(self._steps(upper, -(GROWTH_DOWN ** (misses - 1))), middle))
 
     def _guess(self, evidence: Evidence, floor: float, low: float, upper: float) -> float | None:
-        """Return a load a little below what the DUT forwarded at the lowest load that missed; None if not known.
+        """Return a load a little below the rate that the DUT forwarded at the lowest load that missed; None if not
+        known.
 
-        A little below, since a DUT at its very limit loses the odd frame. It is only a guess: a DUT that collapses
-        under overload forwards less than its throughput. Until a load below the maximum was tried, the hint is the
-        guess.
+        It is a little below, since a DUT exactly at its limit loses a frame now and then. It is only a guess: a DUT
+        that collapses under overload forwards less than its throughput. Until a load below the maximum has missed,
+        the hint is the guess.
         """
         hint = self._hint(evidence.goal, floor)
         if hint is not None and low < hint < upper and evidence.missed_below(self.maximum_fps) == 0:
@@ -398,13 +411,15 @@ class ThroughputSearch:
         return guess if floor < guess < upper else None
 
     def _hint(self, goal: float, floor: float) -> float | None:
-        """Return the load to begin at; None without a hint, or where it says no more than the maximum does."""
+        """Return the load at which to begin; None without a hint, or if the hint is not between the floor and the
+        maximum.
+        """
         hint = self._hints.get(goal)
         load = self._loads.down(hint) if hint else None
         return load if load is not None and floor < load < self.maximum_fps else None
 
     def _steps(self, load: float, steps: int) -> float:
-        """Return the load so many places up or down the row."""
+        """Return the load this many places up or down the row."""
         return self._loads[self._loads.place(load) + steps]
 
     def _result(self, goal: float) -> GoalResult:
@@ -415,7 +430,7 @@ class ThroughputSearch:
         status = state.status
         throughput = evidence.confirmed(floor) if status == "OK" else None
         final = evidence.confirmation(throughput) if throughput is not None else None
-        # A load below the minimum that passed is a bound where the tester could not offer the minimum itself.
+        # If the tester could not offer the minimum itself, a load below the minimum that passed is a bound.
         if _leaves_a_bound(state) and (final := evidence.bound(self._floor_of_frames(evidence))) is not None:
             status, throughput = "LOWER_BOUND", final.pass_fps
         lower, upper = evidence.hard_lower(), evidence.hard_upper
@@ -454,7 +469,7 @@ class ThroughputSearch:
 
 
 def _leaves_a_bound(verdict: _Verdict) -> bool:
-    """Return whether the search ended because a load could not be judged: then a lower load that passed is a bound."""
+    """Return whether the search ended because a load could not be judged. Then a lower load that passed is a bound."""
     too_few = (Code.TRIAL_SENT_TOO_FEW, Code.FINALS_SENT_TOO_FEW)
     return verdict.status == "INVALID" or (verdict.reason is not None and verdict.reason.code in too_few)
 

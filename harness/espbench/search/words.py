@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says the answer for one loss goal as one plain sentence."""
+"""Puts the answer for one loss goal into one plain sentence."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from espbench.search.goals import Judgement, Observation, frames_to_see, frames_
 from espbench.sentences import Code
 from espbench.terms import Reason, Statement, Status
 
-DIFFERENT_RATES = 1.5  # times the lowest: only then "whatever the rate" is said
-ALIKE = 3.0  # loss ratios within this factor are called the same: they rest on a handful of frames
+DIFFERENT_RATES = 1.5  # times the lowest rate: the least range of rates for the words "whatever the rate"
+ALIKE = 3.0  # loss ratios within this factor count as the same, because they rest on a handful of frames
 
 
 def answer(
@@ -28,10 +28,11 @@ def answer(
 
 
 def _every_rate(evidence: Evidence) -> str:
-    """`5 of 5 trials of at least 200,000 frames lost …`; empty if a trial with enough frames passed.
+    """Return `5 of 5 trials of at least 200,000 frames lost …`; empty if a trial with enough frames passed.
 
-    Enough for a goal above zero is 1/goal in each direction, and what does not meet it then fails; for zero loss, more
-    than any trial that lost nothing had, as long as no such trial was large enough to have seen the faintest loss.
+    For a goal above zero, enough is 1/goal frames in each direction; a trial with that many frames either meets or
+    misses the goal. For zero loss, enough is more frames than any trial without loss had, provided that no such trial
+    was large enough to show the smallest loss seen.
     """
     valid = [entry.seen for entry in evidence.valid]
     if evidence.goal > 0:
@@ -54,7 +55,7 @@ def _every_rate(evidence: Evidence) -> str:
 
 
 def _lost(missed: list[Observation]) -> str:
-    """Say how much these trials lost, and whether the rate made a difference."""
+    """Return how much these trials lost, and whether the rate made a difference."""
     lossy = sorted((seen for seen in missed if seen.lost_frames > 0), key=lambda seen: seen.loss_ratio)
     if not lossy:
         return "were stored in a queue, not forwarded"
@@ -69,7 +70,7 @@ def _lost(missed: list[Observation]) -> str:
 
 
 def _share(ratio: float) -> str:
-    """`1 frame in 200,000`, or per cent where that reads better."""
+    """Return `1 frame in 200,000`, or a percentage where that is easier to read."""
     if ratio >= 0.01:
         return f"{ratio * 100:.0f} % of the frames"
     return f"1 frame in {float(f'{1 / ratio:.2g}'):,.0f}"

@@ -27,7 +27,8 @@ class Crossing:
     """The frames of one direction, counted at each place, in the order in which they pass.
 
     arrived counts all frames of the stream that came back, including damaged and duplicated ones. encrypted and
-    decrypted are the counters of the SAs of this direction.
+    decrypted are the counters of the SAs of this direction. first_own and second_own: datagrams that a gateway sent
+    for itself, such as IKE or answers to an attacker; left_first and left_second include them.
     """
 
     stream: StreamCounts
@@ -42,10 +43,8 @@ class Crossing:
     first_errors: dict[str, int]
     second_errors: dict[str, int]
     ring_drops_between: int
-    first_own: int = (
-        0  # datagrams that the first gateway sent for itself, such as IKE, included in left_first
-    )
-    second_own: int = 0  # the same of the second gateway, such as answers to an attacker
+    first_own: int = 0
+    second_own: int = 0
 
     @property
     def arrived(self) -> int:
