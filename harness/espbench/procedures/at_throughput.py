@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test at the throughput: found earlier in the same run at the same point, or named by the plan."""
+"""Tests at the throughput, which was measured earlier in the same run for the same case, or is named by the plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from espbench.terms import Outcome, Reason, Remark, Trial, loaded_directions
 
 
 class AtThroughputSeries(Series):
-    """Base of series whose trials all have this load, frames/s over all directions; None where there is none."""
+    """Base of series whose trials all have the load `load_fps`, frames/s over all directions; None if it is not
+    known.
+    """
 
     def __init__(
         self, case: Case, settings: AtThroughput, known: Known, trials: Sequence[Trial] = ()
@@ -31,9 +33,9 @@ class AtThroughputSeries(Series):
 
 
 def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | None]:
-    """Return the throughput at this loss goal, fps in sum over the directions; or why there is none.
+    """Return the throughput for this loss goal, frames/s in sum over the directions; or the reason why there is none.
 
-    Of a LOWER_BOUND it is the bound: `bound_note`.
+    If the outcome is LOWER_BOUND, it is the bound; then `bound_note` has a warning.
     """
     outcome: Outcome | None = known.throughput.get(goal)
     if outcome is None:
@@ -44,7 +46,7 @@ def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | Non
 
 
 def bound_note(known: Known, goal: float, code: Code = Code.AT_BOUND) -> list[Remark]:
-    """Return the warning of figures that depend on a throughput, if that throughput is only a bound."""
+    """Return the warning for figures that depend on a throughput, if that throughput is only a bound; else nothing."""
     outcome = known.throughput.get(goal)
     if outcome is None or outcome.status != "LOWER_BOUND":
         return []
@@ -52,12 +54,12 @@ def bound_note(known: Known, goal: float, code: Code = Code.AT_BOUND) -> list[Re
 
 
 def load_note(known: Known, settings: AtThroughput) -> list[Remark]:
-    """Return the remark of `bound_note` for such a test; nothing if the plan names the load."""
+    """Return the warning of `bound_note` for a test at the throughput; nothing if the plan names the load."""
     return [] if settings.load is not None else bound_note(known, settings.loss_goal)
 
 
 def load_of(case: Case, known: Known, settings: AtThroughput) -> tuple[float | None, Reason | None]:
-    """Return the load of such a test, as `throughput_of`."""
+    """Return the load of a test at the throughput, frames/s over all directions; or the reason why there is none."""
     if settings.load is None:
         return throughput_of(known, settings.loss_goal)
     each = settings.load.to_fps(case.mean_frame_size, known.limits.line_rate_bps)

@@ -19,25 +19,25 @@ def shorter(code: Code, clause: str, got: float, wanted: float) -> list[Deviatio
 
 
 def shortest(trials: Iterable[Trial], otherwise: float) -> float:
-    """Return the shortest length of a figure's trials, s: as measured, but not longer than was asked for.
+    """Return the duration of the shortest VALID trial, s: as measured, but not more than the intended duration.
 
-    otherwise: where there are none. 60 s may have been 59.99998, so it is rounded to 10 ms.
+    It is rounded to 10 ms, since a trial of 60 s may have taken 59.99998 s. Without VALID trials, return `otherwise`.
     """
     lengths = [min(trial.duration_s, trial.intended_duration_s) for trial in _valid(trials)]
     return round(min(lengths, default=otherwise), 2)
 
 
 def finals_at(final: Trial | None, trials: Iterable[Trial]) -> list[Trial]:
-    """Return the final trials at the load of this one, which is the trial a figure is taken from."""
+    """Return all final trials at the load of `final`, which is the trial that a figure is taken from."""
     if final is None:
         return []
     return [t for t in trials if t.phase == "final" and t.intended_fps == final.intended_fps]
 
 
 def kept_waits(settings: AroundTrials, trials: Iterable[Trial]) -> dict[str, float]:
-    """Return the least of each wait (learning, residue, settle) around these trials, s, as their records have it.
+    """Return the shortest of each wait (learning, residue, settle) around the VALID trials, s, by their records.
 
-    A trial that had no use for a wait says None; of records without waits the settings are what is known.
+    A record has None for a wait that the trial did not need. If records have no waits, the settings are returned.
     """
     asked = {"learning": settings.learning, "residue": settings.residue, "settle": settings.settle}
     waits: dict[str, list[float]] = {}
@@ -51,7 +51,7 @@ def kept_waits(settings: AroundTrials, trials: Iterable[Trial]) -> dict[str, flo
 def common(
     settings: AroundTrials, frame_sizes: Sequence[int | str], trials: Iterable[Trial] = ()
 ) -> list[Deviation]:
-    """Return frame sizes (9.1) and the waits around every trial (23), of the trials' own records."""
+    """Return the deviations of any test: too few frame sizes (9.1), and too short waits around its trials (23)."""
     deviations = []
     if len(_SIZES & set(frame_sizes)) < 5:
         deviations.append(Deviation.from_clause(Code.FEW_SIZES, "9.1"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the bounds of a case's loads: the plan's own limits, the line's rate, the generator's ceiling."""
+"""Computes the range of a case's loads from the plan's limits, the line rate and the generator's ceiling."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.cases import Case
 from espbench.terms import Calibration, line_rate_fps, loaded_directions
 
-# A tester cannot offer its own ceiling again and again to 99.5 %, so the highest load is below it;
-# what is found there is within 10 % of the ceiling and flagged.
+# A tester cannot repeatedly offer 99.5 % of its own ceiling, so the highest load is below it. A throughput
+# within 10 % of the ceiling gets a warning.
 CEILING_MARGIN = 0.9
-# A search without a line rate or a ceiling begins at what such a line carries, and ends at what
-# could be offered.
+# If neither line rate nor ceiling is known, a search begins at the line rate of such a line. The maximum then
+# becomes the highest load that could be offered.
 ASSUMED_BPS = 10e9
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of one case's loads; rates are sums over both directions, fps.
+    """The range of one case's loads; rates are sums over both directions, frames/s.
 
-    A line rate of 0 means that it is not known. Then everything that is a share of it is empty.
+    A line rate of 0 means that it is not known. Then every figure that is a share of it is empty.
     """
 
     minimum_fps: float
@@ -39,15 +39,15 @@ class Limits:
 def limits(
     case: Case, line_rate_bps: float, calibration: Calibration | None, fastest_fps: float = math.inf
 ) -> Limits:
-    """Take the plan's limits, or the defaults that docs/plan.md names.
+    """Return the plan's limits, or the defaults that docs/plan.md names.
 
-    The default maximum is the line rate or, where that is lower, CEILING_MARGIN of the calibrated ceiling; where both
-    are unknown, what a line of ASSUMED_BPS carries. The default minimum is 1 % of the maximum.
+    The default maximum is the line rate or, if that is lower, CEILING_MARGIN of the calibrated ceiling. If both are
+    unknown, it is the line rate of a line of ASSUMED_BPS. The default minimum is 1 % of the maximum.
 
-    fastest_fps is the highest rate, in each direction, that the generator takes: no maximum is above it.
+    fastest_fps is the highest rate, in each direction, that the generator accepts: no maximum is above it.
 
-    A maximum in frames/s may be beyond the line rate of the larger of several sizes: there it is that.
-    Where the tester's own link carries ESP, its longer frames are what the line rate limits.
+    With several frame sizes, a maximum in frames/s may exceed the line rate of a larger size; then the line rate is
+    the maximum. If the tester's own link carries ESP, the line rate is that of the longer ESP frames.
     """
     size = case.mean_frame_size
     directions = loaded_directions(case.direction)

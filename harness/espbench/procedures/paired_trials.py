@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two arms at one point, held against each other at the same loads: which trial comes next, and what was found.
+"""Compares two arms for one case at the same loads: chooses the next trial, and returns the result.
 
-The loads are of two kinds. *Fixed* ones are shares of the slower arm's throughput; each has its pairs of trials in
-the order A B B A, so that a host that slows down steadily slows both arms alike. A *ladder* has RUNGS loads STEP apart
-about the throughput; each arm tries each rung once a round, and the rungs it passes say where its throughput is.
+There are two kinds of loads. *Fixed* loads are shares of the slower arm's throughput; each has its pairs of trials in
+the order A B B A, so that a host that becomes slower steadily affects both arms alike. A *ladder* has RUNGS loads
+around the throughput, each STEP above the one before; each arm tries each rung once a round, and the rungs that it
+passes show its throughput.
 
-In each round the gateways are new, so that the luck of a boot is in the scatter from round to round. What comes
-next follows from the records alone, void trials included; chance comes from a seed.
+Each round starts the gateways anew, so that differences between boots appear as variation between rounds. The next
+trial follows from the records alone, void trials included; random choices come from a seed.
 """
 
 from __future__ import annotations
@@ -29,19 +30,22 @@ from espbench.terms import PAIRED, Encryption, Finding, Outcome, Quantity, Reaso
 Arm = Literal["a", "b"]
 ARMS: tuple[Arm, Arm] = ("a", "b")
 RUNGS, STEP = 7, 0.04  # of the ladder; the step is of the natural logarithm of the load
-# Arms whose throughputs differ by less than this share one ladder, and so the same loads.
+# If the throughputs of two arms differ by less than this, the arms share one ladder, and so the same loads.
 ONE_LADDER = math.log(1.15)
-# A trial that offered less in the mean, or more at any time, by more than this share was at another load: half a step.
+# A trial had another load if its mean rate was lower, or its highest rate higher, than intended by more than
+# this share: half a step.
 OFFERED_WITHIN = STEP / 2
-_WINDOW = 3  # the ladder stands where the last so many rounds say
+_WINDOW = 3  # the ladder's middle is the mean of this many last rounds
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A pair of trials: one of each arm at a load, `first` before the other. rung: of the ladder."""
+    """A pair of trials at one load, one of each arm; the arm `first` goes first. rung: place on the ladder, None if
+    not on it.
+    """
 
     block: int
-    share: float | None  # of the slower arm's throughput; None on the ladder
+    share: float | None  # of the slower arm's throughput; None for the ladder
     rung: int | None
     loads_fps: Mapping[Arm, float]
     first: Arm
@@ -53,7 +57,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Ask:
-    """The trial wanted next: of which arm, in which round."""
+    """The trial to make next: its arm and its round."""
 
     arm: Arm
     round: int
@@ -62,22 +66,23 @@ class Ask:
 
     @property
     def place(self) -> dict[str, Any]:
-        """The place of the trial in the comparison, for its record."""
+        """The position of the trial in the comparison, for its record."""
         return {"arm": self.arm, "round": self.round, "load_share": self.slot.share, "rung": self.slot.rung}
 
 
 def other(arm: Arm) -> Arm:
-    """Return the one that is not `arm`."""
+    """Return the other arm."""
     return "b" if arm == "a" else "a"
 
 
 class PairedLoads:
-    """One point of two arms; made anew for each run, fed with the trials that are on disk already.
+    """The comparison of two arms for one case. A new one is made for each run, from the trials that are already on
+    disk.
 
-    bounds_fps: each arm's throughput, or what is known to be its least. maximum_fps: what the tester can offer.
-    retries: how often a pair with a void trial is made again; all pairs together at most twice as often as there
-    are pairs. together: both arms' gateways stand at the same time, so that they take turns trial by trial; else
-    one set of gateways makes all its trials of half a round.
+    bounds_fps: each arm's throughput, or a lower bound of it. maximum_fps: the highest load that the tester can
+    offer. retries: how often a pair with a void trial is repeated; all repeats together are at most as many as there
+    are pairs. together: both arms have their gateways at the same time and take turns trial by trial. Otherwise one
+    arm's gateways make all trials of half a round.
     """
 
     def __init__(
@@ -96,7 +101,7 @@ class PairedLoads:
         self.goal = goal
         self.together = together
         self.trials: dict[Arm, list[Trial]] = {"a": [], "b": []}
-        self.rows: list[dict[str, Any]] = []  # the pairs that hold, in their order
+        self.rows: list[dict[str, Any]] = []  # the complete pairs, in their order
         self.void: Counter[Reason] = Counter()  # reason → trials
         self.violation: Trial | None = (
             None  # a trial in which frames crossed without encryption; it is the last
@@ -122,7 +127,7 @@ class PairedLoads:
             self.add(unread[ask.arm].pop(0))
 
     def next(self) -> Ask | None:
-        """Return the trial wanted next; None when all rounds are done."""
+        """Return the trial to make next; None when all rounds are done, or frames crossed without encryption."""
         if self.violation is not None or self._round > self.settings.rounds:
             return None
         slot, arm = self._visits[self._position]
@@ -132,7 +137,7 @@ class PairedLoads:
         return Ask(arm, self._round, self._slots[slot], request)
 
     def add(self, trial: Trial) -> None:
-        """Take the record of the trial that `next` wanted."""
+        """Add the record of the trial that `next` asked for."""
         slot, arm = self._visits[self._position]
         self.trials[arm].append(trial)
         if trial.violated:
@@ -151,7 +156,7 @@ class PairedLoads:
 
     @property
     def left(self) -> int:
-        """Trials still wanted, if none is void."""
+        """The number of trials still to make, if none is void."""
         of_round = 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)
         return (
             max(0, self.settings.rounds - self._round) * of_round + len(self._visits) - self._position
@@ -160,7 +165,7 @@ class PairedLoads:
         )
 
     def _repeat(self, slot: int) -> None:
-        """Repeat a void pair: both trials if the arms take turns, else this one alone."""
+        """Repeat a void pair: both trials if the arms take turns, otherwise only this one."""
         if self._attempts[slot] >= self._retries or self._spare <= 0:
             self._given_up.add(slot)
             return
@@ -187,7 +192,7 @@ class PairedLoads:
                     for first in (beginner, other(beginner))
                 ]
         centres = self._ladder()
-        # Chance decides where the throughput lies between two rungs, the same for both arms.
+        # A random offset, the same for both arms, decides where the throughput lies between two rungs.
         dither = chance.uniform(-0.5, 0.5)
         rungs = list(range(RUNGS))
         chance.shuffle(rungs)
@@ -212,7 +217,7 @@ class PairedLoads:
         ]  # fmt: skip
 
     def _ladder(self) -> dict[Arm, float]:
-        """Return the middle of each arm's ladder, log fps; the same for both where they are close."""
+        """Return the middle of each arm's ladder, log frames/s; the same for both if they are close."""
         centres = {arm: fmean(self._centres[arm][-_WINDOW:]) for arm in ARMS}
         if abs(centres["a"] - centres["b"]) <= ONE_LADDER:
             middle = fmean(centres.values())
@@ -250,7 +255,7 @@ class PairedLoads:
         }
 
     def _move_ladder(self) -> None:
-        """Put the next round's ladder where this one says the throughput is."""
+        """Centre the next round's ladder on the throughput that this round shows."""
         for arm in ARMS:
             passes = [
                 (slot.loads_fps[arm], trial.meets(self.goal))
@@ -265,13 +270,13 @@ class PairedLoads:
                 centre = middle + STEP * RUNGS * (passed / len(passes) - 0.5)
                 self._centres[arm].append(centre)
                 self._reach[arm] = 1
-            else:  # beyond the ladder: go there, further each time, and forget where it was
+            else:  # the throughput is beyond the ladder: move it, further each time; forget earlier rounds
                 away = STEP * RUNGS / 2 * self._reach[arm] * (1 if passed else -1)
                 self._centres[arm] = [middle + away]
                 self._reach[arm] = min(8, 2 * self._reach[arm])
 
     def at_maximum(self) -> bool:
-        """Return whether the tester could not offer more than an arm forwards."""
+        """Return whether an arm passed the highest rung close to the tester's maximum, so that it may be faster."""
         return any(row["rung"] == RUNGS - 1 and row[arm]["met"] and
                    row[arm]["intended_fps"] > 0.95 * self._maximum for row in self.rows for arm in ARMS)  # fmt: skip
 
@@ -282,7 +287,7 @@ class PairedLoads:
         encryption: Encryption,
         warnings: Sequence[Remark],
     ) -> Finding:
-        """Return the result for results.json, which the comparison judges; `arms` are the names of the arms."""
+        """Return the finding for results.json, from which the comparison is judged; `arms` are the names of the arms."""
         if self.violation is not None:
             return self._violated(self.violation, identity, warnings)
         made, void = self._made_so_far, sum(self.void.values())
@@ -325,7 +330,7 @@ class PairedLoads:
         return sum(map(len, self.trials.values()))
 
     def _violated(self, trial: Trial, identity: Mapping[str, Any], warnings: Sequence[Remark]) -> Finding:
-        """Return the result after a trial in which frames crossed without encryption: no figure."""
+        """Return the finding, without figures, after a trial in which frames crossed without encryption."""
         words = Statement.of(Code.NOT_COMPARED_VIOLATED, case=trial.case, trial=trial.sequence)
         return Finding(
             **{**identity, "test": PAIRED}, status="VIOLATED", load_fps=round(self.slower_fps, 3), quantities=[],
@@ -335,7 +340,7 @@ class PairedLoads:
         )  # fmt: skip
 
     def _quantities(self, arms: Mapping[Arm, str]) -> list[Quantity]:
-        """Return the figures at each fixed load: the ratio of the CPU times, and the loss of each arm."""
+        """Return the quantities at each fixed load: the ratio of the CPU times, and the frame loss of each arm."""
         quantities = []
         for share in self.settings.loads:
             here = [row for row in self.rows if row["load"] == share]
@@ -353,7 +358,7 @@ class PairedLoads:
 
 
 def _void(trial: Trial) -> Reason | None:
-    """Say why the trial does not count; None if it does."""
+    """Return why the trial does not count; None if it does."""
     if trial.validity == "INVALID":
         return trial.reasons[0] if trial.reasons else Reason.of(Code.NO_REASON)
     less = trial.offered_fps < (1 - OFFERED_WITHIN) * trial.intended_fps
@@ -367,7 +372,9 @@ def _has_cpu(row: Mapping[str, Any]) -> bool:
 
 
 def bounds(known: Mapping[Arm, Sequence[Outcome]]) -> dict[Arm, float] | None:
-    """Return each arm's throughput in the first repeat in which both have one, a lower bound too; None without."""
+    """Return each arm's throughput, or its lower bound, in the first repeat in which both have one; None if there is
+    none.
+    """
     for repeat in sorted({o.repeat for outcomes in known.values() for o in outcomes}):
         fps = {
             arm: o.throughput_fps

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface between a test and the session that runs it: the test asks for trials, takes records, and answers.
+"""The interface between a test and the session that runs it: the test asks for trials, gets their records, and
+answers.
 
-Only the records of the trials decide what comes next. So an interrupted run can be continued from its records, with
-the same result.
+The next trial depends only on the records of earlier trials. So an interrupted run can be continued from its records,
+with the same result.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from espbench.plan.resolved.cases import Case
 from espbench.procedures.limits import Limits
 from espbench.terms import BaseLoad, Encryption, Finding, Outcome, Remark, Trial
 
-# Around each trial beside its waits, s: reading counters, starting threads. For the guess of the time left.
+# The time that each trial takes besides its waits, s, for reading counters and starting threads. It serves to
+# estimate the remaining time.
 OVERHEAD_S = 0.4
 
 
 @dataclass(frozen=True)
 class Known:
-    """The facts that a run knows of a case before it begins.
+    """The facts about a case that a run knows before it begins.
 
-    throughput: the outcome of this run's throughput test at the same point, by loss goal. hints_fps: for each
-    loss goal of a throughput test, where its search begins (warm_start.py). base_loads: the loads of a base, which take
-    the place of the test (rfc2544/base_loads.py).
+    throughput: the outcome of this run's throughput test for the same case, by loss goal. hints_fps: for each loss
+    goal of a throughput test, where its search begins (warm_start.py). base_loads: the loads of a base, which replace
+    the test (rfc2544/base_loads.py).
     """
 
     limits: Limits
@@ -39,7 +41,9 @@ class Known:
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """The facts of a case that only the session knows: its device, what its trials prove, warnings for its figures."""
+    """The facts about a case that only the session knows: its DUT, what its trials prove, and warnings for its
+    figures.
+    """
 
     dut: str
     encryption: Encryption
@@ -50,7 +54,7 @@ class CaseFacts:
 class TrialMaker:
     """Makes the trials of a case on a test set-up that carries its traffic.
 
-    trial: measure.trial.measure with all that the case fixes; it keeps that function's errors.
+    trial: measure.trial.measure with all arguments that the case fixes; it raises the same errors.
     """
 
     setup: Setup
@@ -58,7 +62,7 @@ class TrialMaker:
 
 
 class Procedure(Protocol):
-    """The test of one case. A new one is made for each case, with the trials that are already on disk."""
+    """The test of one case. A new instance is made for each case, with the trials that are already on disk."""
 
     @property
     def case(self) -> Case: ...
@@ -72,26 +76,28 @@ class Procedure(Protocol):
         """The load of the warm-up before the first trial."""
 
     def next(self) -> Request | None:
-        """Return the next trial to make; None if there is an answer."""
+        """Return the next trial to make; None if the test can answer."""
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
         """Make that trial."""
 
     def add(self, trial: Trial) -> None:
-        """Take a trial's record."""
+        """Add the record of a trial."""
 
     def brackets(self) -> list[tuple[float, float | None, float | None]]:
-        """Return for the terminal, by loss goal: the load known to meet it, the load known to miss it."""
+        """Return, for the terminal, (loss goal, load known to meet it, load known to miss it) for each loss goal;
+        frames/s.
+        """
 
     def remaining_s(self) -> float:
-        """Guess the time that the rest takes, waits included, s."""
+        """Return an estimate of the remaining time, waits included, s."""
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         """Return the answer; only when `next` is None."""
 
 
 def identity(case: Case, dut: str) -> dict[str, Any]:
-    """Return the fields of an outcome or finding that say which case it is of."""
+    """Return the fields of an outcome or finding that identify its case."""
     return {
         "case": case.id,
         "test": case.test,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test as a series of trials: what to measure next follows from what the ones before have answered.
+"""A test as a series of trials: the next trial follows from the answers of the earlier ones.
 
-An INVALID trial is made again, so often as the plan allows; then the point it was for has no answer, and most tests
-have none either.
+An INVALID trial is repeated, as often as the plan allows. After that, the point it was for has no answer, and most
+tests then have none either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from espbench.terms import Deviation, Finding, Outcome, Quantity, Reason, Remark
 
 
 class Series(ABC):
-    """Base of the tests that are no search over loss goals."""
+    """Base of the tests that are not a search over loss goals."""
 
     # True if the test goes on when a point could not be measured.
     gaps_allowed = False
@@ -29,7 +29,7 @@ class Series(ABC):
         self.case = case
         self.known = known
         self.trials: list[Trial] = []
-        # The last trial of each point that was asked for: VALID, or INVALID for good.
+        # The last trial of each point: VALID, or INVALID after all repeats.
         self.answers: list[Trial] = []
         self._attempt = 0
         for trial in trials:
@@ -41,7 +41,7 @@ class Series(ABC):
 
     @property
     def refused(self) -> Trial | None:
-        """The trial that ended the series, INVALID again and again."""
+        """The trial that ended the series: INVALID after all repeats, or with frames in clear."""
         if self.violation is not None:
             return self.violation
         if self.gaps_allowed:
@@ -122,21 +122,23 @@ class Series(ABC):
         )
 
     def unfit(self) -> Reason | None:
-        """Say why this case cannot be measured at all; None if it can."""
+        """Return why this case cannot be measured at all; None if it can."""
         return None
 
     @abstractmethod
     def wanted(self) -> Request | None:
-        """Return the trial after these answers; None when there are enough."""
+        """Return the next trial after these answers; None if there are enough."""
 
     @abstractmethod
     def answer(self) -> dict[str, Any]:
-        """Return status, words, quantities and the like, for `_finding`; every point has an answer."""
+        """Return status, words, quantities and the like, as arguments for `_finding`. It is called when every point
+        has an answer.
+        """
 
     @abstractmethod
     def expected_trials(self) -> int:
-        """Return how many trials there will be, as far as this is known."""
+        """Return the number of trials in the whole series, as far as it is known."""
 
     @abstractmethod
     def deviations(self) -> list[Deviation]:
-        """Return the clauses of RFC 2544 that the settings do not keep."""
+        """Return the clauses of the standard that the settings or the trials do not keep."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes quantities of measurements: mean, least, greatest, standard deviation."""
+"""Makes quantities from measurements: mean, least, greatest, standard deviation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from espbench.terms import DirectionReading, Quantity, Remark, Trial
 def quantity(
     key: Key, values: Iterable[float | None], digits: int = 3, *, way: str = "", part: str = "", **named: Any
 ) -> Quantity:
-    """Return the mean of the values that are known; without any, no figure. digits: decimals; the rest as `figure`."""
+    """Return the mean of the known values, with their range and standard deviation; without any, a quantity without a
+    value.
+
+    digits: decimals. way, part and named: as in `figure`.
+    """
     known = [value for value in values if value is not None]
     if not known:
         return figure(key, None, n=0, way=way, part=part, **named)
@@ -29,8 +33,10 @@ def quantity(
 
 
 def in_time_fps(trial: Trial) -> float | None:
-    """Return frames that arrived while others were still sent, a second: what a queue gives out afterwards was not
-    forwarded at that load. None where the generator cannot tell.
+    """Return the rate of the frames that arrived while others were still sent, frames/s; None if the generator cannot
+    tell.
+
+    Frames that leave a queue after the sending were not forwarded at that load.
     """
     backlogs = [d.backlog_frames for d in trial.per_direction.values()]
     known = [n for n in backlogs if n is not None]
@@ -40,19 +46,19 @@ def in_time_fps(trial: Trial) -> float | None:
 
 
 def forwarding_fps(trial: Trial) -> float:
-    """Return the forwarding rate (RFC 2285 3.6.1).
+    """Return the forwarding rate (RFC 2285 3.6.1), frames/s.
 
-    With a generator that cannot tell, it includes what came after the sending.
+    If the generator cannot tell them apart, it includes the frames that arrived after the sending.
     """
     whole = trial.rx_frames / trial.duration_s
     if not trial.lost and trial.sustained:
-        return whole  # the last frames were on their way
+        return whole  # the frames that arrived later were only in transit
     in_time = in_time_fps(trial)
     return whole if in_time is None else in_time
 
 
 def stored(trials: Sequence[Trial]) -> list[Remark]:
-    """Return a warning where the load grew a queue: what is measured then is the queue (docs/method.md, rule 6)."""
+    """Return a warning if the load filled a queue; then the figures describe the queue (docs/method.md, rule 6)."""
     n = sum(not trial.sustained for trial in trials)
     return [Remark.of(Code.STORED_IN_SOME, stored=n, trials=len(trials))] if n else []
 
@@ -63,7 +69,7 @@ def by_direction(
     reading: Callable[[DirectionReading], float | None],
     digits: int = 3,
 ) -> list[Quantity]:
-    """Return a quantity for each direction by itself (RFC 2544 14), where both were loaded at once."""
+    """Return a quantity for each direction by itself (RFC 2544 14); nothing if only one direction was loaded."""
     loaded = list(trials[0].per_direction) if trials else []
     if len(loaded) < 2:
         return []

@@ -314,7 +314,9 @@ class Evidence:
         return sum(load >= at_least for load in self.passed_below_upper())
 
     def finals_missed(self) -> int:
-        """Return how many different loads missed in final trials, or could not be judged by them and count as missed."""
+        """Return how many different loads missed in final trials, or count as missed because these could not judge
+        them.
+        """
         missed = {e.miss_fps for e, what in self._judged if what is Judgement.MISSED and e.seen.final}
         weighed = {load for load, what in self._weighed.items() if what is Judgement.MISSED}
         soft = {g.load_fps for g in self.given_up if g.phase == "final"} & self.soft_missed

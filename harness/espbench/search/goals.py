@@ -33,7 +33,7 @@ from functools import lru_cache
 
 from espbench.terms import Reason, within_goal
 
-SIGNIFICANCE = 0.01  # with few frames, a search trial misses a goal only if chance explains its loss less often than this
+SIGNIFICANCE = 0.01  # a search trial with few frames misses only if its loss is less probable than this
 RULE_OF_THREE = 3.0
 ALTERNATIVE = 2.0  # the test distinguishes a loss of the goal from a loss of this many times the goal
 ERROR = 0.1  # the probability of either error

@@ -329,7 +329,9 @@ class MlrSearch:
         return "OK", None
 
     def _missed_at(self, load: float | None, goal: float) -> bool:
-        """Return whether a trial at a load missed the goal on enough frames; for the library, any loss can be a miss."""
+        """Return whether a trial at a load missed the goal on enough frames. For the library, any loss can be a
+        miss.
+        """
         at_load = [e.seen for e in self._entries[self._begins_at :] if e.load_fps == load]
         return any(_judge(seen, goal) is Judgement.MISSED for seen in at_load)
 

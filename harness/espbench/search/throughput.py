@@ -63,7 +63,7 @@ from espbench.search.words import answer
 from espbench.sentences import Code
 from espbench.terms import Phase, Reason, Remark, Status
 
-VERIFICATIONS = MOST_FINALS_AT_A_LOAD  # most final trials at a load, to distinguish zero loss from the faint loss above it
+VERIFICATIONS = MOST_FINALS_AT_A_LOAD  # most final trials at a load to exclude the faint loss above it
 MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
 LENGTHEN = 5.0  # a final trial may be this many times longer, to have the frames that a goal needs
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver-level accelerator test: asks the guest of one gateway for it, for each suite, block size and variant.
+"""The driver-level accelerator test: the guest of one gateway runs it, for each suite, block size and variant.
 
-Waters, "Understanding Crypto Performance in Embedded Systems", part 2, figure 1: one key, no two blocks alike, each
-operation after the one before against all at once; with the variables that the article names (Variant). Each figure
-begins in the same state of the guest.
+It follows Waters, "Understanding Crypto Performance in Embedded Systems", part 2, figure 1: one key, all blocks
+different, and two runs: each operation after the one before, and all operations at once. The article's variables are
+in `Variant`. Each figure begins in the same state of the guest.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def measure(
     directory: RunDirectory,
     note: Callable[[str], None],
 ) -> list[AcceleratorResult]:
-    """Measure every figure that the run lacks, each on disk before the next is begun; return all."""
+    """Measure every figure that the run lacks, and return all. Each figure is on disk before the next is begun."""
     figures = kept(asked, duts, directory, note)
     for dut in duts:
         for crypto in asked.crypto:
@@ -52,13 +52,13 @@ def measure(
 
 
 def points(asked: Accelerator, duts: Sequence[str]) -> list[Figure]:
-    """List every figure of a test, in the plan's order."""
+    """Return every figure of a test, in the plan's order."""
     variants = [Variant.model_validate(variant.model_dump()) for variant in asked.variants]
     return [*product(duts, asked.crypto, asked.suites, asked.sizes, variants)]
 
 
 class Guest(Protocol):
-    """A guest that makes the test: returns the fields of AcceleratorResult that it alone knows."""
+    """A guest that runs the test. `ask` returns the fields of AcceleratorResult that only the guest knows."""
 
     def ask(self, suite: str, size: int, operations: int, variant: Variant) -> dict[str, Any]: ...
     def close(self) -> None: ...
@@ -72,7 +72,7 @@ class BoardGuest:
         self._gateway = gateway
 
     def ask(self, suite: str, size: int, operations: int, variant: Variant) -> dict[str, Any]:
-        """Make one test."""
+        """Run one test and return the guest's answer."""
         self._bed.begin_trial()
         request = " ".join(["accel", suite, str(size), str(operations), *variant.words])
         return self._gateway.request(request, timeout_s=_VIRTUAL_TIMEOUT_S)
@@ -84,7 +84,7 @@ class BoardGuest:
 def kept(
     asked: Accelerator, duts: Sequence[str], directory: RunDirectory, note: Callable[[str], None]
 ) -> Kept[AcceleratorResult, Figure]:
-    """Return the figures that a run has."""
+    """Return the store of the run's figures."""
     return Kept(_FILE, points(asked, duts), asked.operations, directory, note)
 
 
@@ -105,7 +105,9 @@ def measure_dut(
     new_generator: Callable[[], Generator],
     take: Callable[[AcceleratorResult], None],
 ) -> None:
-    """Make figures of one device that uses its engine in one way; take has each as it is made."""
+    """Measure figures of one device with one use of its crypto engine (`crypto`); each is passed to `take` when it is
+    made.
+    """
     generator = new_generator()
     bed = beds.build(_case(dut, crypto))
     try:
@@ -142,7 +144,7 @@ def _guest(bed: Testbed) -> Guest:
 
 
 def _case(dut: str, crypto: str) -> Case:
-    """Return the case that a test bed is built for: the board with its crypto engine used in this way."""
+    """Return the case for which a test bed is built: the board with this use of its crypto engine."""
     return Case(
         id=f"accelerator-{dut}-{crypto}",
         test="accelerator",

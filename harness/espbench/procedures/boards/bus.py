@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus test: bytes that the devices of gateway Home move over its memory's bus, for each frame that it is given.
+"""The bus test: the bytes that the devices of gateway Home move over its memory's bus, for each frame that it
+receives.
 
-Counted by the emulated devices, beside what the first article's section "Bus Bandwidth" counts: frames in and out, data
-and keys to the engine and back. The CPU's own part is an assumed rate of cache misses.
+The emulated devices count them. Beside them is the count of the first article's section "Bus Bandwidth": frames in
+and out, data and keys to the engine and back. The CPU's own part is an assumed rate of cache misses.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SUITES = ("3des-sha1", "aes128-sha1", "aes256-sha256")  # the article's account
 
 
 class BusCase(AtThroughputSeries):
-    """One trial."""
+    """Makes one trial."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Bus)
@@ -63,7 +64,9 @@ class BusCase(AtThroughputSeries):
         }
 
     def _by_account(self) -> float | None:
-        """Return the article's bytes for a frame, of one size; None where its account is of another kind of setup."""
+        """Return the article's bytes for a frame of one size; None if the article has no account of this kind of
+        set-up.
+        """
         size, suite = self.case.frame_size, self.case.suite
         if not isinstance(size, int):
             return None
@@ -76,7 +79,9 @@ class BusCase(AtThroughputSeries):
 
 
 def _quantities(trial: Trial, misses_per_us: float) -> list[Quantity]:
-    """Return all bytes, those the article counts, and by whom they were moved; each for a frame sent to the pair."""
+    """Return the bytes in total, those that the article counts, and those of each device; each for a frame sent to
+    the pair.
+    """
     moved: dict[str, int] = trial.measured["bus"]["home"]
 
     def each(*keys: str) -> float:

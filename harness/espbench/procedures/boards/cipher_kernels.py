@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test `cipher_kernels`: every configuration a plan lists, side by side on this machine's CPUs, each on disk once.
+"""The test `cipher_kernels`: every configuration that a plan lists, several at once on this machine's CPUs.
 
-Nothing of the host is in a result, so it does not matter which is done first.
+Results do not depend on the host, so the order of the configurations does not matter.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.results import RunDirectory, kernels
 from espbench.results.kernels import KernelResult
 
-_SAVED_EACH = 20  # results: a run that is interrupted does no more than these again
+_SAVED_EACH = 20  # results are saved after this many; an interrupted run repeats no more than these
 
 
 def measure(
     resolved: ResolvedPlan, directory: RunDirectory, note: Callable[[str], None], at_once: int
 ) -> list[KernelResult]:
-    """Measure what the run has not got yet, so many configurations at once; all of it, in the plan's order.
+    """Measure the configurations that the run lacks, `at_once` of them at a time; return all results in the plan's
+    order.
 
-    EspbenchError where a kernel cannot be compiled or computes something else than it should.
+    Raise EspbenchError if a kernel cannot be compiled or computes a wrong result.
     """
     asked = configurations(resolved)
     records = kernels.read_to_resume(directory.path)
@@ -58,7 +59,7 @@ def measure(
 
 
 def listed(resolved: ResolvedPlan) -> list[str]:
-    """Say for each test what it comes to."""
+    """Return a text for each test with the number of its configurations."""
     return [
         f"cipher_kernels: {sum(1 for _ in _of_test(resolved, test))} configurations"
         for test in resolved.plan.cipher_kernels
@@ -66,7 +67,7 @@ def listed(resolved: ResolvedPlan) -> list[str]:
 
 
 def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Processor]]:
-    """List every configuration with its processor, in the plan's order, each once even if several tests list it."""
+    """Return every configuration with its processor, in the plan's order, each once even if several tests list it."""
     listed = {
         _key(c): (c, processor)
         for test in resolved.plan.cipher_kernels
@@ -121,9 +122,9 @@ def _collect(
 
 
 def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Processor]]) -> None:
-    """Put the compilers' versions among the run's tools: the figures are of their code.
+    """Add the compilers' versions to the run's tools, because the figures depend on the compilers' code.
 
-    UsageError where the run was begun with others.
+    Raise UsageError if the run was begun with other versions.
     """
     used = dict.fromkeys(c.compilation.compiler for c, _ in asked)
     versions = {f"compiler {name}": compilers.version(name) for name in used}

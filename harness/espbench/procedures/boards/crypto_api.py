@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver-level test of a UML guest in real time, judged as trials are: a disturbed figure is made again."""
+"""The driver-level test of a UML guest in real time. As with trials, a figure that the host disturbed is measured
+again.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _PROC_CRYPTO = "/proc/crypto"
 
 
 class UmlGuest:
-    """Asks the guest of gateway Home; usable in a `with` block, which holds the program that the guest runs."""
+    """Asks the guest of gateway Home; usable with `closing`, which removes the program that the guest runs."""
 
     def __init__(self, bed: Testbed) -> None:
         self._bed = bed
@@ -33,7 +35,11 @@ class UmlGuest:
         self._folder.cleanup()
 
     def ask(self, suite: str, size: int, operations: int, variant: Variant) -> dict[str, Any]:
-        """Make one test; disturbed_pct, if the host disturbed every attempt, is how much it took in the last one."""
+        """Run one test and return the guest's answer.
+
+        If the host disturbed every attempt, disturbed_pct is the share of time that others took in the last one, else
+        None.
+        """
         asked = crypto_api.Asked(
             suite, size, operations, variant.operation, variant.data, variant.keys, variant.check
         )
@@ -53,7 +59,7 @@ class UmlGuest:
         return host.look(), gateway.cpu_ns(), gateway.waited_ns(), self._bed.kept_waiting_ns()
 
     def _taken(self, before: tuple[host.HostSnapshot, int | None, int | None, int | None]) -> float:
-        """Return the share of the time that others took from the guest since a look, %."""
+        """Return the share of the time since `before` that others took from the guest, %."""
         first, *counted = before
         last, *counters = self._look()
         cpu_ns, waited_ns, kept_ns = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what emulated boards say of their crypto engine, once the tunnel is up, with what the plan asked for."""
+"""Compares what emulated boards report about their crypto engine, once the tunnel is up, with the plan."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from espbench.platforms.base import Testbed
 
 
 def engines(bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-    """Return what the boards report for the Security Context, by gateway; and the differences from what was asked for.
+    """Return the boards' reports for the Security Context, by gateway, and the differences from the plan.
 
-    Each difference has its gateway's name.
+    Each difference begins with its gateway's name.
     """
     said: dict[str, Any] = {}
     mistakes: list[str] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that a run has of a board's test: on disk in the plan's order, each before the next is begun."""
+"""The figures of a board's test that a run has: on disk in the plan's order, each before the next is begun."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Figure = TypeVar("Figure", bound=Hashable)
 
 @dataclass(frozen=True)
 class File(Generic[Result, Figure]):
-    """A file of results. figure_of: which figure one is. wording: one for people."""
+    """A file of results. figure_of: returns the figure that a result is of. wording: returns a result as text for
+    people.
+    """
 
     name: str
     read: Callable[[Path], Records[Result]]
@@ -28,7 +30,9 @@ class File(Generic[Result, Figure]):
 
 
 class Kept(Generic[Result, Figure]):
-    """The figures of a run. operations: of each figure; results of other numbers are measured again."""
+    """The store of a run's figures. operations: the number for each figure; results of other numbers are measured
+    again.
+    """
 
     def __init__(
         self,
@@ -53,15 +57,15 @@ class Kept(Generic[Result, Figure]):
 
     @property
     def results(self) -> list[Result]:
-        """Return those that the run has, in the plan's order."""
+        """Return the results that the run has, in the plan's order."""
         return [self._done[figure] for figure in self._listed if figure in self._done]
 
     def missing(self) -> list[Figure]:
-        """Return each figure that the run does not have yet."""
+        """Return the figures that the run does not have yet."""
         return [figure for figure in self._listed if figure not in self._done]
 
     def take(self, result: Result) -> None:
-        """Keep one more, on disk when this returns."""
+        """Add a result; it is on disk when this returns."""
         self._done[self._file.figure_of(result)] = result
         self._file.save(self._directory.path, self.results)
         self._note(self._file.wording(result))

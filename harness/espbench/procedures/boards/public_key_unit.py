@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test of the engine's public-key unit: asks the guest of one gateway for each operation, at each clock.
+"""The test of the engine's public-key unit: the guest of one gateway runs each operation, at each clock.
 
-Short and Waters, "Understanding Public-Key Performance", table 1. Each figure begins in the same state of the guest.
-The guest compares each result with a known answer before it gives a time.
+It follows Short and Waters, "Understanding Public-Key Performance", table 1. Each figure begins in the same state of
+the guest. The guest compares each result with a known answer before it reports a time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Operation:
     exponent_bits: int = 0
 
     def request(self, count: int) -> str:
-        """Return the guest's request for it (harness/emulator/init/PROTOCOL.md)."""
+        """Return the guest's request for `count` of these operations (harness/emulator/init/PROTOCOL.md)."""
         return f"public_key {self.by} {self.name} {self.bits} {self.exponent_bits} {count}"
 
 
@@ -60,9 +60,9 @@ def measure(
     directory: RunDirectory,
     note: Callable[[str], None],
 ) -> list[PublicKeyResult]:
-    """Measure every figure that the run lacks, each on disk before the next is begun; return all.
+    """Measure every figure that the run lacks, and return all. Each figure is on disk before the next is begun.
 
-    clocks: each device, with its engine's own clock in MHz, at which the kernel's software is measured too.
+    clocks: for each device, its engine's own clock in MHz, at which the kernel's software is measured too.
     """
     listed = [(dut, operation) for dut, own in clocks.items() for operation in operations(asked, own)]
     figures = Kept(_FILE, listed, asked.operations, directory, note)
@@ -75,7 +75,9 @@ def measure(
 
 
 def operations(asked: PublicKeyUnit, own_mhz: float) -> list[Operation]:
-    """List the figures of one device: its engine's own clock first, with software, then the plan's clocks."""
+    """Return the figures of one device: at its engine's own clock first, software included, then at the plan's
+    clocks.
+    """
     at_own: list[Operation] = []
     for by in _BOTH if asked.software else _BOTH[:1]:
         for bits in asked.sizes:
@@ -107,7 +109,7 @@ def _measure_board(
     new_generator: Callable[[], Generator],
     keep: Callable[[PublicKeyResult], None],
 ) -> None:
-    """Make figures of one device at one clock of its engine; keep has each as it is made."""
+    """Measure figures of one device at one clock of its engine; each is passed to `keep` when it is made."""
     clock = wanted[0].clock_mhz
     generator = new_generator()
     bed = beds.build(_case(dut, None if clock == own_mhz else round(clock)))
@@ -147,7 +149,7 @@ _FILE = File(
 
 
 def _case(dut: str, engine_mhz: int | None) -> Case:
-    """Return the case that a test bed is built for: the board with its engine at this clock."""
+    """Return the case for which a test bed is built: the board with its engine at this clock."""
     return Case(
         id=f"public-key-{dut}-{engine_mhz or 'own'}",
         test="public_key_unit",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Under attack (ipsec-meth 15): what legitimate traffic at the throughput keeps while Home is attacked, rate by rate.
+"""The test under attack (ipsec-meth 15): the forwarding rate at the throughput while Home is attacked, rate by rate.
 
-The attacker's frames enter by Home's LAN port, beside the traffic: Linux looks at address, port and SPI, not at where
-a packet came in, and there is no tester's port on the middle link.
+The attacker's frames enter by Home's LAN port, beside the traffic. Linux checks address, port and SPI, not the
+interface by which a packet enters, and the tester has no port on the middle link.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from espbench.terms import Deviation, Reason, Statement, Trial
 
 _TRIAL_S = 60.0
 _PACKETS = 1024
-_NOISE_ID = 100  # of the streams' numbers, which count from 0
+_NOISE_ID = 100  # above the ids of the streams, which count from 0
 _HEARD, _HEARING_S, _HEARD_FPS = 256, 3.0, 200.0
-# ESP's own part of a packet behind its header: initialization vector, padding, trailer, ICV; about.
+# This is about the size of ESP's own fields in a packet: initialization vector, padding, trailer, ICV.
 _OVERHEAD = 32
-_LONGEST = 1424  # a packet of 1,500 B has room for so much
+_LONGEST = 1424  # a packet of 1,500 B has room for this many bytes
 _NAMES = {"ike-flood": Code.IKE_FLOOD, "bad-icv": Code.BAD_ICV, "replay": Code.REPLAY}
-# The counter of Home's kernel that counts an attacker's refused packets.
+# These counters of Home's kernel count the attacker's packets that it refused.
 _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
 
 
 class AttackCase(IpsecSeries):
-    """One trial without an attack, then one at each rate."""
+    """Makes one trial without an attack, then one at each attack rate."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Attack)
@@ -103,7 +103,9 @@ class AttackCase(IpsecSeries):
         ]
 
     def _replays(self, setup: Setup) -> list[bytes]:
-        """Return ESP packets that were heard at Home while frames flowed; packets with newer numbers make them old."""
+        """Return ESP packets captured at Home while frames flowed. Later packets have higher sequence numbers, so
+        that these are old.
+        """
         traffic = Traffic(
             frames=(self.case.sizes[0][:2],), ip_version=self.case.ip_version, direction="both-ways"
         )
@@ -156,7 +158,7 @@ class AttackCase(IpsecSeries):
         }
 
     def _row(self, trial: Trial) -> dict[str, Any]:
-        """Make the row of one rate; the attack's is what really left."""
+        """Return the row of one attack rate; attack_fps is the rate that was really sent."""
         sent = trial.measured.get("noise", [])
         home, office = (trial.gateways.get(side) for side in ("home", "office"))
         row: dict[str, Any] = {

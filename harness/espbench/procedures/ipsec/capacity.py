@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tunnel and SA capacity (ipsec-meth 8.1, 8.2): step by step more, each step shown to carry traffic, none rekeyed."""
+"""Tunnel and SA capacity (ipsec-meth 8.1, 8.2): adds tunnels or SAs step by step; all must carry traffic, none may be
+rekeyed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
 
 class CapacityCase(IpsecSeries):
-    """One trial of as many steps as it takes."""
+    """Makes one trial, with as many steps as it takes."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Capacity)
@@ -90,7 +92,7 @@ class CapacityCase(IpsecSeries):
 
 
 def _available_mib(setup: Setup) -> dict[str, float]:
-    """Return the memory that each gateway's kernel says it could still give, MiB."""
+    """Return the memory that is still available on each gateway (MemAvailable), MiB."""
     available = {}
     for side, gateway in setup.bed.gateways.items():
         text = gateway.read(["/proc/meminfo"])["/proc/meminfo"] or ""

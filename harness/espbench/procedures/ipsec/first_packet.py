@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time to first packet (ipsec-meth 10.5): from the first frame sent, which finds no SA, to the first that arrives.
+"""Time to first packet (ipsec-meth 10.5): from the first frame sent, for which there is no SA, to the first that
+arrives.
 
-Each trial is made on daemons that were just started and wait for traffic, or that deleted their idle SAs. The frame
-that arrives first need not be the one that was sent first: those before it found no SA and are lost, as the draft
+Each trial starts with daemons that were just started and wait for traffic, or that have deleted their idle SAs. The
+frame that arrives first need not be the one that was sent first: earlier frames have no SA and are lost, as the draft
 expects.
 """
 
@@ -26,13 +27,13 @@ from espbench.sentences import Code
 from espbench.stacks.daemons.sa_events import set_ups, spans
 from espbench.terms import Deviation, Reason, Statement, Trial
 
-# The kernel knows the last use of an SA to the second.
+# The kernel records the last use of an SA only in whole seconds, so SAs may be deleted late.
 _LATE_S = 5.0
 _LOOK_S = 0.5
 
 
 class FirstPacketCase(IpsecSeries):
-    """Makes as many trials as the plan wants, all alike."""
+    """Makes `repeats` trials, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, FirstPacket)
@@ -69,7 +70,7 @@ class FirstPacketCase(IpsecSeries):
         return noted(trial, measured, wrong)
 
     def _until_deleted(self, setup: Setup) -> float | None:
-        """Return the time until neither gateway has an SA, s; None if they still have some long after the timeout."""
+        """Return the time until neither gateway has an SA, s; None if SAs remain long after the timeout."""
         began_s = now_s(setup.bed.gateways["home"])
         while any(ike_of(setup).counters(side).spis for side in SIDES):
             waited_s = now_s(setup.bed.gateways["home"]) - began_s
@@ -123,10 +124,11 @@ class FirstPacketCase(IpsecSeries):
 
 
 def _first_s(trial: Trial) -> float | None:
-    """Return the time from the first frame sent to the first that arrived, in the first direction, s.
+    """Return the time from the first frame sent to the first that arrived, in the first direction, s; None if none
+    arrived.
 
-    Home's daemon initiates that direction. The first frame sent is the first one lost, and may have left late: the
-    daemons have just used the CPUs.
+    Home's daemon initiates that direction. The first frame sent is the first one lost, and may have left late,
+    because the daemons have just used the CPUs.
     """
     first = next(iter(trial.per_direction.values()))
     if first.first_rx_s is None or first.first_lost_s is None or first.first_lost_s > first.first_rx_s:

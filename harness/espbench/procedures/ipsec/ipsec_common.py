@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the common parts of the IPsec tests: the pair's IKE stack, started anew for a test, and their records."""
+"""Has the common parts of the IPsec tests: the pair's IKE stack, restarted for a test, and the trials' records."""
 
 from __future__ import annotations
 
@@ -26,38 +26,41 @@ from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
 
 
 def ike_of(setup: Setup) -> IkeStack:
-    """Return the pair's stack, whose daemons are to be driven."""
+    """Return the pair's IKE stack. Raise EspbenchError if espbench does not drive the gateways' IKE daemons."""
     if not isinstance(setup.stack, IkeStack):
         raise EspbenchError("expected gateways whose IKE daemons espbench drives")
     return setup.stack
 
 
 class IpsecSeries(Series):
-    """A series whose trials drive daemons and gateways themselves, not only through the trial maker."""
+    """Base of series whose trials drive daemons and gateways themselves, not only through the trial maker."""
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
-        """Make the trial by `made`; whatever goes wrong with gateways or daemons costs the trial, not the run."""
+        """Make the trial with `made`. An error of a gateway or daemon makes the trial void (TrialBroken), but does
+        not end the run.
+        """
         try:
             with maker.setup.bed.as_one_trial(len(self.trials)):
                 return self.made(request, maker)
         except (UsageError, MachineLacks, CannotWrite, Interrupted, NotBack, TrialBroken, readiness.NotReady):
             raise
         except NegotiationFailed as failure:
-            # The failure is not for good, whatever it says: with the plan's options these daemons agree.
+            # The failure is not permanent, whatever its message says: with the plan's options these daemons
+            # agree.
             raise NegotiationFailed(str(failure)) from failure
         except EspbenchError as error:
             raise TrialBroken(*blame(maker.setup, error)) from error
 
     @abstractmethod
     def made(self, request: Request, maker: TrialMaker) -> Trial:
-        """Make that trial."""
+        """Make the trial and return its record."""
 
 
 @contextmanager
 def restarted(stack: IkeStack, tunnels: int = 0, **options: Any) -> Iterator[None]:
-    """Start both daemons anew with these options and so many tunnels (0: as before), none of them up.
+    """Restart both daemons with these options and number of tunnels (0: as before); no tunnel is up.
 
-    Afterwards the stack is as before, with the tunnels up; not after an error, which ends the pair.
+    Afterwards the stack is restored, with its tunnels up. After an error it is not: the error ends the pair.
     """
     had, tunnel = stack.options, stack.tunnel
     other = replace(tunnel, pairs=split(tunnel.west, tunnel.east, tunnels)) if tunnels else tunnel
@@ -67,7 +70,11 @@ def restarted(stack: IkeStack, tunnels: int = 0, **options: Any) -> Iterator[Non
 
 
 def show_all_carry(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
-    """Send a frame through each of the first tunnels, both ways: a proof for a record without a trial's traffic."""
+    """Send a frame through each of the first `tunnels` tunnels, both ways; return the `proof` of a record without
+    frames.
+
+    Raise NotReady or InClear, as readiness.carried does.
+    """
     stack = ike_of(setup)
     probe = Traffic(
         frames=(min(case.sizes)[:2],),
@@ -93,7 +100,7 @@ def record(
     reasons: Sequence[Reason] = (),
     proof: dict[str, Any] | None = None,
 ) -> Trial:
-    """Build the record of a trial whose figures are not of the tester's frames; INVALID if there are reasons."""
+    """Return the record of a trial whose figures do not come from the tester's frames; INVALID if there are reasons."""
     return Trial(
         case=case.id, sequence=sequence, phase=request.phase, attempt=request.attempt,
         intended_fps=request.load_fps, offered_fps=0.0, duration_s=0.0,
@@ -104,7 +111,7 @@ def record(
 
 
 def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()) -> Trial:
-    """Return the record with more that was measured; INVALID if there are reasons."""
+    """Return the record with these values added to its `measured`; INVALID if there are reasons."""
     update: dict[str, Any] = {"measured": trial.measured | measured}
     if reasons:
         update |= {"validity": "INVALID", "reasons": [*trial.reasons, *reasons]}
@@ -112,21 +119,21 @@ def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()
 
 
 def upset() -> list[Action]:
-    """Says of a trial that SAs come and go in it, by the daemons' own doing."""
+    """Return an action that does nothing but mark a trial: the daemons themselves replace SAs during it."""
     return [Action("SAs come and go", 0.0, dict)]
 
 
 def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
-    """Return the load in sum over the directions, held to the highest there is."""
+    """Return the load in sum over the directions for a rate of each direction, limited to the maximum; frames/s."""
     return min(fps * loaded_directions(case.direction), limits.maximum_fps)
 
 
 def outage_s(reading: DirectionReading) -> float:
-    """Return for how long nothing came through, s, without the interval between two frames; 0 if every frame came.
+    """Return for how long nothing arrived, s, without the interval between two frames; 0 if every frame arrived.
 
-    A damaged frame counts as one that came. This is the longest time without an arrival (RFC 6201's time-stamp
-    method), but no longer than from the first lost frame to the last: a host that stands still delays arrivals too,
-    and loses none.
+    A damaged frame counts as arrived. The outage is the longest time without an arrival (RFC 6201's time-stamp
+    method), but no longer than from the first lost frame to the last, because a host that stands still delays
+    arrivals without losing frames.
     """
     all_came = reading.first_lost_s is None and reading.lost <= (reading.corrupted or 0)
     if all_came or reading.longest_gap_s is None:
@@ -140,6 +147,6 @@ def outage_s(reading: DirectionReading) -> float:
 
 
 def still_lost_at_the_end(trial: Trial) -> bool:
-    """Return whether a direction had not come back when the trial ended."""
+    """Return whether a direction still lost frames when the trial ended."""
     end_s = 0.98 * trial.intended_duration_s
     return any((d.last_lost_s or 0.0) > end_s for d in trial.per_direction.values())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failover and reset: what makes IPsec is taken away in mid-traffic, and the time until traffic flows again is taken.
+"""Failover and reset: IPsec is interrupted while traffic flows, and the time until traffic flows again is measured.
 
-The time is that of arrivals, from the last frame before to the first after (RFC 6201 4.1's time-stamps, ipsec-meth
-14), less the interval between two frames; of both directions the longer one counts.
+That time is the one between arrivals, from the last frame before to the first after the outage (time-stamps of RFC
+6201 4.1, ipsec-meth 14), minus the interval between two frames. The longer one of both directions counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class _OutageCase(IpsecSeries):
-    """Makes as many trials as the plan wants, all alike, each on daemons that were just started."""
+    """Makes `repeats` trials, all alike, each with daemons that were just started."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Failover | Reset)
@@ -102,7 +102,7 @@ class _OutageCase(IpsecSeries):
         }
 
     def _of_actions(self) -> list[Any]:
-        """Return how long each action on the gateways took, a quantity for each kind of action."""
+        """Return the duration of each kind of action on the gateways."""
         done = [trial.measured["actions"] for trial in self.answers]
         return [
             quantity(
@@ -115,13 +115,13 @@ class _OutageCase(IpsecSeries):
         ]
 
     def impossible(self, maker: TrialMaker) -> Reason | None:
-        """Say why the test cannot be made on these gateways; None if it can."""
+        """Return why the test cannot be made on these gateways; None if it can."""
         return None
 
     @property
     @abstractmethod
     def key(self) -> Key:
-        """The quantity that the test is about."""
+        """The key of the quantity that the test measures."""
 
     @property
     @abstractmethod
@@ -139,7 +139,7 @@ class _OutageCase(IpsecSeries):
 
 
 class FailoverCase(_OutageCase):
-    """Office's daemon and SAs are gone; the standby is the same gateway's, started cold."""
+    """Stops Office's daemon and deletes its SAs; the standby is the same gateway's daemon, which is then started."""
 
     @property
     def key(self) -> Key:
@@ -175,7 +175,9 @@ class FailoverCase(_OutageCase):
 
 
 class ResetCase(_OutageCase):
-    """Home waits for traffic to bring tunnels up again, so that nobody but the gateways themselves mends anything."""
+    """Resets a daemon, the SAs or a gateway. Home brings tunnels up again on traffic, so that only the gateways
+    repair anything.
+    """
 
     @property
     def _reset(self) -> Reset:

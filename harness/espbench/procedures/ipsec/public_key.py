@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public-key operations on both gateways, one after the other: no traffic, no IKE, the CPU alone."""
+"""The rate of public-key operations on both gateways, one after the other: no traffic, no IKE, only the CPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from espbench.terms import Deviation, Reason, Statement, Trial
 
 
 class PublicKeyCase(IpsecSeries):
-    """One trial."""
+    """Makes one trial."""
 
     def wanted(self) -> Request | None:
         return None if self.answers else Request(0.0, self._seconds, "measure")

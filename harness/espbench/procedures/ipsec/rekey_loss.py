@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frame loss while phase 2 is rekeyed (ipsec-meth 11.5): the ESP SAs end several times in a trial at the throughput."""
+"""Frame loss during rekeys of phase 2 (ipsec-meth 11.5): the ESP SAs expire several times in a trial at the
+throughput.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _TRIAL_S = 60.0
 
 
 class RekeyLossCase(IpsecSeries):
-    """One trial, with the lifetime that the test asks for."""
+    """Makes one trial, with the lifetime that the plan sets."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, RekeyLoss)
@@ -56,14 +58,15 @@ class RekeyLossCase(IpsecSeries):
         )
 
     def _lifetimes(self, trial: Trial, tunnels: int) -> int:
-        """Return how many lifetimes of an SA end in the trial at least.
+        """Return the least number of lifetimes of an SA that end in the trial.
 
-        The waits around a trial let SAs end too, so that more rekeys may be seen.
+        SAs expire during the waits around a trial too, so more rekeys may be seen.
         """
         s = self.settings
         if not s.lifetime_bytes:
             return int(s.trial // s.lifetime_s)
-        # The SA of the direction with more frames ends first; it carries frames while it is replaced, too.
+        # The SA of the direction with more frames expires first; it still carries frames while it is
+        # replaced.
         frames = max(direction.rx_frames for direction in trial.per_direction.values()) / tunnels
         return int(frames * (self.case.mean_frame_size - FRAMING_BYTES) // hard_bytes(s.lifetime_bytes))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rekey rates (ipsec-meth 13.1, 13.2): many SAs, set up together, end together, for two lifetimes and more.
+"""Rekey rates (ipsec-meth 13.1, 13.2): many SAs that were set up together expire together, for two lifetimes or more.
 
-The rate is that of the times in which a rekey was under way: daemons spread the ends of SAs, and a pause in which
-none is due is no slowness.
+The rate is the number of rekeys by the time in which at least one was in progress. Daemons spread the expiry of SAs,
+and a pause in which no rekey is due must not count as slowness.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.daemons.sa_events import Phase, Span, spans
 from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
-# The longest time for the last of them, s.
+# This is the longest time that the last rekeys may take, s.
 _AFTER_S = 3.0
 
 
 class RekeyRateCase(IpsecSeries):
-    """One trial: phase 2 with all CHILD SAs under one IKE SA, then phase 1 with an IKE SA each."""
+    """Makes one trial: phase 2 with all CHILD SAs under one IKE SA, then phase 1 with one IKE SA for each tunnel."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, RekeyRate)
@@ -52,7 +52,7 @@ class RekeyRateCase(IpsecSeries):
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
     def _seen(self, setup: Setup, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:
-        """Return every rekey within the lifetimes, s from the moment when all were up."""
+        """Return the begin and end of every rekey within the lifetimes, s from the moment when all SAs were up."""
         home = stack.daemons["home"]
         stack.initiate()
         up = max((e.at_s for e in home.events() if e.what == "established"), default=0.0)
@@ -99,7 +99,7 @@ class RekeyRateCase(IpsecSeries):
 
 
 def busy_s(parts: Sequence[Span]) -> float:
-    """Return for how long at least one of them was under way, s."""
+    """Return for how long at least one of the spans was in progress, s."""
     total, until = 0.0, float("-inf")
     for part in sorted(parts, key=lambda p: p.begun_s):
         total += max(0.0, part.done_s - max(part.begun_s, until))

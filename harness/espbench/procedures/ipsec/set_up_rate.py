@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Set-up rates (ipsec-meth 12.1 to 12.3), by the initiating daemon's own log, and the public-key operations in them.
+"""Set-up rates (ipsec-meth 12.1 to 12.3), from the initiating daemon's log, and the cost of their public-key
+operations.
 
-Tunnels with an IKE SA each give the tunnel's and phase 1's rate, CHILD SAs under one IKE SA give phase 2's. One at a
-time, a rate is how many would follow each other without a pause: the time between one tunnel and the next is the
-caller's, not the gateway's. In IKEv2 the first CHILD SA comes with the IKE SA (RFC 7296 1.2), so that phase 1 ends
-when the peer is authenticated, and the tunnel when its ESP SAs are installed.
+Tunnels with one IKE SA each give the rates of tunnels and of phase 1; CHILD SAs under one IKE SA give the rate of
+phase 2. If they are set up one at a time, the rate assumes that they follow each other without a pause: the time
+between two tunnels is the caller's, not the gateway's. In IKEv2 the first CHILD SA comes with the IKE SA (RFC 7296
+1.2). So phase 1 ends when the peer is authenticated, and the tunnel is up when its ESP SAs are installed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _PER_TUNNEL_S = 1.0
 
 
 class SetUpRateCase(IpsecSeries):
-    """One trial: all tunnels, then all CHILD SAs."""
+    """Makes one trial: all tunnels, then all CHILD SAs."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, SetUpRate)
@@ -46,7 +47,8 @@ class SetUpRateCase(IpsecSeries):
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         stack, wanted = ike_of(maker.setup), self.settings.tunnels
         home = stack.daemons["home"]
-        # Together the first comes before the others, for it brings the IKE SA that they share.
+        # If all are set up together, the first tunnel is extra and comes before the others, because it brings
+        # the IKE SA that they share.
         first = int(self.settings.together)
         with restarted(stack, wanted + first, ike_sa_each=True):
             self._bring_up(stack, range(first, wanted + first))
@@ -82,7 +84,7 @@ class SetUpRateCase(IpsecSeries):
         home.bring_up(numbers, _PER_TUNNEL_S * len(numbers) + 20)
 
     def _public_key(self, setup: Setup, stack: IkeStack) -> dict[str, Any]:
-        """Return the milliseconds of CPU that the operations of one set-up take on each gateway."""
+        """Return the CPU time that the public-key operations of one set-up take on each gateway, ms."""
         algorithms, needed = of_set_up(stack.options.ike, stack.options.auth, stack.options.certificate)
         costs: dict[str, Any] = {"operations": list(needed)}
         for side in SIDES:
@@ -135,15 +137,20 @@ class SetUpRateCase(IpsecSeries):
         return {"status": "OK", "words": words, "quantities": quantities, "warnings": missing}
 
     def _rate(self, parts: list[tuple[float, float]]) -> float:
-        """Return the rate of set-ups: of single ones by their own time, else from the first begin to the last end."""
+        """Return the rate of set-ups per second: one at a time, by their own durations; together, from the first
+        begin to the last end.
+        """
         if self.settings.together:
             return len(parts) / (max(b for _, b in parts) - min(a for a, _ in parts))
         return len(parts) / sum(b - a for a, b in parts)
 
     def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], Statement]:
-        """Return the set-up rate that the public-key operations allow, and the share that is left for all else."""
+        """Return the set-up rate that the public-key operations allow, and the share of time that is left for
+        everything else.
+        """
         of_one = bound["home"] + bound["office"]
-        # One at a time the ends wait for each other; many at once, each end works on another tunnel meanwhile.
+        # With one at a time, the ends wait for each other. With many at once, each end works on another
+        # tunnel meanwhile.
         limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
         quantities = [
             figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES
@@ -164,6 +171,6 @@ class SetUpRateCase(IpsecSeries):
 
 
 def _spans(parts: Sequence[Span]) -> list[tuple[float, float]]:
-    """Return the beginning and end of each, from the beginning of the first, s."""
+    """Return the begin and end of each span, from the begin of the first, s."""
     start = min((part.begun_s for part in parts), default=0.0)
     return [(round(p.begun_s - start, 6), round(p.done_s - start, 6)) for p in parts]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The back-to-back frames test (RFC 2544 26.4 as updated by RFC 9004): the longest burst that loses nothing.
+"""The back-to-back frames test (RFC 2544 26.4 as updated by RFC 9004): the longest burst without frame loss.
 
-At a size whose throughput is the line rate no buffer ever fills, so there is nothing to search (RFC 9004 6.1). Each
-search halves the lengths between one that passed and one that lost; the ones after the first begin around what the
-first found, and verify both ends before they believe it.
+If the throughput of a frame size is the line rate, no buffer ever fills, and there is nothing to search (RFC 9004
+6.1). Each search bisects between a burst that passed and a longer one that lost frames. Searches after the first
+begin around the first answer, and verify both ends before they rely on it.
 
-A tester that cannot make bursts at the load makes them at the rate it has shown, if that is more than the throughput;
-all lengths are then searched at that rate, and the result says so.
+If the tester cannot make bursts at the load, all bursts are sent at the highest rate that it showed, provided that
+this is more than the throughput. The result then says so.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from espbench.sentences import Code
 from espbench.terms import Deviation, Reason, Remark, Statement, Trial, loaded_directions
 
 _SEARCHES, _LONGEST_S, _DEPLETION_S = 50, 2.0, 2.0
-# Lengths are searched to this, relative, or to one frame.
+# This is the resolution of burst lengths, relative; it is never less than one frame.
 _RESOLUTION = 0.001
-# The distance from the last search's answer at which the next one begins.
+# The next search begins at this distance from the last search's answer, relative.
 _AROUND = 0.1
-# A burst that left slower than this share of its rate is none at that rate.
+# A burst that left slower than this share of its rate does not count as a burst at that rate.
 _FAST_ENOUGH = 0.98
-# A pause within a burst lets the DUT drain: by this share of the burst at most, or by one frame.
+# A pause within a burst lets the DUT forward stored frames: at most this share of the burst, or one frame.
 _PAUSE = 0.01
 _TIME_MORE_S = 0.1
-# A throughput this close to the load is the load.
+# A throughput of at least this share of the load counts as the load.
 _SAME = 0.995
 
 
 class BackToBackCase(Series):
-    """`searches` bisections, one after the other."""
+    """Makes `searches` bisections, one after the other."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, BackToBack)
@@ -50,14 +50,15 @@ class BackToBackCase(Series):
         self.throughput_fps, self._no_throughput = throughput_of(known, case.settings.loss_goal)
         self._bound = bound_note(known, case.settings.loss_goal, Code.AT_BOUND_BUFFER)
         self.directions = loaded_directions(case.direction)
-        # The rate of the bursts, in sum over the directions: the highest load, or the most the tester makes.
+        # The rate of the bursts, in sum over the directions: the highest load, or the highest rate that the
+        # tester makes.
         self.load_fps = known.limits.maximum_fps
         self._searches = [_Search(self._longest)]
         super().__init__(case, known, trials)
 
     @property
     def _longest(self) -> int:
-        """Frames in each direction."""
+        """The longest burst, in frames of each direction."""
         return max(2, int(self.settings.longest * self.load_fps / self.directions))
 
     def unfit(self) -> Reason | None:
@@ -67,7 +68,7 @@ class BackToBackCase(Series):
 
     @property
     def is_fast(self) -> bool:
-        """True if the throughput is the load, so that no burst is too long."""
+        """True if the throughput equals the load, so that no burst is too long."""
         return self.throughput_fps is not None and self.throughput_fps >= _SAME * self.load_fps
 
     def add(self, trial: Trial) -> None:
@@ -80,7 +81,8 @@ class BackToBackCase(Series):
             return
         search = self._searches[-1]
         sent = trial.tx_frames // self.directions
-        # A burst of which a frame or two never left is the one that was asked for: as finely as lengths are told apart.
+        # If only a frame or two of a burst never left, it counts as the burst that was asked for: lengths are
+        # not distinguished more finely.
         asked = search.next() or sent
         length = asked if not trial.lost and asked - sent <= _missing(asked) else sent
         search.add(length, passed=not trial.lost)
@@ -88,7 +90,9 @@ class BackToBackCase(Series):
             self._searches.append(_Search(self._longest, search.answer))
 
     def _take_the_testers_rate(self) -> None:
-        """Begin anew at the median of the rates at which bursts left, after all attempts at a burst left too slowly."""
+        """Start again at the median rate of the bursts that left, if the tester was too slow in all attempts at a
+        burst.
+        """
         attempts = self.trials[-1 - self.trials[-1].attempt :]
         made = [min(rates) * self.directions for trial in attempts if (rates := _too_slow(trial))]
         if len(made) < len(attempts) or median(made) * _SAME <= (self.throughput_fps or 0.0):
@@ -108,7 +112,7 @@ class BackToBackCase(Series):
         return Request(self.load_fps, seconds, "measure", shape=Shape(burst_frames=frames))
 
     def measure(self, request: Request, maker: TrialMaker) -> Trial:
-        """Send a burst. It is INVALID if it passed but was not as asked for, since that shows nothing.
+        """Send a burst. It is INVALID if it passed but was not sent as asked for, since that shows nothing.
 
         If it lost frames, a burst as asked for would have lost frames too.
         """
@@ -129,7 +133,7 @@ class BackToBackCase(Series):
         return trial.model_copy(update={"validity": "INVALID", "reasons": [*trial.reasons, reason]})
 
     def _drained_meanwhile(self, trial: Trial) -> float:
-        """Return by how many frames of each direction a pause of the tester lengthens the burst that passes.
+        """Return by how many frames of each direction a pause of the tester lengthens the longest burst without loss.
 
         In the pause, the DUT forwards stored frames at its throughput, as it does while the burst arrives.
         """
@@ -203,12 +207,12 @@ class BackToBackCase(Series):
 
 
 def _missing(frames: int) -> int:
-    """Return how many frames of a burst may be missing because they were not sent; with more, it is another burst."""
+    """Return how many frames of a burst may be unsent; if more are, it counts as another burst."""
     return max(1, int(_RESOLUTION * frames))
 
 
 def _late_s(trial: Trial) -> float:
-    """Return the longest that a frame of a burst left after its time."""
+    """Return by how much the latest frame of a burst left after its time, s."""
     latest = [late["max"] for late in trial.host.get("lateness_us", {}).values() if late]
     return max(latest, default=0.0) / 1e6
 
@@ -226,11 +230,11 @@ def _too_slow(trial: Trial) -> list[float]:
 
 
 class _Search:
-    """One bisection over burst lengths, frames; derived from what passed and what lost."""
+    """One bisection over burst lengths, in frames, from the bursts that passed and those that lost frames."""
 
     def __init__(self, longest: int, around: int | None = None) -> None:
         self.longest = longest
-        self._passed = 0  # the longest below all that lost
+        self._passed = 0  # the longest burst that passed, below all that lost frames
         self._lost: int | None = None
         self._around = around
 
@@ -243,7 +247,7 @@ class _Search:
 
     @property
     def answer(self) -> int | None:
-        """The longest burst that passed, once it is known well enough."""
+        """The longest burst that passed; None until it is known to the resolution."""
         if self._passed >= self.longest:
             return self._passed
         if self._lost is not None and self._lost - self._passed <= _missing(self._lost):

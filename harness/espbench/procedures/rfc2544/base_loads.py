@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One case at the loads of a base, as `espbench check` measures it in virtual time: no search, one trial a load.
+"""One case at the loads of a base, as `espbench check` measures it in virtual time: no search, one trial for each
+load.
 
-Each trial there begins in the same state, so that the one at a load which the base's search tried is the same trial.
+There, each trial begins in the same state. So a trial at a load that the base's search tried is the same trial.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ _ROUNDED = 0.001  # records hold rates to a thousandth of a frame/s
 
 
 class BaseLoadsCase(Series):
-    """A trial at each load; where that misses its goal, one at the floor, which says by how much it may be missed."""
+    """Makes a trial at each load. If that misses its loss goal, it makes one at the floor, which decides whether the
+    check fails.
+    """
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Throughput)
@@ -74,7 +77,7 @@ class BaseLoadsCase(Series):
         return []
 
     def _found(self) -> Iterator[tuple[BaseLoad, Trial]]:
-        """Yield each load with its trial; those at a floor are left out."""
+        """Yield each load with its trial; trials at a floor are left out."""
         answers = iter(self.answers)
         for base in self.known.base_loads:
             trial = next(answers)
@@ -83,6 +86,8 @@ class BaseLoadsCase(Series):
             yield base, trial
 
     def _exactly(self, fps: float) -> float:
-        """Return the search's load that is recorded as `fps`: a trial at another differs in the last instruction."""
+        """Return the search's load that is recorded as `fps`. A trial at another load would differ in the last
+        instruction.
+        """
         tried = self._row.up(fps - _ROUNDED)
         return tried if abs(tried - fps) < _ROUNDED else fps

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a DUT forwards if the line carries all it can: whether an overload lowers its throughput."""
+"""Measures the forwarding rate under a flood, at the highest load: it shows whether overload lowers the throughput."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from espbench.sentences import Code
 from espbench.terms import Deviation, Reason, Remark, Statement, Trial, layer2_mbps
 
 _TRIAL_S = 60.0
-# At line rate the throughput is the load, but for what the tester did not quite offer.
+# If the throughput is the line rate, it equals the load except for a small part that the tester did not
+# offer.
 _A_FLOOD = 0.99
 
 
 class FloodCase(Series):
-    """One trial at the highest load."""
+    """Makes one trial at the highest load."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Flood)

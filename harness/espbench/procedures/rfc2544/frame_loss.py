@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame loss rate test (RFC 2544 26.3): from the maximum rate down, until two rates in a row lose nothing.
+"""The frame loss rate test (RFC 2544 26.3): from the maximum rate down, until two rates in a row have no loss.
 
-Its points are also the curve of offered against forwarded load, which shows whether a DUT collapses when it is
-overloaded.
+Its points are also the curve of forwarded against offered load, which shows whether a DUT collapses under overload.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TRIAL_S, _STEP = 60.0, 0.1
 
 
 class FrameLossCase(Series):
-    """One trial a rate; where one could not be measured the curve has a gap, and nothing is concluded."""
+    """Makes one trial at each rate. If one could not be measured, the curve has a gap, and the test has no answer."""
 
     gaps_allowed = True
 
@@ -35,7 +34,7 @@ class FrameLossCase(Series):
         super().__init__(case, known, trials)
 
     def _load(self, number: int) -> float:
-        """Return the number-th rate, frames/s."""
+        """Return the rate with this number (0: the maximum), frames/s."""
         return (1 - number * self.settings.step) * self.known.limits.maximum_fps
 
     @property
@@ -106,7 +105,7 @@ class FrameLossCase(Series):
 
 
 def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
-    """Return one row of the curve; an INVALID trial's has no figures. line_rate_fps is 0 where nobody knows it."""
+    """Return one row of the curve; an INVALID trial's row has no figures. line_rate_fps is 0 if it is not known."""
     valid = trial.validity == "VALID"
     home, office = (trial.gateways.get(side) for side in ("home", "office"))
     return {
@@ -128,7 +127,7 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
 
 
 def _loss_by_direction(trial: Trial) -> dict[str, float | None]:
-    """Return the loss of each direction in per cent; nothing if only one direction was loaded."""
+    """Return the frame loss of each direction in percent; nothing if only one direction was loaded."""
     if len(trial.per_direction) < 2:
         return {}
     known = trial.validity == "VALID"

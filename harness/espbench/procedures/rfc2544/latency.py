@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The latency test (RFC 2544 26.2): a tagged frame in mid-stream at the throughput, repeated; the mean is reported.
 
-Beside it stand the latencies of all frames, whose percentiles RFC 2544 does not ask for. They are of a tester in
-software: from before the frame is given to the port until it was taken from the other one, the time on the wire
-included.
+The result also has the latencies of all frames, whose percentiles RFC 2544 does not ask for. The tester measures them
+in software, from just before a frame is given to one port until it is received from the other one. So they include
+the time on the wire.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_ALL_FRAMES = {
 
 
 class LatencyCase(AtThroughputSeries):
-    """Makes as many trials as the plan wants, all alike."""
+    """Makes `repeats` trials, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Latency)
@@ -44,7 +44,7 @@ class LatencyCase(AtThroughputSeries):
 
     @property
     def tag_at_s(self) -> float:
-        """The time at which the tagged frame leaves, from the beginning of the trial, s."""
+        """The time at which the tagged frame leaves, from the start of the trial, s."""
         given = self.settings.tag_at
         return self.settings.trial / 2 if given is None else given
 

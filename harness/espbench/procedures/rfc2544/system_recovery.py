@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system recovery test (RFC 2544 26.5): overload, then half of it; the time until the last frame is lost.
+"""The system recovery test (RFC 2544 26.5): an overload, then half of it; the time until the last frame is lost.
 
-The overload is 110 % of the throughput, or the maximum if that is lower. Times are those at which frames were sent:
-the reduction of the load is the generator's own, so it is exact.
+The overload is 110 % of the throughput, or the maximum if that is lower. Times are those at which frames were sent.
+The generator itself reduces the load, so that time is exact.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from espbench.terms import Deviation, DirectionReading, Reason, Remark, Statemen
 
 OVERLOAD, REDUCED = 1.1, 0.5
 _OVERLOAD_S = 60.0
-# A DUT that still loses frames so close to the end has not recovered; a share of the time under the reduced load.
+# A DUT that still loses frames in this last share of the time under the reduced load has not recovered.
 _AT_THE_END = 0.02
 
 
 class SystemRecoveryCase(Series):
-    """Makes as many trials as the plan wants, all alike."""
+    """Makes `repeats` trials, all alike."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, SystemRecovery)
@@ -48,7 +48,7 @@ class SystemRecoveryCase(Series):
 
     @property
     def is_fast(self) -> bool:
-        """True if its throughput is the highest load there is, so that nothing overloads it."""
+        """True if the throughput is the highest load, so that no load is an overload."""
         return self._throughput is not None and self.load_fps <= self._throughput
 
     def wanted(self) -> Request | None:
@@ -120,7 +120,9 @@ class SystemRecoveryCase(Series):
         }
 
     def _recovery_s(self, trial: Trial) -> float:
-        """Return the time from the fall of the load to the last lost frame of either direction, s; 0 if none was."""
+        """Return the time from the reduction of the load to the last lost frame of either direction, s; 0 without
+        such a loss.
+        """
         return max(map(self._of_direction_s, trial.per_direction.values()), default=0.0)
 
     def _of_direction_s(self, direction: DirectionReading) -> float:

@@ -34,17 +34,17 @@ from espbench.terms import (
 )
 
 TESTER_LIMITED = 0.9
-# A share of the load that the generator managed when it fell short: a trial at it can be sent.
+# A trial at this share of the load that the generator reached when it fell short can be sent.
 REACHABLE = 0.995
-# The share of a sender's CPU that others may take without a correction.
+# Others may take up to this share of a sender's CPU without a correction, %.
 NOT_WORTH_PCT = 2.0
 RFC2544_FINAL_S = 60.0
 
 
 class ThroughputCase:
-    """Drives the search of one case; fed with the trials of an interrupted run it goes on from there.
+    """Drives the search of one case. With the trials of an interrupted run, it continues from there.
 
-    Each trial's record alone decides what comes next, so that a replay ends where the run did.
+    Each trial's record alone decides what comes next, so that a replay ends in the same state.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ThroughputCase:
         return self.bounds.minimum_fps
 
     def next(self) -> Request | None:
-        """Return the next trial to make; None when every goal is answered."""
+        """Return the next trial to make; None if the search is finished, or frames crossed without encryption."""
         wanted = None if self.violation is not None else self.search.next()
         if wanted is None:
             return None
@@ -92,7 +92,7 @@ class ThroughputCase:
         return maker.trial(request, ())
 
     def add(self, trial: Trial) -> None:
-        """Take a trial's record."""
+        """Add the record of a trial. Raise ValueError if the search did not ask for this trial."""
         if self.violation is not None:
             raise ValueError(f"a trial after trial {self.violation.sequence}, in which cleartext crossed")
         self.trials.append(trial)
@@ -101,11 +101,13 @@ class ThroughputCase:
             self.search.limit(REACHABLE * _unhindered_fps(trial))
 
     def brackets(self) -> list[tuple[float, float | None, float | None]]:
-        """Return for the terminal, by loss goal: the load known to meet it, the load known to miss it."""
+        """Return, for the terminal, (loss goal, load known to meet it, load known to miss it) for each loss goal;
+        frames/s.
+        """
         return [(goal, *self.search.bounds(goal)) for goal in self.settings.loss_goals]
 
     def remaining_s(self) -> float:
-        """Guess the time that the rest takes, waits included, s."""
+        """Return an estimate of the remaining time, waits included, s."""
         s = self.settings
         usual_s = s.final_trial if s.search == "mlr" else s.trial
         return (
@@ -117,7 +119,7 @@ class ThroughputCase:
         return [*self.outcomes(facts.dut, facts.encryption, facts.warnings)]
 
     def outcomes(self, dut: str, encryption: Encryption, warnings: Sequence[Remark] = ()) -> list[Outcome]:
-        """Return one row per loss goal; only when `next` is None."""
+        """Return one outcome per loss goal. Call it only when `next` returns None."""
         if (violation := self.violation) is not None:
             results = [self._violated(goal, violation) for goal in self.settings.loss_goals]
         else:
@@ -162,12 +164,14 @@ class ThroughputCase:
         return ThroughputSearch(spec, hints_fps=hints_fps, loss_verification=s.loss_verification)
 
     def _tester_gave_up(self, trial: Trial) -> bool:
-        """Return whether the generator fell short of this load twice: nothing can be said of this DUT beyond it."""
+        """Return whether the generator fell short of this load twice; then no higher load can be tried on this DUT."""
         fell_short = [t for t in self.trials if self._too_fast(t) and t.intended_fps == trial.intended_fps]
         return self._too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
 
     def _too_fast(self, trial: Trial) -> bool:
-        """Return whether nothing but the generator itself (in virtual time: the link) kept it from its load."""
+        """Return whether the generator itself (in virtual time: the link) was the only reason why it fell short of
+        the load.
+        """
         short = _unhindered_fps(trial) < (1 - self.settings.resolution) * trial.intended_fps
         beyond_link = [reason.code for reason in trial.reasons] in ([Code.LATE], [Code.LATE_IN_VIRTUAL_TIME])
         return (trial.validity == "VALID" and short) or beyond_link
@@ -183,7 +187,7 @@ class ThroughputCase:
             fps = min(fps, final.offered_fps)  # the rate that was offered, not the intended one
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
         warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
-        # A void trial may bound the rate, but what it says of CPU and latency is the disturbance's too.
+        # A void trial may bound the rate, but its CPU times and latency include the disturbance.
         read = final if final is not None and final.validity == "VALID" else None
         home, office = (read.gateways.get(side) if read else None for side in ("home", "office"))
         return Outcome(
@@ -230,12 +234,12 @@ class ThroughputCase:
 
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
-    """Return a rate in % of the line rate; None without a figure, or if the port does not report its speed."""
+    """Return a rate in % of the line rate; None without a figure, or if the line rate is not known."""
     return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
 
 
 def _unhindered_fps(trial: Trial) -> float:
-    """Return what the generator offered while it had its CPUs, frames/s: the time that others took is not its limit."""
+    """Return the rate that the generator offered while it had its CPUs, frames/s; time that others took is left out."""
     taken_pct = trial.host.get("sender_foreign_pct") or 0.0
     if taken_pct <= NOT_WORTH_PCT:
         return trial.offered_fps
@@ -277,7 +281,7 @@ def rfc2544_deviations(
     trials: Sequence[Trial] = (),
     final: Trial | None = None,
 ) -> list[Deviation]:
-    """Return the clauses of RFC 2544 that a result did not keep, by the records of its trials; empty = it kept all."""
+    """Return the clauses of RFC 2544 that a result did not keep, by the records of its trials; empty if it kept all."""
     return [
         *shorter(
             Code.SHORT_FINAL_TRIALS,
@@ -291,7 +295,7 @@ def rfc2544_deviations(
 
 
 def _tolerated(settings: Throughput) -> list[Deviation]:
-    """Return a deviation for trials that lost frames at a load that passed."""
+    """Return a deviation if the search tolerates trials that lost frames at a load that passed."""
     exceed = PRESETS[settings.preset].exceed_ratio if settings.preset else 0.0
     if exceed:
         return [Deviation.from_clause(Code.MISSES_TOLERATED, "26.1", pct=exceed * 100)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses where a throughput search begins, by what a frame cost at sizes measured before in the same run."""
+"""Chooses where a throughput search begins, from the cost of a frame at sizes measured before in the same run."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from espbench.search.evidence import tidy
 from espbench.search.frame_cost import LEAST_SIZES, predicted_fps
 from espbench.terms import Outcome
 
-# A search without a hint that took no more trials was led by the DUT's forwarding rate, which is the better guide.
+# If a search without a hint took no more trials than this, the DUT's forwarding rate led it, which is the
+# better guide.
 LED_BY_THE_RATE = 6
 Measured = Iterable[tuple[Case, Sequence[object]]]  # cases that are complete, with their results
 
 
 def hints(case: Case, measured: Measured) -> list[float | None]:
-    """Return a guess of the throughput for each loss goal, fps; empty where there is none to give.
+    """Return a guess of the throughput for each loss goal, frames/s; empty if no guess can be made.
 
-    From figures of the same test, gateways, direction and repeat alone: repeats stay independent of one
-    another. Not from figures at a limit, which are no DUT's cost, nor across the size from which
-    frames are fragmented; and none where the first sizes were found in a few trials without.
+    A guess uses only results of the same test, gateways, direction and repeat, so repeats stay independent of one
+    another. It does not use results at a limit, which are not the DUT's, nor results across the size from which on
+    frames are fragmented. There is no guess if the first sizes took few trials without one.
     """
     settings = case.settings
     if (alike := series(case)) is None or not isinstance(settings, Throughput):
@@ -46,7 +47,7 @@ def worth_a_hint(trials: Sequence[int]) -> bool:
 
 
 def guides(before: Sequence[Case]) -> Sequence[Case]:
-    """Pick the cases of its series whose results a case's search begins with: too few of them say nothing."""
+    """Return the cases of the same series whose results give a case its hint; empty if they are too few."""
     return before if len(before) >= LEAST_SIZES else []
 
 
@@ -59,7 +60,7 @@ def series(case: Case) -> tuple[object, ...] | None:
 
 
 def _rate(outcome: Outcome) -> float | None:
-    """Return the middle of the bounds the throughput lies between, fps."""
+    """Return the geometric mean of the bounds of the throughput, frames/s; None if they are not known or at a limit."""
     if outcome.status != "OK" or outcome.is_at_limit or not outcome.lower_fps or not outcome.upper_fps:
         return None
     return math.sqrt(outcome.lower_fps * outcome.upper_fps)
