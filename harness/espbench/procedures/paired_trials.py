@@ -287,7 +287,7 @@ class PairedLoads:
         encryption: Encryption,
         warnings: Sequence[Remark],
     ) -> Finding:
-        """Return the finding for results.json, from which the comparison is judged; `arms` are the names of the arms."""
+        """Return the finding for results.json, from which the comparison is judged; `arms`: the names of the arms."""
         if self.violation is not None:
             return self._violated(self.violation, identity, warnings)
         made, void = self._made_so_far, sum(self.void.values())
