@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what a generator is asked to send and what it counts: one interface for all generators.
+"""Defines the requests to a generator and its counts: one interface for all generators.
 
 Times are CLOCK_MONOTONIC nanoseconds, so that they can be compared with those of the host's monitors.
 """
@@ -21,24 +21,24 @@ LONGEST, LONGEST_MORE_S = 1.5, 0.5
 
 
 def longest_s(duration_s: float) -> float:
-    """Return the longest time for which a trial with this intended duration may send, s."""
+    """Return the longest time, in seconds, for which a trial with this intended duration may send."""
     return LONGEST * duration_s + LONGEST_MORE_S
 
 
 @dataclass(frozen=True)
 class WirePath:
-    """A way between the generator and the wire, by its name; receives: False where it is for sending only."""
+    """A path between the generator and the wire, by its name; receives: False if only frames to send use it."""
 
     name: str
     receives: bool = True
 
     def __str__(self) -> str:
-        """Return it as notes and the manifest have it: `af_xdp`, or `tx af_xdp` for sending only."""
+        """Return the path as in notes and the manifest: `af_xdp`, or `tx af_xdp` for sending only."""
         return self.name if self.receives else f"tx {self.name}"
 
     @classmethod
     def of_record(cls, path: str) -> WirePath | None:
-        """Return the path that a manifest has; None where the generator had no choice."""
+        """Return the path recorded in a manifest; None if the generator had no choice."""
         name = path.removeprefix("tx ")
         return cls(name, receives=name == path) if path else None
 
@@ -46,8 +46,8 @@ class WirePath:
 class FrameShare(BaseModel):
     """One frame size (bytes, with FCS) and its share in a mix; header is an index into Stream.headers.
 
-    Where all weights are equal the frames leave in the order given, again and again: an exact sequence
-    (RFC 6985) is written as shares of weight 1, sizes repeated as often as they come (up to 4,096).
+    If all weights are equal, the frames leave in the given order, again and again. So an exact sequence (RFC 6985)
+    is written as shares of weight 1, with sizes repeated as often as they occur (up to 4,096).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -84,21 +84,22 @@ class Association(BaseModel):
 
 
 class Stream(BaseModel):
-    """One direction's traffic; rate None = as fast as the generator can.
+    """The traffic of one direction; rate None = as fast as the generator can (a flood).
 
-    steps change the rate in mid-trial (system recovery, RFC 2544 26.5), each at exactly its time, without a gap.
-    burst_frames: so many frames at the rate and no more (26.4). tag_at_s: tell the latency of the first frame
-    that departs then or later (26.2). gaps_over_s: list the times without arrivals that are longer.
-    leeway: the share of the trial's duration by which pauses of the sender may put off what follows them. What they
-    cost beyond that is made good, at 1.1 times the rate. A generator may make all good.
+    steps change the rate during the trial (system recovery, RFC 2544 26.5), each at exactly its time, without a gap.
+    burst_frames: send this many frames at the rate, and no more (26.4). tag_at_s: report the latency of the first
+    frame that departs at this time or later (26.2). gaps_over_s: list the times without arrivals that are longer
+    than this. leeway: the share of the trial's duration for which the sender need not catch up after pauses. Beyond
+    it, the sender catches up at 1.1 times the rate. A generator may ignore the leeway and catch up after every
+    pause.
 
-    headers are base64, each the bytes from the destination MAC to the end of the UDP or TCP header:
-    Ethernet, up to two VLAN tags (types 8100 and 88a8), IPv4 (options allowed) or IPv6 (no extension
-    headers), UDP or TCP (options allowed), and nothing after it; the offsets follow from that. Empty: the
-    RFC 2544 test frame, whose ports are src_port and dst_port. Of a header stand: VLAN tags, TOS or
-    traffic class and flow label, IPv4 options, both ports, and all of TCP but its checksum. The generator
-    writes the rest: MAC and IP addresses, lengths, TTL, identification, DF and no fragment, checksums; port
-    flow p adds p to the header's source port. The test payload follows at once.
+    headers are base64, each the bytes from the destination MAC to the end of the UDP or TCP header: Ethernet, up to
+    two VLAN tags (types 8100 and 88a8), IPv4 (options allowed) or IPv6 (no extension headers), UDP or TCP (options
+    allowed), and nothing after it; the offsets follow from that. Empty: the RFC 2544 test frame, whose ports are
+    src_port and dst_port. These parts of a header are sent unchanged: VLAN tags, TOS or traffic class and flow
+    label, IPv4 options, both ports, and all of TCP but its checksum. The generator writes the rest: MAC and IP
+    addresses, lengths, TTL, identification, DF and no fragment, checksums; port flow p adds p to the header's source
+    port. The test payload follows directly.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -123,20 +124,22 @@ class Stream(BaseModel):
     src_port: int
     dst_port: int
     networks: int = 1
-    # Frame k comes from src and goes to dst plus (k mod tunnels) subnets of this prefix length.
+    # Frame k has source and destination addresses (k mod tunnels) subnets of this prefix length after src and
+    # dst.
     tunnels: int = 1
     tunnel_bits: int = 0
     ports: int = 1
     headers: list[str] = []
-    # Leave as ESP, arrive as ESP: one SA for each tunnel; sizes stay those of the frames inside. fault: what is
-    # wrong with the packets that leave. bad-icv: forged, with numbers never used; replay: numbers used before.
+    # Frames leave as ESP (seal) or arrive as ESP (open), with one SA for each tunnel; sizes are those of the
+    # frames inside. fault: makes the packets that leave wrong. bad-icv: forged, with sequence numbers never
+    # used; replay: with numbers used before.
     seal: list[Association] = []
     open: list[Association] = []
     fault: Literal["bad-icv", "replay"] | None = None
 
 
 class Noise(BaseModel):
-    """Other traffic beside the streams, such as an attack, sent unchanged. No figure of a stream contains it.
+    """Other traffic besides the streams, such as an attack, sent unchanged. It is in no figure of a stream.
 
     packets are complete IPv4 or IPv6 packets in base64, at most 4,096, sent in turn; id is unique among the streams.
     They should end at the DUT: if one arrives at a tester's port, it counts as a foreign frame.
@@ -155,9 +158,9 @@ class Noise(BaseModel):
 
 
 class OpenedPort(BaseModel):
-    """A port that a generator is attached to; sender and receiver: the ways by which its frames leave and arrive.
+    """A port to which a generator is attached; sender and receiver: how its frames leave and arrive.
 
-    notes: what a reader of the figures should know of these ways. speed_mbps None: the interface does not say.
+    notes: what a reader of the figures should know about this. speed_mbps None: the interface does not report it.
     """
 
     name: PortName
@@ -177,7 +180,9 @@ class OpenedPort(BaseModel):
 
 
 def ways(opened: Sequence[OpenedPort]) -> str:
-    """Return the ways of all ports: once if they are the same, since frames leave at one and arrive at another."""
+    """Return how frames leave and arrive at all ports; once if it is the same for all, since each frame uses two
+    ports.
+    """
     different = dict.fromkeys(port.ways for port in opened)
     if len(different) == 1:
         return next(iter(different))
@@ -194,7 +199,7 @@ class Slice(BaseModel):
 
 
 class LossEpisode(BaseModel):
-    """Consecutive frames that never arrived, placed by the time they were sent."""
+    """Consecutive frames that never arrived, with the time at which they were sent."""
 
     from_ns: int
     to_ns: int
@@ -204,8 +209,8 @@ class LossEpisode(BaseModel):
 class Stall(BaseModel):
     """A time of `ms` in which a CPU did not run what it should have run.
 
-    until_ns: for a sender, the time when it had caught up. From at_ns until then its frames were late, or followed
-    each other up to a tenth faster than intended. A sender that is too slow for its rate has no stall.
+    until_ns: the time when a sender had caught up. From at_ns until then, its frames were late, or followed each
+    other up to a tenth faster than intended. A sender that is too slow for its rate has no stall.
     """
 
     at_ns: int
@@ -215,14 +220,14 @@ class Stall(BaseModel):
 
 
 class Tagged(BaseModel):
-    """The frame of Stream.tag_at_s: when it departed, and its latency; None: it was lost or damaged."""
+    """The frame of Stream.tag_at_s: when it departed, and its latency; None: the frame was lost or damaged."""
 
     at_ns: int
     latency_us: float | None
 
 
 class StepCounts(BaseModel):
-    """The frames due at one of a stream's rates; lost None: which frames are lost is not known."""
+    """The frames due at one of a stream's rates; lost None: the generator does not know which frames were lost."""
 
     at_ns: int
     rate_fps: float
@@ -243,14 +248,14 @@ class Gap(BaseModel):
 
 
 class StreamCounts(BaseModel):
-    """The counts of one stream's frames; definitions as in terms.Trial. None: the generator cannot measure it.
+    """The counts of one stream's frames, defined as in terms.Trial. None: the generator cannot measure it.
 
     duration_s is the time that sending took, with the interval of the last frame: tx_frames / duration_s is the
     offered load. unsent: frames that had not left after the longest time of the trial (longest_s), or found no room
-    at the port. lateness_us and late_frames (later than 100 µs) are against the intended times.
-    departure_fps is how fast the frames really left, from the first to the last. first_lost_ns and last_lost_ns
-    are when those frames departed, whether their episode is listed or not; first_rx_ns, last_rx_ns and the gaps
-    are of arrivals. None also where there is no such frame.
+    at the port. lateness_us and late_frames (later than 100 µs) are relative to the intended times. departure_fps is
+    the rate at which the frames really left, from the first to the last. first_lost_ns and last_lost_ns are the
+    departures of those frames, whether their episode is listed or not; first_rx_ns, last_rx_ns and the gaps are
+    arrivals. They are also None if there is no such frame.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -260,13 +265,14 @@ class StreamCounts(BaseModel):
     to: PortName
     intended_frames: int | None  # None: a flood has no plan
     tx_frames: int
-    tx_refused: int = 0  # of those, refused at once by the full ring of the device behind the port
+    tx_refused: int = 0  # of tx_frames: refused at once by the full ring of the device behind the port
     unsent: int
     tx_retries: int = 0
     duration_s: float | None = None
     departure_fps: float | None = None
     rx_frames: int
-    # The frames of tx_frames that did not arrive at all; the generators call this "lost". Damaged ones are lost too.
+    # The frames of tx_frames that did not arrive at all. The generators call this "lost", but here damaged
+    # frames are lost too.
     never_came: int = Field(validation_alias="lost")
     duplicated: int | None
     reordered: int | None
@@ -291,23 +297,24 @@ class StreamCounts(BaseModel):
     tx_stalls: list[Stall] = []
     tx_stalls_more: int = 0  # beyond those listed
     tx_stalls_more_ms: float = 0.0  # in sum, each until it was made good
-    sealed_before: bool | None = None  # the trial, for the cipher is too slow; None: it left in clear
+    sealed_before: bool | None = None  # True: before the trial, as the cipher is too slow; None: in clear
 
     @property
     def lost(self) -> int:
-        """Count frames that were not received intact, as a trial does (terms.Trial)."""
+        """The number of frames that were not received intact, as in a trial's record (terms.Trial)."""
         return self.tx_frames - self.rx_frames
 
     @property
     def lost_damaged(self) -> int:
-        """Count lost frames that came, but damaged."""
+        """The number of lost frames that arrived, but damaged."""
         return max(0, self.lost - self.never_came)
 
 
 class EspCounts(BaseModel):
-    """The arriving packets as the SAs of a port judged them. Each packet is counted in the first count that applies.
+    """The packets that arrived, as the SAs of a port judged them. Each packet is in the first count that applies.
 
-    gaps: numbers between the lowest and the highest of this trial that never arrived: lost after encryption.
+    gaps: sequence numbers between the lowest and the highest of this trial that never arrived: lost after
+    encryption.
     """
 
     packets: int = 0  # ESP with an SPI and the addresses of an SA
@@ -315,16 +322,16 @@ class EspCounts(BaseModel):
     bad_icv: int = 0
     malformed: int = 0
     unknown_spi: int = 0
-    cleartext: int = 0  # frames of the streams that came in clear
-    repeated: int = 0  # authentic, with a number that came before in this trial
-    old: int = 0  # authentic, with a number not higher than those of trials before
+    cleartext: int = 0  # frames of the streams that arrived in clear
+    repeated: int = 0  # authentic, with a sequence number that arrived before in this trial
+    old: int = 0  # authentic, with a sequence number not higher than those of earlier trials
     not_rising: int = 0
     gaps: int = 0
-    opened_after: bool = False  # the trial: the cipher is too slow to do it while frames come
+    opened_after: bool = False  # True: after the trial, as the cipher is too slow while frames arrive
 
 
 class NoiseCounts(BaseModel):
-    """The frames that were sent of one noise; the counts are as for a stream."""
+    """The frames sent of one noise; the counts are as for a stream."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -349,8 +356,8 @@ class LinkErrors(BaseModel):
 class BusBytes(BaseModel):
     """Bytes that an emulated board's devices moved over its memory's bus during a trial.
 
-    port_*: its Ethernet ports, with their descriptors; port_frame_*: frames alone. sec_*: its security engine, with
-    everything that it fetches. sec_descriptors: requests that it completed.
+    port_*: its Ethernet ports, descriptors included; port_frame_*: frames alone. sec_*: its security engine, with
+    everything that it fetches. sec_descriptors: the number of requests that the engine completed.
     """
 
     port_read: int = 0
@@ -381,7 +388,7 @@ class PortCounts(BaseModel):
 class Offered(BaseModel):
     """The generator's account of one trial.
 
-    duration_s is the longest of the streams'. If the sender was held up, it is longer than intended. faults make the
+    duration_s is that of the longest stream. If a sender was held up, it is longer than intended. faults make the
     trial INVALID. shortfall says why frames were not sent, if the generator knows. warnings apply to every figure
     from this trial. not_measured names what this generator cannot measure.
     """
@@ -412,30 +419,33 @@ class Offered(BaseModel):
     not_measured: list[str] = []
 
 
-# Gets the events of a trial: elapsed_s from its first frame, and whether frames are (still) `sending`. In real time
-# there is one just before the first frame, with 0 s, and one when all have been sent.
+# It is called with the events of a trial: elapsed_s from its first frame, and whether frames are (still)
+# `sending`. In real time there is an event just before the first frame, with 0 s, and one when all have been
+# sent.
 OnProgress = Callable[[dict[str, Any]], None]
 
 
 class Generator(Protocol):
-    """Sends the traffic and counts the frames that return."""
+    """Sends traffic and counts the frames that return."""
 
     name: str
 
     def paths(self) -> list[str]:
-        """List the ways to send and receive from which a measurement chooses; empty: there is no choice."""
+        """Return the names of the paths from which a measurement chooses; empty: there is no choice."""
 
     def take(self, path: WirePath) -> None:
-        """Use this path from the next `open` on; EspbenchError there if the ports cannot.
+        """Use this path from the next `open` on, which raises EspbenchError if the ports cannot use it.
 
-        One for sending only leaves receiving as it is by default.
+        If the path is for sending only, frames are received by the default path.
         """
 
     def open(self, ports: list[Port], watch_cpus: list[int]) -> list[dict[str, Any]]:
-        """Attach to the ports; returns what it found of each (mac, mtu, path taken, notes)."""
+        """Attach to the ports; return the facts about each, as OpenedPort has them (mac, mtu, sender, receiver,
+        notes).
+        """
 
     def resolve(self, port: PortName, address: str, gateway: str, timeout_s: float, tags: bytes = b"") -> str:
-        """Resolve the gateway's MAC address on the wire; from then on the tester answers for `address`.
+        """Return the gateway's MAC address, resolved on the wire; from then on the tester answers for `address`.
 
         tags: VLAN tags of the request as on the wire (8100 0007: VLAN 7); an answer has the tags of its request.
         """
@@ -449,10 +459,15 @@ class Generator(Protocol):
         on_progress: OnProgress | None = None,
         noise: Sequence[Noise] = (),
     ) -> Offered:
-        """Send the traffic of one trial, wait for late frames, count. UsageError for what it cannot send."""
+        """Send the traffic of one trial, wait for late frames, and return the counts. Raise UsageError for traffic
+        it cannot send.
+
+        residue_s: the wait after the last frame. quiet_s: end it earlier, after so long without a frame, if all have
+        arrived.
+        """
 
     def ping(self) -> None:
-        """Raise EspbenchError if it has died."""
+        """Raise EspbenchError if the generator has died."""
 
     def pid(self) -> int: ...
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the generators, says whether this machine has them, and makes one by its name."""
+"""Lists the generators, checks whether this machine has them, and makes one by its name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ GENERATORS = {
 def new(
     name: str, settings: dict[str, Any], registry: Registry, log: Path, *, esp: bool = False
 ) -> Generator:
-    """Make a generator with nothing open; settings as in plan.generator_choice. esp: it is to be an ESP peer."""
+    """Return a generator without open ports; settings as in plan.keys.generator_choice. esp: it shall be an ESP
+    peer.
+    """
     if name == "trex":
-        # Only now: its libraries would be in the memory of every run.
+        # It is imported only here, since its libraries would be in the memory of every run.
         from espbench.generators.trex import TrexGenerator  # noqa: PLC0415
 
         return TrexGenerator(registry, log, settings["server"], settings["ports"])
@@ -34,7 +36,7 @@ def new(
 
 
 def require(name: str, settings: dict[str, Any]) -> None:
-    """Raise MachineLacks if a run with this generator would fail for want of something here."""
+    """Raise MachineLacks if this machine lacks something that a run with this generator needs."""
     if name == "trex" and settings["server"] is not None:
         return
     for answer in readiness():
@@ -43,5 +45,5 @@ def require(name: str, settings: dict[str, Any]) -> None:
 
 
 def readiness() -> list[Readiness]:
-    """Doctor's answers."""
+    """Return, for `espbench doctor`, whether this machine can use each generator."""
     return [native.readiness(), trex_server.readiness(), scapy.readiness()]

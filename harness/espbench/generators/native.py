@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The native generator: the Rust process espbench-traffic, spoken to in JSON lines."""
+"""The native generator: the Rust process espbench-traffic, controlled by JSON lines."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ from espbench.platforms.placement import NICE
 from espbench.this_machine.registry import Registry, Surroundings
 
 _BINARY = "espbench-traffic"
-# Beyond what a trial must take; a generator silent for longer is taken for dead.
+# A generator that is silent for this long, beyond the time that a trial must take, counts as dead.
 _GRACE_S = 60.0
-# A second of virtual time takes as long as the host needs, or is let. The ends of links notice who has died.
+# A second of virtual time may take the host very long. If a guest dies, its link ends, which is noticed at
+# once.
 _VIRTUAL_GRACE_S = 3600.0
 
 
 def binary() -> Path:
-    """Return the generator's program, where ESPBENCH_TRAFFIC or `paths.program` has it; MachineLacks where none has."""
+    """Return the path of the generator's program, from ESPBENCH_TRAFFIC or `paths.program`.
+
+    Raise MachineLacks if it is not built.
+    """
     try:
         return program(_BINARY, "ESPBENCH_TRAFFIC")
     except FileNotFoundError:
@@ -40,7 +44,7 @@ def binary() -> Path:
 
 
 def readiness() -> Readiness:
-    """Doctor's answer."""
+    """Return, for `espbench doctor`, whether this machine can use the native generator."""
     try:
         path = binary()
     except MachineLacks as lack:
@@ -49,7 +53,7 @@ def readiness() -> Readiness:
 
 
 class NativeGenerator:
-    """One espbench-traffic process; it dies with this one (PDEATHSIG, end of its input)."""
+    """One espbench-traffic process, which ends with this process (PDEATHSIG, end of its input)."""
 
     name = "native"
 
@@ -64,11 +68,13 @@ class NativeGenerator:
         *,
         esp: bool = False,
     ) -> None:
-        """esp: streams may be sealed and opened, which is done in user space; esp_memory_mib is for what is too slow
-        to be done while frames leave.
+        """Start the process.
+
+        esp: streams may be sealed and opened, which is done in user space. esp_memory_mib: the memory for packets
+        that must be sealed before a trial or opened after it, because the cipher is too slow.
         """
         self._log = log
-        # Asked for only where the user does: `auto` is the program's own default.
+        # Only paths that the user chose are requested: `auto` is the program's own default.
         self._path = {key: path for key, path in (("tx", tx), ("rx", rx)) if path != "auto"}
         self._chosen = bool(self._path)
         self._esp = esp
@@ -101,7 +107,9 @@ class NativeGenerator:
         self.version = str(self._ask({"cmd": "hello"}, "hello")["version"])
 
     def paths(self) -> list[str]:
-        """Return the generator's paths: `auto` is XDP wherever a port's driver can; empty if the user chose one."""
+        """Return the paths to choose from: `auto` uses XDP wherever a port's driver can; empty if the user chose a
+        path.
+        """
         if self._chosen:
             return []
         return ["af_packet", "af_xdp"] if self._esp else ["auto", "af_xdp", "af_packet"]
@@ -149,23 +157,25 @@ class NativeGenerator:
         }
 
     def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
-        """Do what platforms.base.VirtualClock says."""
+        """Type a line into the guest at this port, as platforms.base.VirtualClock defines it; return the guest's
+        lines.
+        """
         request = {"cmd": "console", "port": port, "line": line, "until": until, "timeout_s": timeout_s}
         lines: list[str] = self._ask(request, "console")["lines"]
         return lines
 
     def branch(self, between_guests: Sequence[Path], seed: int = 0, *, anew: bool = False) -> None:
-        """Do what platforms.base.VirtualClock says."""
+        """Continue with copies of all guests in an earlier state, as platforms.base.VirtualClock defines it."""
         others = [str(path) for path in between_guests]
         more = ({"seed": seed} if seed else {}) | ({"anew": True} if anew else {})
         self._ask({"cmd": "branch", "others": others, **more}, "branched")
 
     def in_next_trial(self, moments: Sequence[Moment]) -> None:
-        """Do what platforms.base.TrialClock says."""
+        """Let the next trial stop at these moments, as platforms.base.TrialClock defines it."""
         self._moments = deque(sorted(moments, key=lambda moment: moment.at_s))
 
     def now_ns(self) -> int:
-        """Do what platforms.base.TrialClock says."""
+        """Return the virtual time of the last answer, ns, as platforms.base.TrialClock defines it."""
         return self._now_ns
 
     def resolve(
@@ -221,7 +231,7 @@ class NativeGenerator:
         self._selector.close()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):  # a request the dead process never read
+            with contextlib.suppress(BrokenPipeError):  # the dead process never read its last request
                 pipe.close()
         self._stderr.close()
 
@@ -247,8 +257,8 @@ class NativeGenerator:
                 self._moments.popleft().act()
                 self._send({"cmd": "continue"})
             if kind in ("crypto", "moment"):
-                # Packets are sealed before the trial, or opened after it, or gateways are acted on: that takes what it
-                # takes.
+                # Packets are sealed before the trial or opened after it, or an action on the gateways was
+                # executed. The time that this takes does not count.
                 deadline = time.monotonic() + expected_s + self._grace_s
             if kind == "progress" and on_progress:
                 on_progress(event)
@@ -283,5 +293,7 @@ class NativeGenerator:
 
 
 def _links(ports: list[Port]) -> dict[str, Any]:
-    """Nobody else is on them, so the frames' key, left out, is the same in each run."""
+    """Return the request's ports in virtual time. Nobody else uses these links, so the frames' run key is left out
+    and the same in each run.
+    """
     return {"ports": [{"name": port.name, "link": str(port.link)} for port in ports]}

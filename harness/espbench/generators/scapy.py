@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Scapy generator: for odd frames and for teaching, thousands of frames a second.
+"""The Scapy generator: for unusual frames and for teaching, thousands of frames a second.
 
-It is a process of its own (espbench_scapy is GPL-2.0-only) and speaks the native generator's protocol.
+It is a separate process (espbench_scapy is GPL-2.0-only) with the native generator's protocol.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _MODULE = "espbench_scapy.generator"
 
 
 class ScapyGenerator(NativeGenerator):
-    """One espbench_scapy.generator process; it dies with this one."""
+    """One espbench_scapy.generator process, which ends with this process."""
 
     name = "scapy"
 
     def paths(self) -> list[str]:
-        """Return the only path that there is."""
+        """Return nothing: there is only one path, so there is no choice."""
         return []
 
     def command(self) -> list[str]:
@@ -29,7 +29,7 @@ class ScapyGenerator(NativeGenerator):
 
 
 def readiness() -> Readiness:
-    """Doctor's answer."""
+    """Return, for `espbench doctor`, whether this machine can use the Scapy generator."""
     if all(importlib.util.find_spec(name) for name in ("scapy", "espbench_scapy")):
         return Readiness("scapy", True, note="slow: thousands of frames a second")
     return Readiness("scapy", False, "the Python package scapy is not installed", "make setup")

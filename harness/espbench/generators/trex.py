@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TRex as a generator: stateless streams on a server of the user's, or on one launched from TREX_DIR.
 
-TRex counts frames per port and nothing else: what it cannot tell is None in the record and named in
-`not_measured`. What it does silently is looked for: a schedule it cannot keep it stretches (the trial is
-timed and cut off at its end); a dropped link and frames above the MTU look like loss. An AF_PACKET port
-offers a frame again that the next device's full ring refused, so that this loss becomes a delay, and counts
-as sent what still waits there: of a server that was launched the kernel's counters tell both.
+TRex only counts frames per port. What it cannot measure is None in the record and named in `not_measured`. Several
+faults that TRex does not report are checked here. It stretches a schedule that it cannot keep: so the trial is
+timed, and cut off at its end. A dropped link and frames above the MTU look like loss: so both are checked. An
+AF_PACKET port sends a frame again if the next device's full ring refused it, so that this loss becomes a delay; and
+it counts frames as sent that still wait there. On a launched server the kernel's counters show both.
 """
 
 from __future__ import annotations
@@ -43,22 +43,25 @@ NOT_MEASURED = [
     "stalls of the tester",
 ]
 _FRAMING_BYTES = 14 + FCS_BYTES
-# The server looks after its ports every 10 ms; it may need as long again to begin.
+# The server checks its ports every 10 ms; it may need as long again to begin.
 _NOTICED_S, _BEGUN_S = 0.01, 0.05
-# Nobody may have looked for so long when TRex came to its end; in a long trial, for this share of it.
+# When TRex ended, its state may have been unknown for this long at most; in a long trial, for this share of
+# it.
 _UNSEEN_S, _UNSEEN_SHARE = 0.05, 0.005
 _PROGRESS_S = 0.25
-# Through AF_PACKET frames leave once a millisecond, all that are due.
+# With AF_PACKET, frames leave once a millisecond, in bursts of all frames that are due.
 _BURSTY, _TICKS = "af_packet", 1000.0
 # Port counters are refreshed twice a second: unchanged for this long, they are final.
 SETTLED_S, _COUNTER_POLL_S = 1.1, 0.1
 _STRAGGLERS_S = 30.0
-# A flood asks for this: more than any port takes (64 B frames on 100 Gbit/s).
+# The rate of a flood is more than any port can send (64 B frames on 100 Gbit/s).
 _FLOOD_FPS = 150e6
 
 
 class TrexGenerator:
-    """Two ports of one TRex server. server: `(host, port)`, None: launch one; indices: its west and east."""
+    """Two ports of one TRex server. server: `(host, port)`, None: launch one; indices: its port numbers of west and
+    east.
+    """
 
     name = "trex"
 
@@ -73,7 +76,7 @@ class TrexGenerator:
         self._holds_frames = False
 
     def paths(self) -> list[str]:
-        """Return the server's paths, whatever it was started with."""
+        """Return nothing: the server was started with its path, so there is no choice."""
         return []
 
     def take(self, path: WirePath) -> None:
@@ -103,7 +106,7 @@ class TrexGenerator:
         noise: Sequence[Noise] = (),
     ) -> Offered:
         self._check(streams, noise)
-        if self._holds_frames:  # they would leave with the first of this trial: the server is started anew
+        if self._holds_frames:  # they would leave with the first frames of this trial: restart the server
             self.open(list(self._trex.ports.values()), [])
         planned = {s.id: None if s.rate_fps is None else frames_of(s, duration_s) for s in streams}
         self._load(streams, planned)
@@ -138,7 +141,7 @@ class TrexGenerator:
                 PortCounts(name=name, rx_overrun=a.overrun, foreign=None, rx_total=a.received)
                 for name, a in accounts.items()
             ],
-            # It polls its ports to the very end; what it uses then is not another's.
+            # TRex polls its ports until its end, so its CPU time in that time is not foreign load.
             senders_run_ms=(self._cpu_ns() - cpu_before) / 1e6,
             faults=[*faults, *_end_unseen(unseen_s, duration_s), *self._link_faults(dropped, counts)],
             shortfall=shortfall(accounts, streams, is_late=took_s > duration_s),
@@ -150,7 +153,7 @@ class TrexGenerator:
         self._trex.ask("ping")
 
     def pid(self) -> int:
-        """Return the id of the server this one launched; this process's own where it launched none."""
+        """Return the process id of the launched server; of this process if none was launched."""
         return self._trex.launched.pid if self._trex.launched else os.getpid()
 
     def close(self) -> None:
@@ -177,7 +180,7 @@ class TrexGenerator:
             )
 
     def _load(self, streams: list[Stream], planned: Mapping[int, int | None]) -> None:
-        """Replace the ports' streams by these; planned: the frames of each, None of a flood."""
+        """Replace the ports' streams by these; planned: the number of frames by stream id, None for a flood."""
         for name in self._trex.ports:
             self._trex.tell(name, "stop_traffic")
             self._trex.tell(name, "remove_all_streams")
@@ -189,11 +192,10 @@ class TrexGenerator:
     def _transmit(
         self, streams: list[Stream], duration_s: float, flood: bool, on_progress: OnProgress | None
     ) -> tuple[float, float, set[PortName]]:
-        """Send. Returns how long it took (s, at least as long as intended), how much of that nobody looked whether it
-        still sent (s), and whose link was down meanwhile.
+        """Send all frames. Streams that still send at the longest time (base.longest_s) are stopped.
 
-        It goes on until it has sent all. Whatever still sends when the longest time is over (base.longest_s) is
-        stopped.
+        Return how long it took (s, at least as long as intended), how long of this it was unknown whether TRex still
+        sent (s), and the ports whose link was down meanwhile. Raise GeneratorFailed if TRex does not stop.
         """
         before_start = time.monotonic()
         if on_progress:
@@ -211,7 +213,7 @@ class TrexGenerator:
             if now >= end:
                 for name in sending:
                     self._trex.tell(name, "stop_traffic")
-                end = now + 1.0  # once more, should it not have been heard
+                end = now + 1.0  # stop it once more then, if it did not react
             elif (rest := started + duration_s - now) > _PROGRESS_S:
                 time.sleep(min(_PROGRESS_S, rest - _PROGRESS_S / 2))
                 if on_progress:
@@ -228,9 +230,9 @@ class TrexGenerator:
                     raise GeneratorFailed("TRex does not stop sending")
         if on_progress:
             on_progress({"elapsed_s": ended - started, "sending": False})
-        # It ended between the last look that found it sending and the one that did not. Only if even the
-        # first is late did it take longer than intended; then no rate is to come out too high: it may have begun as
-        # soon as it was told to.
+        # TRex ended between the last check that found it sending and the first that did not. It took longer
+        # than intended only if even the former was late. Then the duration is counted from the request, since
+        # TRex may have begun at once; so the rate does not come out too high.
         is_late = flood or last_seen - started - _NOTICED_S > duration_s
         unseen_s = ended - max(last_seen, started + duration_s)
         return ended - before_start if is_late else duration_s, unseen_s, dropped
@@ -241,9 +243,9 @@ class TrexGenerator:
         quiet_s: float | None,
         is_complete: Callable[[dict[PortName, Counters]], bool],
     ) -> tuple[dict[PortName, Counters], list[str]]:
-        """Return the counters once the residue has passed and nothing changes any more; what is wrong with them.
+        """Return the counters once the residue has passed and they no longer change, and the faults.
 
-        With all frames accounted for, quiet_s of silence are enough.
+        If all frames are accounted for, quiet_s seconds without a change are enough.
         """
         over = time.monotonic() + residue_s
         give_up = over + _STRAGGLERS_S
@@ -275,7 +277,7 @@ class TrexGenerator:
         ]
 
     def _warnings(self, streams: list[Stream]) -> list[Remark]:
-        """Return the remarks that every figure of these streams needs."""
+        """Return the remarks that apply to every figure of these streams."""
         remarks = [Remark.of(Code.BACKLOG_NOT_JUDGED)]
         by_af_packet = [s for s in streams if _BURSTY in self._trex.drivers[s.from_]]
         if any((s.rate_fps or 0) > _TICKS for s in by_af_packet):
@@ -289,7 +291,9 @@ class TrexGenerator:
 
 
 def _end_unseen(unseen_s: float, duration_s: float) -> list[str]:
-    """Return the fault of a trial whose end was not seen: its frames may have taken so much longer than is believed."""
+    """Return a fault if the end of the trial was not observed closely: its frames may have taken longer than
+    assumed.
+    """
     if unseen_s <= max(_UNSEEN_S, _UNSEEN_SHARE * duration_s):
         return []
     return [

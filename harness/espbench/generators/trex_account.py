@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial's books from two sets of counters: TRex's own and, where it was launched here, the kernel's."""
+"""The frame counts of a trial from two sources: TRex's counters and, for a server launched here, the kernel's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from espbench.platforms.base import PortName
 
 @dataclass(frozen=True)
 class Account:
-    """A port's part in a trial, frames. sent counts refused ones; held were counted by TRex, but never left."""
+    """The frames of one port in a trial. sent includes refused frames; held: frames that TRex counted, but that
+    never left.
+    """
 
     sent: int
     refused: int
@@ -24,7 +26,7 @@ class Account:
 
     @staticmethod
     def of(trex: Counters, link: Link | None) -> Account:
-        """link: what the kernel's counters moved, where they can be read."""
+        """Return the account; link: changes of the kernel's counters, None if they cannot be read."""
         if link is None:
             return Account(trex.opackets, 0, 0, trex.ipackets, trex.ierrors, trex.oerrors)
         return Account(
@@ -38,7 +40,7 @@ class Account:
 
 
 def stream_counts(s: Stream, planned: int | None, accounts: dict[PortName, Account]) -> StreamCounts:
-    """Return one stream's part, from the ports it went between; None where TRex cannot tell."""
+    """Return the counts of one stream from the accounts of its two ports; None where TRex cannot measure."""
     sender, rx = accounts[s.from_], accounts[s.to].received
     return StreamCounts(
         id=s.id,
@@ -61,7 +63,7 @@ def stream_counts(s: Stream, planned: int | None, accounts: dict[PortName, Accou
 
 
 def shortfall(accounts: dict[PortName, Account], streams: list[Stream], *, is_late: bool) -> str:
-    """Say why fewer frames were sent than planned, as far as this is known."""
+    """Return why fewer frames were sent than planned, as far as this is known; empty if it is not."""
     errors = sum(accounts[s.from_].errors for s in streams)
     held = sum(accounts[s.from_].held for s in streams)
     if errors:

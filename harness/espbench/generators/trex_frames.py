@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream's frames as whole bytes, for generators that replay them: addresses, lengths and checksums filled in."""
+"""The frames of a stream as whole bytes, for generators that replay them: with addresses, lengths and checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _IPV6_HEADER_BYTES = 40
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame without FCS, with the offsets of its headers (ip, transport) and IP addresses (source, destination)."""
+    """One frame without FCS, with the offsets of its headers (ip, transport) and of its IP addresses (source,
+    destination).
+    """
 
     data: bytes
     ip: int
@@ -33,9 +35,10 @@ class Frame:
 
 
 def frame_of(stream: Stream, share: FrameShare, *, rotates: bool) -> Frame:
-    """Return the first flow's frame, as the native generator lays it out, its test header left zero.
+    """Return the frame of the first flow, with the native generator's layout; its test header is zero.
 
-    Checksums are right, but for the UDP checksum of IPv4 flows that rotate: 0, none (RFC 768).
+    Checksums are right, except the UDP checksum of IPv4 flows that rotate: it is 0, which means none (RFC 768).
+    Raise UsageError if the frame size has no room for headers and test payload.
     """
     data = _headers(stream, share)
     ip = _ETHERNET_BYTES
@@ -78,7 +81,7 @@ def frame_of(stream: Stream, share: FrameShare, *, rotates: bool) -> Frame:
 
 
 def _headers(stream: Stream, share: FrameShare) -> bytearray:
-    """Return the headers from the destination MAC to UDP or TCP: those of the stream, or of the test frame."""
+    """Return the headers from the destination MAC to UDP or TCP: the stream's own, or those of the test frame."""
     if stream.headers:
         return bytearray(base64.b64decode(stream.headers[share.header]))
     ports = struct.pack("!HHHH", stream.src_port, stream.dst_port, 0, 0)

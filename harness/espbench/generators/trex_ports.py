@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two ports of a TRex server, taken for espbench: commands to them, their state, their counters."""
+"""Two ports of a TRex server, acquired for espbench: commands to them, their state, their counters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class Counters:
 
 
 class TrexPorts:
-    """server: `(host, port)`, None: one is launched for them; indices: the server's numbers of west and east."""
+    """The two ports. server: `(host, port)`, None: launch a server; indices: the server's port numbers of west and
+    east.
+    """
 
     def __init__(
         self,
@@ -59,7 +61,12 @@ class TrexPorts:
         self._made = registry.entries[first:]
 
     def take(self, ports: list[Port]) -> list[dict[str, Any]]:
-        """Connect and take these ports; what was found of each. Ports held before are given back first."""
+        """Connect to the server and acquire these ports; return the facts about each. Ports held before are released
+        first.
+
+        Raise UsageError if the server has no such port, EspbenchError if another user has a port or its link is
+        down.
+        """
         self.give_back()
         self.ports = {port.name: port for port in ports}
         if self._address is None:
@@ -72,7 +79,7 @@ class TrexPorts:
         return [self._take(port, described, version) for port in ports]
 
     def give_back(self) -> None:
-        """Release the ports; end the server that was launched for them."""
+        """Release the ports, and end the server if it was launched for them."""
         if self._client is not None:
             for name, handler in self._handlers.items():
                 with contextlib.suppress(EspbenchError):  # it may be gone already
@@ -83,14 +90,16 @@ class TrexPorts:
             self.launched = None
 
     def close(self) -> None:
-        """Give back the ports for good."""
+        """Release the ports finally."""
         self.give_back()
         self._registry.undo(self._made)
 
     # -- commands and questions -----------------------------------------------------------------
 
     def ask(self, method: str, **params: Any) -> Any:
-        """Return any method of the server."""
+        """Return the answer of any method of the server. Raise EspbenchError if no ports are open, or the server
+        refuses.
+        """
         if self._client is None:
             raise EspbenchError(f"generator trex: no ports are open; `{method}` was not asked")
         try:
@@ -101,11 +110,11 @@ class TrexPorts:
             raise
 
     def tell(self, name: PortName, method: str, **params: Any) -> None:
-        """Send a command to a port that is ours; `_` is the port's default profile."""
+        """Send a command to one of the acquired ports; `_` is the port's default profile."""
         self.ask(method, port_id=self._indices[name], handler=self._handlers[name], profile_id="_", **params)
 
     def start(self, name: PortName, rate_fps: float) -> None:
-        """Begin to send the port's streams, together at this rate."""
+        """Start the port's streams; together they have this rate."""
         self.tell(
             name, "start_traffic", mul={"type": "pps", "op": "abs", "value": rate_fps},
             duration=-1.0, force=True, core_mask=_HIGHEST_CORE_MASK, start_at_ts=0,
@@ -116,7 +125,7 @@ class TrexPorts:
         return self._status(name)["state"] in _TRANSMITTING
 
     def is_down(self, name: PortName) -> bool:
-        """Return whether the link is down, by TRex's own word, which holds for real NICs."""
+        """Return whether TRex reports the link as down; it knows this only for real NICs."""
         return not self._status(name).get("attr", {}).get("link", {}).get("up", True)
 
     def counters(self) -> dict[PortName, Counters]:
@@ -124,7 +133,9 @@ class TrexPorts:
         return {name: self._counters(name) for name in self.ports}
 
     def links(self) -> dict[PortName, Link]:
-        """Return the kernel's word on the ports of a server that was launched; else nothing."""
+        """Return the kernel's counters and states of the ports of a launched server; empty for a server of the
+        user's.
+        """
         if self.launched is None:
             return {}
         return {name: self.launched.link(port.interface) for name, port in self.ports.items()}
@@ -192,7 +203,7 @@ class TrexPorts:
 
 
 def _first_answer(server: TrexServer) -> TrexClient:
-    """Return a connection to a server just started, once it answers: ZeroMQ knocks until somebody listens."""
+    """Return a connection to a server just started, once the server answers. ZeroMQ tries to connect until then."""
     client = TrexClient("127.0.0.1", RPC_PORT, server.netns, server.check)
     try:
         client.call("ping", timeout_s=_START_S)

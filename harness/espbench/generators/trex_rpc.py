@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control connection to a TRex server: JSON-RPC 2.0 over a ZeroMQ request socket, and nothing else.
 
-Written from TRex's published RPC specification (doc/trex_rpc_server_spec) and its server; TRex's own Python
-client is GPL and on no registry.
+It was written from TRex's published RPC specification (doc/trex_rpc_server_spec) and its server. TRex's own Python
+client is under the GPL and on no package registry.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from espbench.errors import EspbenchError, GeneratorFailed
 RPC_PORT = 4501
 API_NAME, API_MAJOR, API_MINOR = "STL", 5, 1
 TIMEOUT_S = 30.0
-# A client that waits for an answer looks this often whether the server lives. Looks are counted and not the
-# clock: where all of us stand still for a while, nobody has waited.
+# A client that waits for an answer checks this often whether the server lives. The timeout counts these
+# checks and does not read the clock: if this whole machine stands still for a while, that time does not
+# count.
 _LOOK_S = 0.5
 _TRY_AGAIN = -32001  # the server is busy with a task of its own
 _BUSY_S, _BUSY_POLL_S = 30.0, 0.05
@@ -41,8 +42,8 @@ class TrexRefused(EspbenchError):
 class TrexClient:
     """One connection; every call is one request and its answer.
 
-    netns: path of the network namespace from which the server is reached; None: this one. check: raises what is wrong
-    with a server that does not answer, as that it has died; without it, only silence tells.
+    netns: path of the network namespace from which the server is reached; None: this one. check: called while an
+    answer is awaited; it raises an error if the server has died. Without it, only the timeout shows this.
     """
 
     def __init__(
@@ -53,7 +54,8 @@ class TrexClient:
         self._api: str | None = None
         self._count = 0
         with _inside(netns):
-            # ZeroMQ's own thread opens the connection; it stays in the namespace it was started in.
+            # ZeroMQ's own thread opens the connection; that thread stays in the namespace in which it was
+            # started.
             self._context = zmq.Context()
             self._socket = self._context.socket(zmq.REQ)
             self._socket.setsockopt(zmq.LINGER, 0)
@@ -62,7 +64,9 @@ class TrexClient:
             self._socket.connect(f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}")
 
     def sync(self) -> str:
-        """Agree on the API's version; the server's own version. EspbenchError where they differ."""
+        """Agree on the API's version, and return the server's own version. Raise EspbenchError if the API versions
+        differ.
+        """
         try:
             answer = self.call("api_sync_v2", name=API_NAME, major=API_MAJOR, minor=API_MINOR)
         except TrexRefused as refused:
@@ -74,7 +78,9 @@ class TrexClient:
         return str(self.call("get_version").get("version", "of unknown version"))
 
     def call(self, method: str, *, timeout_s: float | None = None, **params: Any) -> Any:
-        """Return the `result` of a method; TrexRefused if the server says no, EspbenchError if it is silent or dead."""
+        """Return the `result` of a method. Raise TrexRefused if the server refuses, EspbenchError if it is silent or
+        dead.
+        """
         deadline = time.monotonic() + _BUSY_S
         while True:
             answer = self._exchange(method, params, timeout_s or TIMEOUT_S)
@@ -88,7 +94,7 @@ class TrexClient:
             raise TrexRefused(self.where, method, ": ".join(parts) or json.dumps(error))
 
     def close(self) -> None:
-        """Hang up; nothing that was not sent is waited for."""
+        """Close the connection without waiting for unsent requests."""
         self._socket.close()
         self._context.term()
 
@@ -105,7 +111,7 @@ class TrexClient:
         try:
             self._wait(method, timeout_s)
         except EspbenchError:
-            # A request socket cannot be used again before its answer: this connection is over.
+            # A request socket cannot be used again before its answer, so this connection is closed.
             self._socket.close()
             raise
         try:
@@ -128,7 +134,7 @@ class TrexClient:
 
 @contextlib.contextmanager
 def _inside(netns: str | None) -> Iterator[None]:
-    """Puts this thread into another network namespace, and back at the end."""
+    """Move this thread into another network namespace, and back at the end."""
     if netns is None:
         yield
         return

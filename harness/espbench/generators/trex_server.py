@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TRex server of our own: started from TREX_DIR in the network namespace of the tester's ports.
+"""A TRex server started by espbench, from TREX_DIR, in the network namespace of the tester's ports.
 
-It opens its ports by AF_PACKET (any interface, no huge pages) on one core. Its control ports listen on every
-address and ask nobody who they are, so it is only ever started inside a namespace.
+It opens its ports by AF_PACKET (any interface, no huge pages) on one core. Its control ports listen on every address
+without authentication, so it is only ever started inside a namespace.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from espbench.this_machine.registry import Registry, Surroundings
 DIRECTORY = "TREX_DIR"
 LARGEST_MTU = 1500
 _PROGRAM = "_t-rex-64"
-# The receive ring of a port, in frames of framesz bytes: what a host stall of 40 ms at 200 kfps fills.
+# The receive ring of a port, in frames of framesz bytes, can store the frames of a host stall of 40 ms at 200
+# kfps.
 _VDEV = "--vdev=net_af_packet{0},iface={1},framesz=2048,blocksz=4096,framecnt=8192,qdisc_bypass=1"
 
 
 def directory() -> Path:
-    """Return the folder of an unpacked TRex; MachineLacks if the environment variable names no such folder."""
+    """Return the folder of an unpacked TRex. Raise MachineLacks if the environment variable names no such folder."""
     given = os.environ.get(DIRECTORY)
     install = f"unpack a TRex 3 release and export {DIRECTORY}=/where/it/is"
     if not given:
@@ -40,7 +41,9 @@ def directory() -> Path:
 
 
 def readiness() -> Readiness:
-    """Doctor's answer. A plan that names a server of the user's own needs nothing here."""
+    """Return, for `espbench doctor`, whether TRex can be launched here. A plan that names a server of the user's
+    needs nothing.
+    """
     try:
         directory()
     except MachineLacks as lack:
@@ -50,7 +53,7 @@ def readiness() -> Readiness:
 
 @dataclass(frozen=True)
 class Link:
-    """An interface as the kernel counts it: frames sent, refused by the device behind it, received."""
+    """The state of an interface and the kernel's counters: frames sent, refused by the device behind it, received."""
 
     up: bool
     carrier_changes: int
@@ -71,7 +74,7 @@ class Link:
 
 
 class TrexServer:
-    """One server over two ports; `stop` ends it, as does the end of this process."""
+    """One server with two ports; `stop` ends it, and so does the end of this process."""
 
     def __init__(self, registry: Registry, log: Path, ports: list[Port]) -> None:
         program = directory()
@@ -98,7 +101,7 @@ class TrexServer:
         return int(self._process.pid)
 
     def check(self) -> None:
-        """Raise EspbenchError if it is not running any more."""
+        """Raise GeneratorFailed if the server is not running any more."""
         status = self._process.poll()
         if status is not None:
             how = f"signal {-status}" if status < 0 else f"exit code {status}"
@@ -107,18 +110,20 @@ class TrexServer:
             raise GeneratorFailed(f"TRex died ({how}){said}; the trial is not counted")
 
     def cpu_ns(self) -> int:
-        """Return CPU time it has used, ns: it sends and receives in one thread."""
+        """Return the CPU time that the server has used, ns; it sends and receives in one thread."""
         return tree_cpu_ns(self._process.pid)
 
     def link(self, interface: str) -> Link:
-        """Return the kernel's word on an interface: TRex sees neither its carrier nor what it refuses."""
+        """Return the kernel's state and counters of an interface. TRex knows neither its carrier nor the refused
+        frames.
+        """
         now = read_interface(
             self.netns, interface, f"cannot read the counters of {interface} in {self.netns}"
         )
         return Link(now.link_up, now.carrier_changes, now.sent, now.refused, now.received)
 
     def stop(self) -> None:
-        """End it and remove its files."""
+        """End the server and remove its files."""
         self._registry.undo(self.made)
 
 

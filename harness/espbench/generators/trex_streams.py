@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""espbench's streams as TRex's: a frame's bytes, how many of them, its flows as field-engine instructions.
+"""Translates espbench's streams into TRex's: a frame's bytes, the number of frames, and the flows as field-engine
+instructions.
 
-TRex replays one frame per stream. A mix becomes one stream for each size and header, rotating flows become
-variables that TRex writes into the frame; what that cannot express is refused, never sent differently.
+TRex replays one frame per stream. A mix becomes one stream for each size and header. Rotating flows become variables
+that TRex writes into the frame. A stream that TRex cannot send exactly is refused.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ _LARGEST_COUNT = 2**32 - 1
 
 
 def frames_of(stream: Stream, duration_s: float) -> int:
-    """Return how many frames the stream sends in this time at its rate, at least one."""
+    """Return how many frames the stream sends in this time at its rate; at least one."""
     assert stream.rate_fps is not None
     return max(1, round(stream.rate_fps * duration_s))
 
 
 def trex_streams(stream: Stream, frames: int | None, rate_fps: float) -> list[dict[str, Any]]:
-    """Return one TRex stream for each size and header, `rate_fps` and `frames` (None: without end) in sum.
+    """Return one TRex stream for each size and header; together they have this rate and number of frames (None: no
+    end).
 
-    UsageError where TRex cannot send what the stream asks.
+    Raise UsageError if TRex cannot send the stream.
     """
     if stream.burst_frames is not None:
         raise UsageError(
@@ -79,7 +81,7 @@ def trex_streams(stream: Stream, frames: int | None, rate_fps: float) -> list[di
                 "next_stream_id": -1,
                 "action_count": 0,
                 "flags": _MACS_OF_THE_FRAME,
-                "isg": 1e6 * number / rate_fps,  # µs: sizes of a mix do not all start at once
+                "isg": 1e6 * number / rate_fps,  # µs, so that the sizes of a mix do not all start at once
                 "mode": mode,
                 "packet": {"binary": base64.b64encode(frame.data).decode(), "meta": ""},
                 "vm": {"instructions": _rotation(stream, frame) if rotates else []},
@@ -90,7 +92,7 @@ def trex_streams(stream: Stream, frames: int | None, rate_fps: float) -> list[di
 
 
 def _rotation(stream: Stream, frame: Frame) -> list[dict[str, Any]]:
-    """Return field-engine instructions that walk through the stream's flows, changing this frame."""
+    """Return the field-engine instructions that rotate this frame through the stream's flows."""
     if stream.ip_version == 6 or frame.protocol == TCP:
         what = "IPv6" if stream.ip_version == 6 else "TCP"
         raise UsageError(
@@ -123,7 +125,7 @@ def _address(name: str, first: str, at: int, count: int, step: int) -> list[dict
 
 def _variable(name: str, size: int, first: int, count: int, step: int, at: int) -> list[dict[str, Any]]:
     """Return instructions that write `first`, `first + step` … `count` times, then again, big-endian at an offset."""
-    # The range must be whole steps, or the server stretches it.
+    # The range must be a multiple of the step, or the server extends it.
     last = first + count * step - 1
     if last >= 1 << (8 * size):
         raise UsageError(
@@ -139,12 +141,14 @@ def _variable(name: str, size: int, first: int, count: int, step: int, at: int) 
 
 
 def _coprime(count: int, ports: int) -> int:
-    """Return the next smaller number of ports that reaches every flow."""
+    """Return the next smaller number of ports with which every flow is reached."""
     return next(n for n in range(ports, 0, -1) if math.gcd(count, n) == 1)
 
 
 def _apportioned(frames: int, weights: list[int]) -> list[int]:
-    """Divide `frames` in these proportions into whole numbers that add up: the largest remainders are rounded up."""
+    """Divide `frames` in these proportions into whole numbers with the same sum: the largest remainders are rounded
+    up.
+    """
     total = sum(weights)
     counts = [frames * weight // total for weight in weights]
     by_remainder = sorted(range(len(weights)), key=lambda i: -(frames * weights[i] % total))
