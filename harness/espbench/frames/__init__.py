@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finished runs as pandas data frames: the Python API of espbench (docs/python.md).
 
-`columns` says what type and unit each column has, `run` reads run directories, `trials` their trials, `verdicts`
-compares runs, `many_runs` has their history, `measuring` has plans measured, and `lending` gives it an executor.
+`columns` defines the type and unit of each column, `run` reads run directories, `trials` their trials, `verdicts`
+compares runs, `many_runs` has their history, `measuring` has plans measured, and `lending` lends it an executor.
 Nothing of espbench imports this package but the names in `espbench` itself. May import `plan.reading`, `results`,
 `runs.workers`, `comparison`, `comparison.sorting`, `over_time` and `profile`.
 """

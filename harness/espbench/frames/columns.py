@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows → a data frame whose columns have a type and, where they are numbers, a unit.
+"""Makes data frames from rows; each column has a type and, if it holds numbers, a unit.
 
-A column's name says what it is, here as in the files of a run: `_fps` is a rate in frames/s, `_us` a time in µs.
+A column's name has the same meaning here as in the files of a run: `_fps` is a rate in frames/s, `_us` a time in µs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 UNITS = "units"
-"""The key of `DataFrame.attrs` that holds the units: column → unit, of every numeric column; empty: a plain number."""
+"""The key of `DataFrame.attrs` that holds the units: column → unit, for every numeric column; empty: a plain number."""
 
 
 @dataclass(frozen=True)
@@ -64,27 +64,30 @@ _BY_ENDING = {
 
 
 def kind(column: str) -> Kind:
-    """Return the kind of a column of this name; text unless the name says otherwise."""
+    """Return the kind of a column with this name; text unless the name says otherwise."""
     by_ending = (each for ending, each in _BY_ENDING.items() if column.endswith(ending))
     return _NAMED.get(column) or next(by_ending, _TEXT)
 
 
 def frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """Return one row a mapping; a value that is None or not there is missing (NaN, <NA>), a list is joined by `; `."""
+    """Return a data frame with one row per mapping. A missing value or None becomes NaN or <NA>; a list is joined by
+    `; `.
+    """
     listed = list(rows)
     return frame_of_columns({name: [cell(row.get(name)) for row in listed] for name in columns}, columns)
 
 
 def frame_of_columns(values: Mapping[str, Any], columns: Sequence[str]) -> pd.DataFrame:
-    """Make a data frame of what `cell` makes of the values of each column, a list or an array."""
-    # Arrays, for pandas aligns the index of each Series with those of the others, which copies it.
+    """Return a data frame from the values of each column, a list or an array, to which `cell` was already applied."""
+    # These are arrays, because pandas aligns the index of each Series with those of the others, which copies
+    # it.
     table = pd.DataFrame({name: _column(values[name], kind(name).dtype) for name in columns}, copy=False)
     table.attrs[UNITS] = units(columns)
     return table
 
 
 def _column(values: Any, dtype: str) -> Any:
-    """Return an array of this type; a list becomes one by the shortest way that there is for what is in it."""
+    """Return an array of this type; a list is converted by the fastest method for its values."""
     if dtype == "float64":
         return _numbers(values, "d") if isinstance(values, list) else np.array(values, dtype="float64")
     if dtype == "Int64" and isinstance(values, list) and (numbers := _numbers(values, "q")) is not None:
@@ -93,7 +96,7 @@ def _column(values: Any, dtype: str) -> Any:
 
 
 def _numbers(values: list[Any], code: Literal["d", "q"]) -> Any:
-    """Return the numbers as an array of floats (d) or integers (q); of integers None where a value is missing."""
+    """Return the numbers as an array of floats (d) or integers (q); None if an integer is missing or too large."""
     try:  # half the time that numpy takes for a list
         return np.frombuffer(array(code, values), dtype="float64" if code == "d" else "int64")
     except (TypeError, OverflowError):
@@ -101,15 +104,15 @@ def _numbers(values: list[Any], code: Literal["d", "q"]) -> Any:
 
 
 def units(columns: Iterable[str]) -> dict[str, str]:
-    """Column → unit, of those that hold numbers."""
+    """Return column → unit, for the columns that hold numbers."""
     return {name: unit for name in columns if (unit := kind(name).unit) is not None}
 
 
 def frame_bytes(frame_size: object) -> int | None:
-    """Return the size as a number; None for a mix of sizes, which has a name."""
+    """Return the frame size as a number; None for a mix of sizes, which has a name."""
     return frame_size if isinstance(frame_size, int) else None
 
 
 def cell(value: object) -> object:
-    """Return a value as a frame has it: the items of a list become one text."""
+    """Return a value as a data frame has it: the items of a list become one text."""
     return "; ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lends the caller's executor to `espbench run`, a process of its own: tasks come here, answers go back."""
+"""Lends the caller's executor to `espbench run`, a separate process: its tasks are executed here, and answers go
+back.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,14 @@ from typing import Self
 
 
 class Lending:
-    """An executor that a command may use from `begin` to the end of the block. None: nothing is lent.
+    """Lends an executor to a command from `begin` to the end of the block. None: nothing is lent.
 
-    At its end no further case is begun. A case that is under way in a thread of this process is ended; one in another
-    process or on another machine goes on to its own end, and nobody gets its answer.
+    At the end of the block no further case is begun. A case that runs in a thread of this process is ended. A case
+    in another process or on another machine continues to its end, and its answer is dropped.
     """
 
     def __init__(self, executor: Executor | None) -> None:
-        """executor: where tasks are done."""
+        """Take the executor that executes the tasks."""
         self._executor = executor
         self._ours, self._theirs = Pipe()
         self._sending = threading.Lock()
@@ -31,17 +33,17 @@ class Lending:
 
     @property
     def options(self) -> Sequence[str]:
-        """The options of the command."""
+        """The command-line options for the command."""
         return ["--lent", str(self._theirs.fileno())] if self._executor else []
 
     @property
     def passed(self) -> Sequence[int]:
-        """The file descriptors that the command is started with."""
+        """The file descriptors that the command inherits."""
         return [self._theirs.fileno()] if self._executor else []
 
     def begin(self) -> None:
-        """Serve the command, which has been started."""
-        self._theirs.close()  # else its end is not seen
+        """Serve the command, which has just been started."""
+        self._theirs.close()  # otherwise the end of the command is not noticed
         if self._executor is not None:
             threading.Thread(target=self._serve, args=(self._executor,), daemon=True).start()
 
@@ -66,7 +68,7 @@ class Lending:
                 number, task = self._ours.recv()
                 try:
                     future = executor.submit(lent.carried_out, task, lent.version_here(), self._name)
-                except Exception as error:  # whatever this executor says that takes no more
+                except Exception as error:  # any error by which this executor refuses tasks
                     self._answer(number, lent.refused(error))
                     continue
                 self._under_way.add(future)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series of figures over many runs as data frames: what `espbench history` lists."""
+"""Series of figures over many runs as data frames, as `espbench history` lists them."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _TIMES = ("started",)
 
 
 class History:
-    """Many runs: what `history` returns. Its frames are those of the moment it was made.
+    """Many runs, as `history` returns them. The data frames show the state at that time.
 
-    `DataFrame.attrs["units"]` has the unit of each numeric column, as of a `Run`. docs/history.md says what a series
-    and a change are.
+    `DataFrame.attrs["units"]` has the unit of each numeric column, as for a `Run`. docs/history.md defines series
+    and changes.
     """
 
     def __init__(
         self, runs: list[RunRow], series: list[tuple[Series, list[Point]]], changes: list[Change]
     ) -> None:
-        """Made by `history`."""
+        """Take what `history` has read."""
         self._runs = runs
         self._series = series
         self._changes = changes
@@ -58,18 +58,18 @@ class History:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row a run, the oldest first. `problem` says why one could not be read; else it is empty."""
+        """One row per run, the oldest first. `problem` says why a run could not be read; otherwise it is empty."""
         rows = ({**vars(run), "run": run.name, "started": run.started or None} for run in self._runs)
         return _in_time(frame(rows, _RUNS))
 
     @cached_property
     def series(self) -> pd.DataFrame:
-        """One row a series: which figure of which case, in how many runs, and the `newest` figure, in `unit`."""
+        """One row per series: the figure and its case, the number of runs, and the `newest` figure, in `unit`."""
         return frame((_of(series) | vars(series) for series, _ in self._series), (*_SERIES, *_OF_SERIES))
 
     @cached_property
     def points(self) -> pd.DataFrame:
-        """One row a series and run, the oldest first: `value` in `unit`, missing where the run has no figure."""
+        """One row per series and run, the oldest first: `value` in `unit`, missing if the run has no figure."""
         started = {run.path: run.started for run in self._runs}
         rows: Iterator[dict[str, Any]] = (
             {**_of(series), **vars(point), "started": started[point.run_path]}
@@ -80,10 +80,10 @@ class History:
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """One row a change, the newest first: from `run` on a series differs from what it was in `before`.
+        """One row per change, the newest first: from `run` on, a series differs from its value in `before`.
 
-        `exactly` is False where it was found by statistics, and so is near that run. `what_else` is what differs
-        between the two runs' manifests, `what: was → now` each.
+        `exactly` is False if the change was found by statistics, and so is near that run. `what_else` lists the
+        other differences between the two runs' manifests, each as `what: was → now`.
         """
         return _in_time(frame((_of_change(change) for change in self._changes), _CHANGES))
 
@@ -95,10 +95,11 @@ def history(
     figure: str = "",
     index: str | PathLike[str] | None = None,
 ) -> History:
-    """Return the runs below some folders as series. The index is brought up to date first, as by `espbench history`.
+    """Return the runs below some folders as series. The index is updated first, as by `espbench history`.
 
-    plan, case, figure: only series with these texts in their own. index: the file of the index, else one in the cache.
-    UsageError where there are no runs; MachineLacks where a library that is needed is not installed.
+    plan, case, figure: only series whose plan, case and figure contain these texts. index: the file of the index;
+    default: one in the cache. UsageError if there are no runs; MachineLacks if a library that is needed is not
+    installed.
     """
     file = None if index is None else Path(index)
     with Index.open([Path(folder) for folder in folders], file) as runs_index:
@@ -121,7 +122,7 @@ def _of_change(change: Change) -> dict[str, Any]:
 
 
 def _in_time(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with its moments as such, UTC."""
+    """Return the data frame with its times as UTC timestamps."""
     units = table.attrs[UNITS]
     for column in _TIMES:
         table[column] = pd.to_datetime(table[column], utc=True, format="ISO8601")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures a plan, or holds it against a base, from Python: `espbench run` and `check` in a process of their own."""
+"""Measures a plan, or checks it against a base, from Python: runs `espbench run` and `check` as separate processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from espbench.results import RunDirectory
 from espbench.results.run_lock import writer_of
 
 PROGRAM = (sys.executable, "-m", "espbench")
-_WHOLE = (0, 3)  # 0: each case has a figure; 3: some have a word why not
+_WHOLE = (0, 3)  # 0: each case has a figure; 3: some have a status instead
 _JUDGED = (0, 3, 5)
 _ERRORS: dict[int, type[EspbenchError]] = {2: UsageError, 4: MachineLacks, 130: Interrupted}
 _LOOK_EVERY_S = 0.25
@@ -42,7 +42,7 @@ _UNITS = {"instructions": "instructions/frame", "throughput": "frames/s"}
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a run: its directory, how many of its cases are answered, how many trials were made."""
+    """The progress of a run: its directory, how many of its cases have answers, and how many trials were made."""
 
     run: Path
     cases_done: int
@@ -51,10 +51,10 @@ class Progress:
 
 
 class Plan:
-    """A plan's file, to be measured; nothing is read of it before."""
+    """A plan file to be measured; it is not read before `run`."""
 
     def __init__(self, path: str | PathLike[str], *, seed: int | None = None) -> None:
-        """path: the YAML file. seed: in virtual time, that of all random numbers, in place of the plan's own."""
+        """path: the YAML file. seed: the seed of all random numbers in virtual time, in place of the plan's own."""
         self.path = Path(path)
         self.seed = seed
 
@@ -71,15 +71,16 @@ class Plan:
         wait: bool = False,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> Run:
-        """Measure the plan as `espbench run` does, and return the run; go on with one of `out` that is not finished.
+        """Measure the plan as `espbench run` does, and return the run. If `out` has an unfinished run of it,
+        continue that run.
 
-        That is the newest whose plan is this one to the letter, with its seed, and of which a case has no answer.
-        jobs, cluster, wait: as of the command. executor: in virtual time, where the cases are measured, `jobs` at once
-        (lending.py). on_progress is called whenever a trial or a case more is on disk; what it raises interrupts the
-        run, which can be gone on with, as Ctrl-C does. No root is needed for virtual time.
+        That is the newest run with exactly the same plan text and seed, if some of its cases have no answer. jobs,
+        cluster, wait: as the command's options. executor: in virtual time, measures the cases, `jobs` at once
+        (lending.py). on_progress is called when another trial or case is on disk; an exception from it interrupts
+        the run like Ctrl-C, and the run can be continued. Virtual time needs no root.
 
-        UsageError for a mistake in the plan, or a run that cannot go on here; MachineLacks; Interrupted; EspbenchError
-        for anything else, with what the command said.
+        UsageError for a mistake in the plan, or a run that cannot be continued here; MachineLacks; Interrupted;
+        EspbenchError for anything else, with the command's message.
         """
         folder = Path(out)
         unfinished = _unfinished(folder, self)
@@ -115,14 +116,14 @@ def check(
     jobs: int | None = None,
     wait: bool = False,
 ) -> pd.DataFrame:
-    """Hold a plan against a base as `espbench check` does: one row a figure, `word` says what became of it.
+    """Check a plan against a base as `espbench check` does: one row per figure, whose `word` is the verdict.
 
     against: a run directory, a file of `espbench baseline`, or the reference of the plan's compare. limit:
     `instructions=0.1%` and the like; allow_different: conditions that may differ. `base`, `low`, `high`, `now`,
     `change` and `allowed` are in the `unit` of their row.
 
     `attrs`: verdict (`passed`, `not judged`, `regressed`), exit_code, run, base, problems (what could not be judged,
-    and why), notes, units. Errors as of `Plan.run`.
+    and why), notes, units. Errors as for `Plan.run`.
     """
     options = [f"--limit={text}" for text in limit] + [
         f"--allow-different={text}" for text in allow_different
@@ -161,7 +162,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Command:
-    """A command of espbench that runs; said: what it wrote to stdout, once it has ended."""
+    """A command of espbench that was started; said: what it wrote to stdout."""
 
     process: subprocess.Popen[str]
     stdout: Path
@@ -172,7 +173,7 @@ class _Command:
         return self.stdout.read_text(encoding="utf-8", errors="replace")
 
     def finish(self, good: Sequence[int]) -> None:
-        """Raise what its exit code means, with what it said last, unless that is one of the good ones."""
+        """Raise the error of its exit code, with its last messages, unless the code is one of `good`."""
         code = self.process.returncode
         if code not in good:
             lines = self.stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -184,9 +185,9 @@ class _Command:
 
 @contextmanager
 def _started(arguments: Sequence[str], passed: Sequence[int] = ()) -> Iterator[_Command]:
-    """Yield a started command; if it still runs at the end of the block, end it in its own order.
+    """Yield a started command; if it still runs at the end of the block, terminate it and wait until it has ended.
 
-    passed: file descriptors that it gets.
+    passed: file descriptors that it inherits.
     """
     with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
         files = (Path(folder) / "stdout", Path(folder) / "stderr")
@@ -204,7 +205,7 @@ def _started(arguments: Sequence[str], passed: Sequence[int] = ()) -> Iterator[_
 
 
 class _Watch:
-    """Follows a run on disk, and reports when it has advanced."""
+    """Follows a run on disk, and reports its progress."""
 
     def __init__(self, pid: int, out: Path, before: set[Path], run: Path | None) -> None:
         self._pid = pid
@@ -226,7 +227,7 @@ class _Watch:
         try:
             with (self._run / "trials.jsonl").open("rb") as log:
                 inode = os.fstat(log.fileno()).st_ino
-                if inode != self._inode:  # put into another order as a whole
+                if inode != self._inode:  # the file was replaced, with its lines in another order
                     self._inode, self._read, self._trials = inode, 0, 0
                 log.seek(self._read)
                 more = log.read()
@@ -249,15 +250,15 @@ def _folders(out: Path) -> set[Path]:
 
 
 def _unfinished(out: Path, plan: Plan) -> Path | None:
-    """Return the newest run of this plan, to the letter, of which a case has no result."""
+    """Return the newest run with exactly this plan's text, if some of its cases have no result; else None."""
     try:
         text = plan.path.read_text(encoding="utf-8")
         if plan.seed is not None:
-            from espbench.plan.reading.changing import with_value  # noqa: PLC0415  (all of plan comes with it)
+            from espbench.plan.reading.changing import with_value  # noqa: PLC0415  (it imports all of plan)
 
             text = with_value(text, "seed", plan.seed)
     except (OSError, UnicodeDecodeError, YAMLError):
-        return None  # the command says it better
+        return None  # the command has the better message
     for path in sorted(_folders(out), reverse=True):
         try:
             run = RunDirectory.open(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory as data frames, and several runs in one."""
+"""A run directory as data frames, and several runs in one data frame."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _FINDINGS = (*finding_files.COLUMNS, *_BESIDE_FIGURES, "frame_bytes", "is_short"
 
 
 class Run:
-    """One run on disk: what `load` returns. Its frames are made when first asked for, and then kept.
+    """One run on disk, as `load` returns it. Its data frames are made when first asked for, and then kept.
 
-    `DataFrame.attrs["units"]` of each frame has the unit of every numeric column. What is not known is missing (NaN,
-    <NA>), never zero. docs/python.md says what each column means.
+    `DataFrame.attrs["units"]` of each data frame has the unit of every numeric column. Unknown values are missing
+    (NaN, <NA>), never zero. docs/python.md defines each column.
     """
 
     def __init__(
         self, directory: RunDirectory, results: Sequence[Outcome | Finding], damage: list[str]
     ) -> None:
-        """Made by `load`; damage: which trials are left out since they cannot be believed, and why."""
+        """Take what `load` has read; damage: the trials that are left out because they are damaged, and why."""
         self.directory = directory
         self.damage = damage
         self._results = results
@@ -51,26 +51,26 @@ class Run:
 
     @property
     def manifest(self) -> Manifest:
-        """Everything about the run that is no trial and no result, as a typed record."""
+        """Everything about the run that is neither a trial nor a result, as a typed record."""
         return self.directory.manifest
 
     @cached_property
     def results(self) -> pd.DataFrame:
-        """The rows of `results.csv`: one a case and loss goal, one a case of another test than throughput.
+        """The rows of `results.csv`: one per case and loss goal; for tests other than throughput, one per case.
 
-        The columns of the file, then `frame_bytes` (the size; missing for a mix, which has a name in `frame_size`),
-        `is_lower_bound` (the DUT may be faster than `throughput_fps`) and `is_short` (against RFC 2544 24).
-        `throughput_fps` is missing unless `status` is OK or LOWER_BOUND.
+        The columns of the file, then `frame_bytes` (the size; missing for a mix, whose name is in `frame_size`),
+        `is_lower_bound` (the DUT may be faster than `throughput_fps`) and `is_short` (trials shorter than RFC 2544
+        24 wants). `throughput_fps` is missing unless `status` is OK or LOWER_BOUND.
         """
         return frame((_of_result(r) for r in self._results if r.test != PAIRED), _RESULTS)
 
     @cached_property
     def findings(self) -> pd.DataFrame:
-        """The rows of `findings.csv`: one a case and quantity, of the tests other than throughput.
+        """The rows of `findings.csv`: one per case and quantity, of the tests other than throughput.
 
-        The columns of the file, then how the figures came about (`trials`, `encryption`, `words`, `reasons`,
-        `warnings`, `rfc2544_deviations`), `frame_bytes` and `is_short`. `value`, `minimum`, `maximum` and `stdev` are
-        in the `unit` of their row. `quantity` is empty and `n` 0 where a case has no figure.
+        The columns of the file, then the origin of the figures (`trials`, `encryption`, `words`, `reasons`,
+        `warnings`, `rfc2544_deviations`), `frame_bytes` and `is_short`. `value`, `minimum`, `maximum` and `stdev`
+        are in the `unit` of their row. If a case has no figure, `quantity` is empty and `n` is 0.
         """
         return frame(
             (row for r in self._results if isinstance(r, Finding) for row in _of_finding(r)), _FINDINGS
@@ -78,20 +78,21 @@ class Run:
 
     @cached_property
     def trials(self) -> pd.DataFrame:
-        """One row a trial of `trials.jsonl`, in the order they were made, void ones included.
+        """One row per trial of `trials.jsonl`, in the order in which they were made, void ones included.
 
-        `is_void`: INVALID, so it neither passed nor missed; `is_disturbed`: for the host's sake alone; `is_violated`:
-        frames crossed without encryption. Rates, frames and loss are of both directions together. Trials of a
-        comparison at fixed loads are of no case of the plan: all that says which case is missing but `case`.
+        `is_void`: INVALID, so it neither passed nor missed; `is_disturbed`: INVALID only because of the host;
+        `is_violated`: frames crossed without encryption. Rates, frames and loss are of both directions together.
+        Trials of a comparison at fixed loads belong to no case of the plan: of the columns that identify the case,
+        they only have `case`.
         """
         return frame_of_trials(self.directory)
 
     @cached_property
     def profile(self) -> pd.DataFrame:
-        """Return the rows of `profile.csv`, which `espbench profile` writes: for each function of each gateway.
+        """The rows of `profile.csv`, which `espbench profile` writes: one per function of each gateway.
 
-        `instructions` are those of a trial with so many `frames`, `instructions_per_frame` their ratio. UnreadableRun
-        if the run has no profile.
+        `instructions` are those of a trial with this number of `frames`; `instructions_per_frame` is their ratio.
+        UnreadableRun if the run has no profile.
         """
         file = self.path / profiles.FILE
         if not file.is_file():
@@ -104,7 +105,9 @@ class Run:
         return frame((row for profile in of_gateways for row in profiles.rows(profile)), profiles.COLUMNS)
 
     def records(self) -> Iterator[Trial]:
-        """Return the trials as typed records: each direction, the place of every loss, the histograms of latency."""
+        """Return the trials as typed records, with each direction, the places of frame loss, and the latency
+        histograms.
+        """
         return self.directory.trials()
 
 
@@ -112,10 +115,10 @@ RunLike = Run | str | PathLike[str]
 
 
 def load(run: RunLike, *, allow_damaged: bool = False) -> Run:
-    """Read a run directory, which may still be growing: what is on disk now.
+    """Read a run directory as it is on disk now; the run may still be in progress.
 
-    UnreadableRun where it is none, or is damaged. allow_damaged: leave out the trials that are not as they were
-    written, and say which in `Run.damage`.
+    UnreadableRun if it is no run, or is damaged. allow_damaged: leave out the trials that are not as they were
+    written, and list them in `Run.damage`.
     """
     if isinstance(run, Run):
         return run
@@ -142,10 +145,10 @@ def load(run: RunLike, *, allow_damaged: bool = False) -> Run:
 
 
 def load_many(*runs: RunLike | Iterable[RunLike], table: Table = "results") -> pd.DataFrame:
-    """Return one of the frames of several runs, one under the other, with `run` and `platform` as its first columns.
+    """Return one table of several runs, one below the other, with `run` and `platform` as the first columns.
 
-    `run` is the run's name, or as much of its path as tells it from the others: as `compare` names it. UnreadableRun
-    as of `load`; UsageError where no run is named, or one twice.
+    `run` is the run's name, or the part of its path that distinguishes it from the others, as in `compare`.
+    UnreadableRun as for `load`; UsageError if no run is named, or one is named twice.
     """
     loaded = load_each(runs)
     if not loaded:
@@ -162,7 +165,7 @@ def load_many(*runs: RunLike | Iterable[RunLike], table: Table = "results") -> p
 
 
 def load_each(runs: Iterable[RunLike | Iterable[RunLike]]) -> list[Run]:
-    """Runs and lists of runs, loaded, in their order."""
+    """Return the loaded runs of these runs and lists of runs, in their order."""
     return [
         load(run) for named in runs for run in ([named] if isinstance(named, Run | str | PathLike) else named)
     ]
@@ -170,10 +173,10 @@ def load_each(runs: Iterable[RunLike | Iterable[RunLike]]) -> list[Run]:
 
 @contextmanager
 def _saying_what_to_do(path: Path, what_to_do: str) -> Iterator[None]:
-    """Turn whatever goes wrong in reading into one UnreadableRun."""
+    """Turn any error in reading into UnreadableRun, with what to do."""
     try:
         yield
-    except UsageError as error:  # says itself what to do
+    except UsageError as error:  # its message has what to do
         raise UnreadableRun(str(error)) from error
     except (EspbenchError, OSError, ValueError) as error:
         where = "" if isinstance(error, EspbenchError) else f"{path}: cannot read: "

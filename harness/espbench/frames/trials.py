@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads `trials.jsonl` as a data frame, without a typed record for each line whose seal holds.
+"""Reads `trials.jsonl` as a data frame, without making a typed record of each line whose seal holds.
 
-A sealed line is as espbench wrote it. So only what a row has is read of it, and put into columns: making a `Trial` of
-each line takes six times as long. A line without a seal, or that lacks something, is read as a `Trial`, which gives
-the same row.
+A sealed line is exactly as espbench wrote it. So only the fields of a row are read from it and put into columns;
+making a `Trial` of each line takes six times as long. A line without a seal, or with a missing field, is read as a
+`Trial`, which gives the same row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _READINGS = {
 COLUMNS = (
     *_IDENTITY, *_OF_TRIAL, "frame_bytes", "is_void", "is_disturbed", "is_violated", *_READINGS, *_LATENCIES.values(),
 )  # fmt: skip
-# Read so many lines at once, so that their short-lived objects stay few.
+# Lines are read in batches of this size, so that their short-lived objects stay few.
 _AT_ONCE = 1000
 
 _Row = tuple[Any, ...]
@@ -55,7 +55,7 @@ _Row = tuple[Any, ...]
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Make Python look for no cycles: while many records are made at once, that would be a third of the time."""
+    """Switch off the search for reference cycles: when many records are made, it would take a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -67,7 +67,9 @@ def no_collection() -> Iterator[None]:
 
 @no_collection()
 def frame_of_trials(run: RunDirectory) -> pd.DataFrame:
-    """Return a frame with a row for each trial, in the order of the file. EspbenchError names a bad line."""
+    """Return a data frame with a row for each trial, in the order of the file. Raise EspbenchError that names a bad
+    line.
+    """
     columns = _columns(run)
     columns |= _identities(run.manifest.cases, columns["case"])
     tells: dict[str, type[Statement]] = {"reasons": Reason, "warnings": Remark}
@@ -82,7 +84,7 @@ def frame_of_trials(run: RunDirectory) -> pd.DataFrame:
 
 
 def _identities(entries: Sequence[CaseEntry], cases: list[str]) -> dict[str, Any]:
-    """Return the columns that say which case it is, made once for a case and taken for each of its trials."""
+    """Return the columns that identify the case, made once per case and repeated for each of its trials."""
     numbers, names = pd.factorize(pd.Series(cases, dtype="object"))
     of_name = {entry.case: entry for entry in entries}
     known = [of_name.get(name) for name in names]
@@ -96,7 +98,7 @@ def _identities(entries: Sequence[CaseEntry], cases: list[str]) -> dict[str, Any
 
 
 def _columns(run: RunDirectory) -> dict[str, Any]:
-    """Return what the lines themselves have, by column."""
+    """Return, by column, the fields that the lines themselves have."""
     columns: list[list[Any]] = [[] for _ in _FIELDS]
     rows = run.each_trial(_of_line, _of_trial)
     for some in _batches(rows):
@@ -111,7 +113,7 @@ def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
 
 
 def _of_line(line: bytes) -> _Row | None:
-    """Return the fields of a sealed line; None if it is not quite what espbench writes today."""
+    """Return the fields of a sealed line; None if it is not exactly what espbench writes today."""
     try:
         return tuple(_LINE.validate_json(_without_directions(line)).values())
     except ValidationError:
@@ -119,14 +121,17 @@ def _of_line(line: bytes) -> _Row | None:
 
 
 def _without_directions(line: bytes) -> bytes:
-    """Return the line without what no row has, often more than half of it. No text can hold these keys unescaped."""
+    """Return the line without `per_direction`, which no row needs, often more than half of the line.
+
+    No text can contain these keys unescaped.
+    """
     begin = line.find(b',"per_direction":{')
     end = line.find(b',"gateways":{', begin)
     return line[:begin] + line[end:] if 0 < begin < end else line
 
 
 def _of_trial(trial: Trial) -> _Row:
-    """Return the same of a typed record."""
+    """Return the same fields from a typed record."""
     readings = (getattr(trial.gateways.get(gateway), name, None) for gateway, name in _READINGS.values())
     latencies = (getattr(trial.latency_us, name) for name in _LATENCIES)
     return (
@@ -148,18 +153,18 @@ def _text(kind: type[Statement], statements: Sequence[Any]) -> str:
 
 @lru_cache(maxsize=1024)
 def _text_of_json(kind: type[Statement], statements: str) -> str:
-    """Return the sentences; the same few occur in many trials."""
+    """Return the sentences; cached, because the same few occur in many trials."""
     return "; ".join(str(kind.model_validate(statement)) for statement in json.loads(statements))
 
 
 def _fields() -> dict[str, core_schema.TypedDictField]:
-    """Return the fields of a line that are a row's, in the order of `_of_trial`, by column."""
+    """Return, by column, the fields of a line that a row needs, in the order of `_of_trial`."""
 
     def needed(kind: Any, key: str) -> core_schema.TypedDictField:
         return core_schema.typed_dict_field(TypeAdapter(kind).core_schema, validation_alias=key)
 
     def or_else(default: FieldInfo | None, kind: Any, *path: str | int) -> core_schema.TypedDictField:
-        """Return a field that may be missing; default: the field whose default it has then, else None."""
+        """Return a field that may be missing; then it has the default of the field `default`, or None."""
 
         def missing() -> Any:
             return default.get_default(call_default_factory=True) if default else None
@@ -191,7 +196,7 @@ def _fields() -> dict[str, core_schema.TypedDictField]:
 _PLAIN = ("case", *(name for name in _OF_TRIAL if name not in ("lost", "reasons", "warnings")))
 _PLAIN_OF = attrgetter(*_PLAIN)
 _FIELDS = _fields()
-# A dictionary in place of a model: it takes a quarter less time.
+# It makes a dictionary instead of a model, which takes a quarter less time.
 _LINE = SchemaValidator(
     core_schema.typed_dict_schema(
         _FIELDS, extra_behavior="ignore", config=core_schema.CoreConfig(strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison of runs as a data frame: one row a verdict."""
+"""A comparison of runs as a data frame: one row per verdict."""
 
 from __future__ import annotations
 
@@ -52,15 +52,16 @@ def compare(
     reference: str | None = None,
     allow_different: bool = False,
 ) -> pd.DataFrame:
-    """Return the verdicts of `espbench compare`, one row each: is b faster than the reference a, at one point?
+    """Return the verdicts of `espbench compare`, one per row: is b faster than the reference a, for one case?
 
-    ratio is b / a of the throughputs, with its interval; where one of them is a bound it is missing, and at_least or
-    at_most is what is known. `faster` names the faster one, missing where no difference is shown or no verdict was
-    possible: `why` says why. What the arms differ in, and what a verdict by trials at fixed loads has not, is missing.
+    ratio is b / a of the throughputs, with its interval; it is missing if one of them is a bound, and then at_least
+    or at_most is known. `faster` names the faster one; it is missing if no difference is shown or no verdict was
+    possible, and `why` says why. The conditions in which the arms differ are missing, and so is what a verdict by
+    trials at fixed loads does not have.
 
-    `attrs`: units; axis; confidence, with which all verdicts hold together; words and warnings, as the command prints
-    them; differences, what else differs between the runs where that was allowed. UsageError where there is nothing to
-    compare or the runs differ in more than the axis, UnreadableRun as of `load`.
+    `attrs`: units; axis; confidence, with which all verdicts hold together; words and warnings, as the command
+    prints them; differences: other differences between the runs that were allowed. UsageError if there is nothing to
+    compare or the runs differ in more than the axis, UnreadableRun as for `load`.
     """
     comparison = compare_runs([run.directory for run in load_each(runs)], by, reference, allow_different)
     table = frame(_rows(comparison), _COLUMNS)
@@ -115,7 +116,7 @@ def _at_fixed_loads(verdict: FixedLoadVerdict) -> dict[str, Any]:
 
 
 def _point(conditions: dict[str, str], x_name: Name, x: int | str) -> dict[str, Any]:
-    """Return the point that a verdict is about, by column."""
+    """Return, by column, the case of a verdict."""
     named = {column: conditions.get(name) for name, column in _CONDITIONS.items()}
     at = named | {_CONDITIONS[x_name]: x}
     return at | {
