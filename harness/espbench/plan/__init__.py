@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML → checked plan → list of cases; nothing here touches the machine.
+"""Turns YAML into a checked plan and its list of cases; nothing here touches the machine.
 
-`resolution` reads a plan and all that it names, once, and has it checked; `schema` is for editors. The steps
-in between have a folder each: `reading`, `traffic`, `keys`, `duts`, `resolved`, `checks`. Other parts take
-the common names from here. May import `plan.*` and `catalogue`.
+`resolution` reads a plan and everything it names, once, and checks it; `schema` is for editors. Each step in between
+has a folder: `reading`, `traffic`, `keys`, `duts`, `resolved`, `checks`. Other parts import the common names from
+here. May import `plan.*` and `catalogue`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ _STAND_INS = {"name": "plan", "tests": [{"throughput": {}}]}
 def load_plan(path: Path, beside: Path | None = None, seed: int | None = None) -> ResolvedPlan:
     """Read, resolve and check a plan; UsageError lists every mistake, one line each.
 
-    beside: the file that a copied plan was at first, for the relative paths in it. seed: in place of the plan's own.
+    beside: the original file of a copied plan; relative paths in the plan start there. seed: replaces the plan's own
+    seed.
     """
     document = read(path, "plan")
     if seed is not None:
@@ -40,12 +41,14 @@ def load_plan(path: Path, beside: Path | None = None, seed: int | None = None) -
 
 
 def resolve(document: Document, path: Path | None = None) -> ResolvedPlan:
-    """Resolve and check a plan that was read; path is its file. UsageError lists every mistake, one line each."""
+    """Resolve and check a plan that was already read; path is its file. UsageError lists every mistake, one line
+    each.
+    """
     return check_and_resolve(Plan, document, lambda plan: _resolved(plan, path, document.text), _STAND_INS)
 
 
 def check_profiles(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> None:
-    """Check a plan against the profiles that `auto` came to; UsageError lists all that they cannot do."""
+    """Check a plan against the profiles that replace `auto`; UsageError lists everything that they cannot do."""
     wrong = problems(replace(resolved, profiles=tuple(profiles)))
     if wrong := [at_the_profile(resolved.plan, problem) for problem in wrong]:
         raise read_text(resolved.text, str(resolved.path or "plan"), "plan").error(wrong)
@@ -60,7 +63,7 @@ def _resolved(plan: Plan, path: Path | None, text: str) -> tuple[ResolvedPlan, l
 
 
 def _profiles(plan: Plan, path: Path | None) -> tuple[tuple[Profile | None, ...], list[Problem]]:
-    """Read the profile of each device under test; the only place where a plan's profiles are read."""
+    """Read the profile of each device under test. This is the only place where a plan's profiles are read."""
     if plan.is_external:
         return (None,) * len(plan.duts), []
     loaded: list[Profile | None] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON Schema of a plan, for editors that complete and check while one types."""
+"""The JSON Schema of a plan, for editors that complete and check a plan while it is written."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from espbench.plan.keys.stack_choice import StackChoice
 
 
 def plan_schema() -> dict[str, Any]:
-    """Return the JSON Schema, draft 2020-12. Only `espbench validate` checks what spans several keys."""
+    """Return the JSON Schema, draft 2020-12. Only `espbench validate` checks rules that involve several keys."""
     schema = Plan.model_json_schema(mode="validation")
     definitions = schema["$defs"]
-    # The shorthands the model accepts before it validates.
+    # These are the shorthands that the model accepts before it validates.
     definitions["Test"] |= {"minProperties": 1, "maxProperties": 1}
     for settings in definitions["Test"]["properties"].values():
         settings.pop("default", None)
@@ -80,5 +80,7 @@ def _known_stack() -> dict[str, Any]:
 
 
 def _spellings(name: str) -> list[str | None]:
-    """List the spellings of a stack; YAML reads a bare null as nothing, and both mean the stack null."""
+    """Return the spellings of a stack's name. The stack `null` may also be a bare null, which YAML reads as no
+    value.
+    """
     return [name, None] if name == "null" else [name]

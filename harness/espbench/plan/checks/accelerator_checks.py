@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds tests of a crypto engine that are asked for twice, and tests of boards of something that cannot make them."""
+"""Finds mistakes in the tests of crypto engines and boards: tests listed twice, and devices that cannot run them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _WHY = {
 
 
 def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a second test of one kind, one of a device that has no engine, and tests of boards of no emulated device."""
+    """Find a second test of the same kind, a test of a device without an engine, and board tests of a device that is
+    not emulated.
+    """
     plan = resolved.plan
     asked = [index for index, test in enumerate(plan.tests) if test.accelerator is not None]
     for index in asked[1:]:
@@ -51,7 +53,7 @@ def accelerator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _without_engine(accelerator: Accelerator | None, index: int, dut: str) -> Iterator[Problem]:
-    """Find uses of an engine that a guest does not have."""
+    """Find uses of an engine with a guest that has none."""
     assert accelerator is not None
     if accelerator.crypto != ["software"]:
         yield Problem(
@@ -64,7 +66,7 @@ def _without_engine(accelerator: Accelerator | None, index: int, dut: str) -> It
 
 
 def _variants(accelerator: Accelerator | None, index: int) -> Iterator[Problem]:
-    """Find variants that no guest can make."""
+    """Find variants that no guest can execute, and variants listed twice."""
     assert accelerator is not None
     unbuilt = [crypto for crypto in accelerator.crypto if crypto in ("dual-pass", "software")]
     for number, variant in enumerate(accelerator.variants):

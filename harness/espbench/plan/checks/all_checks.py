@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every check that no single key of a plan can show: keys that contradict each other, frames that cannot pass.
+"""Runs every check of rules that involve several keys: keys that contradict each other, frames that cannot pass.
 
 A check is a function from a resolved plan to problems.
 """
@@ -34,9 +34,9 @@ Check = Callable[[ResolvedPlan], Iterable[Problem]]
 
 
 def problems(resolved: ResolvedPlan) -> list[Problem]:
-    """Find every contradiction in a plan."""
+    """Return every contradiction in a plan."""
     if too_many := [*_too_many_cases(resolved), *_too_many_points(resolved)]:
-        return too_many  # the checks look at each combination
+        return too_many  # the checks go through each combination
     if resolved.plan.topology == NO_NETWORK:
         return [problem for check in _OF_KERNELS for problem in check(resolved)]
     own = _OF_EXTERNAL if resolved.plan.is_external else _OF_GATEWAYS
@@ -53,7 +53,9 @@ def _too_many_cases(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _too_many_points(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Count what one test of boards or network processors makes of its own lists, and all such tests together."""
+    """Find too many combinations of the lists of one test of boards or network processors, or of all such tests
+    together.
+    """
     together = 0
     for index, test in enumerate(resolved.plan.tests):
         counts = {key: len(entries) for key, entries in _lists_of(test).items()}
@@ -81,7 +83,7 @@ def _product(counts: dict[str, int]) -> int:
 
 
 def _lists_of(test: Test) -> dict[str, list[Any]]:
-    """Return the lists of a test that measures every combination of them; no other test has such lists."""
+    """Return the lists of a test that measures every combination of them; empty for other tests."""
     if not isinstance(test.settings, Accelerator | PublicKeyUnit | CipherKernels):
         return {}
     return {key: value for key, value in test.settings if isinstance(value, list) and key != "duts"}

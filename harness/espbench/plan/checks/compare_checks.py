@@ -102,7 +102,7 @@ def _versions(plan: Plan) -> Iterator[Problem]:
 
 
 def _duts(profiles: Sequence[Profile], by: str | None) -> Iterator[Problem]:
-    """Find profiles of a list that do not share what a run has only once."""
+    """Find profiles of a list that differ in properties of which a run has only one value."""
     for index, profile in enumerate(profiles[1:], 1):
         at: KeyPath = ("dut", index)
         if profile.name in [earlier.name for earlier in profiles[:index]]:
@@ -135,7 +135,9 @@ def _number(value: object) -> str:
 
 
 def _kernels(profile: Profile) -> object:
-    """Return what distinguishes kernels; with qemu_x86 also the user's modules, which may be beside Debian's kernel."""
+    """Return the key that distinguishes kernels; with qemu_x86 it includes the user's modules, which may extend
+    Debian's kernel.
+    """
     return (profile.kernel, profile.modules) if profile.platform == "qemu_x86" else profile.kernel
 
 

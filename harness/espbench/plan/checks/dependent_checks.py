@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in a plan's tests beside throughput: a load nobody has found, a tag after the trial's end."""
+"""Finds mistakes in a plan's tests other than throughput: a load that no test measures, a tag after the trial's end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEEDING_THROUGHPUT = AtThroughput | BackToBack | Flood
 
 
 def dependent_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find mistakes in tests that build upon another's figure, and in the times of a tag."""
+    """Find mistakes in tests that depend on another test's figure, and in the time of a tag."""
     plan = resolved.plan
     goals: list[float] = []
     for index, test in enumerate(plan.tests):

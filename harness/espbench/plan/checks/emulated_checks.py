@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a plan cannot ask of emulated gateways, and what it can ask of nothing else."""
+"""Finds keys that a plan cannot use with emulated gateways, and keys that it can only use with them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 _DUT: tuple[KeyPath, ...] = (("dut",),)
-# One answer of a guest has room for so many: one request reads all SAs with their counters.
+# One answer of a guest has room for this many tunnels: one request reads all SAs with their counters.
 MOST_TUNNELS = 200
 NO_KEYS = "null-null"
-# The daemons that are built for the boards' processor (platforms/virtual/parts/strongswan.py).
+# These daemons are built for the boards' processor (platforms/virtual/parts/strongswan.py).
 _ON_BOARDS = ("strongswan",)
 
 
 def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find what emulated gateways cannot do, and what nothing else can."""
+    """Find everything that emulated gateways cannot do, and everything that only they can."""
     plan = resolved.plan
     boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
     if not boards:
@@ -111,7 +111,7 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
             choice.interface and profile.board is not None,
             "its guests have no program that makes XFRM interfaces",
         ),
-        # ESP then asks for authencesn(…), which Linux's driver of the SEC does not have.
+        # ESP then needs authencesn(…), which Linux's driver of the SEC does not have.
         (
             "esn",
             choice.esn and profile.board is not None,
@@ -131,7 +131,7 @@ def _stack(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> It
 
 
 def _no_daemon(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -> Problem | None:
-    """Return why a board cannot run the stack's daemon; None if it can, or there is none."""
+    """Return why a board cannot run the stack's daemon; None if it can, or if the stack has no daemon."""
     asked = [facts for facts in choice.facts if facts.ike] if profile.board else []
     if any(facts.daemon not in _ON_BOARDS for facts in asked):
         expected = "plain, null, xfrm, lean-esp or strongswan"
@@ -145,7 +145,7 @@ def _no_daemon(choice: StackChoice, at: KeyPath, where: str, profile: Profile) -
 
 
 def _tests(plan: Plan, where: str) -> Iterator[Problem]:
-    """Find tests that need what the guests of boards do not have."""
+    """Find tests that need a program which the guests of boards do not have."""
     for index, test in enumerate(plan.tests):
         if test.public_key is not None:
             yield _not_there(index, "public_key", "", "public_key", where, "its guests have no openssl")
@@ -167,7 +167,7 @@ def _not_there(index: int, test: str, key: str, got: str, where: str, why: str) 
 
 
 def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """Find what espbench's own ESP cannot do."""
+    """Find options that espbench's own ESP does not support."""
     if choice.kind == "lean-esp" and 6 in plan.ip_versions:
         yield Problem(
             ("ip_versions",),
@@ -187,7 +187,7 @@ def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
 
 
 def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find links that err where there are none that can, and frames that would come when nobody looks any more."""
+    """Find link faults without emulated links, and frames that would arrive after the wait for late frames."""
     plan = resolved.plan
     if plan.links is None or not (links := plan.links.by_name):
         return
@@ -226,7 +226,7 @@ def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a seed where chance is the kernels' own."""
+    """Find a seed with gateways whose random numbers espbench does not control."""
     plan = resolved.plan
     real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
     if "seed" in plan.model_fields_set and (real or plan.is_external):
@@ -262,7 +262,7 @@ def _only_boards(plan: Plan) -> Iterator[Problem]:
 
 
 def no_dual_pass(boards: dict[str, Board], at: KeyPath) -> Iterator[Problem]:
-    """Find boards whose driver cannot do it."""
+    """Find boards whose driver does not support dual-pass."""
     for dut, board in boards.items():
         if board.sec.version in WITHOUT_DUAL_PASS:
             yield Problem(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in a plan for boxes espbench did not build: ports, labels, keys it cannot serve."""
+"""Finds mistakes in a plan for boxes that espbench did not build: in ports, labels, and keys that such plans cannot
+have.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 
 def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find everything that only a plan with `topology: external` can get wrong."""
+    """Find all mistakes that only a plan with `topology: external` can have."""
     yield from _labels(resolved.plan)
     yield from _of_other_plans(resolved.plan)
     yield from _ports(resolved.plan)
 
 
 def _labels(plan: Plan) -> Iterator[Problem]:
-    """Find stacks and suites that are more than one label each."""
+    """Find more than one stack or suite, since they are only labels, and stacks with options."""
     for key in ("stacks", "suites"):
         if len(getattr(plan, key)) > 1:
             yield Problem(
@@ -81,7 +83,7 @@ def _of_other_plans(plan: Plan) -> Iterator[Problem]:
 
 
 def _ports(plan: Plan) -> Iterator[Problem]:
-    """Find ports that are missing, or that do not fit together or the plan's IP versions."""
+    """Find ports that are missing, do not fit together, or do not fit the plan's IP versions."""
     if plan.ports is None:
         yield Problem(
             ("ports",),

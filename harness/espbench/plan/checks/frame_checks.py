@@ -14,7 +14,7 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 
 def small_frames(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find frames that do not hold their headers and the test payload."""
+    """Find frames that are too small for their headers and the test payload."""
     plan, traffic = resolved.plan, resolved.traffic
     for version, (index, frame_size) in product(plan.ip_versions, enumerate(plan.frame_sizes)):
         shares = shares_of(traffic, frame_size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in a plan's generator where it depends on the topology and its ports."""
+"""Finds mistakes in a plan's generator that depend on the topology and its ports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 
 def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find every mistake in `generator` that no key of its own can show."""
+    """Find every mistake in `generator` that none of its keys shows alone."""
     plan = resolved.plan
     yield from _too_fast(plan)
     trex = plan.generator.trex
@@ -67,7 +67,7 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _too_fast(plan: Plan) -> Iterator[Problem]:
-    """Find rates in frames/s that the generator refuses; of others, only a run knows how many frames/s they are."""
+    """Find rates in frames/s that the generator refuses; rates in other units become frames/s only in a run."""
     most = plan.generator.fastest_fps
     for index, test in enumerate(plan.tests):
         for key, value in test.settings:
@@ -83,7 +83,7 @@ def _too_fast(plan: Plan) -> Iterator[Problem]:
 
 
 def _flows(plan: Plan) -> Iterator[Problem]:
-    """Find flows that TRex cannot walk through."""
+    """Find numbers of flows with which TRex would leave flows out, or send wrong checksums."""
     ports = plan.flows.ports
     subnets = {plan.flows.networks, *(choice.tunnels for choice in plan.stacks)}
     for count in sorted(subnets):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in a plan's IPsec tests: times that do not fit into a trial, a gateway nobody can switch off."""
+"""Finds mistakes in a plan's IPsec tests: times that do not fit into a trial, a gateway that cannot be switched off."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:
 
 
 def _power(resolved: ResolvedPlan, settings: Reset, at: KeyPath) -> Iterator[Problem]:
-    """Find gateways that cannot be switched off; what `auto` comes to shows when the plan is run."""
+    """Find gateways that cannot be switched off. The profile that replaces `auto` is checked when the plan is run."""
     for dut, profile in resolved.duts:
         if profile is None or profile.platform in ("uml", "qemu_x86"):
             continue

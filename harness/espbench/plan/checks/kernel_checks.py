@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what network processors cannot do, and cipher_kernels of what is no network processor."""
+"""Finds what network processors cannot do, and cipher_kernels tests with other devices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from espbench.plan.reading.reader import KeyPath, Problem, did_you_mean, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 KEYS_OF_NETWORKS = ("stacks", "suites", "compare", "capture", "ports", "line_rate", "i_own_this_network")
-_RC4_FLOWS = 8  # so many flows' state fits where there is no local memory
+_RC4_FLOWS = 8  # without local memory, the scratch memory has room for the state of this many flows
 
 
 def kernel_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find tests and devices that do not belong together."""
+    """Find tests and devices that do not fit together."""
     plan = resolved.plan
     processors = {dut: p.processor for dut, p in resolved.duts if p is not None and p.processor is not None}
     without_network = plan.topology == NO_NETWORK
@@ -47,7 +47,7 @@ def kernel_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def keys_of_no_network(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find keys of a plan that mean nothing where there is no network."""
+    """Find keys that mean nothing without a network."""
     plan = resolved.plan
     for key in KEYS_OF_NETWORKS:
         if getattr(plan, key):
@@ -88,7 +88,7 @@ def _of_test(test: CipherKernels, at: KeyPath, processors: dict[str, Processor])
 
 
 def _of_rc4(test: CipherKernels, at: KeyPath, name: str, processor: Processor) -> Iterator[Problem]:
-    """Check that RC4's state for each flow fits."""
+    """Find RC4 tests whose state does not fit into the memory."""
     if "rc4" not in test.kernels:
         return
     if 0 in test.levels and max(test.threads) * max(test.engines if _is_shared(processor) else [1]) > 1:

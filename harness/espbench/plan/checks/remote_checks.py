@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a plan cannot ask of gateways on real boxes."""
+"""Finds keys that a plan cannot use with gateways on real boxes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 
 def remote_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a capture of a link between two boxes."""
+    """Find a capture of the link between two boxes."""
     if not resolved.plan.capture:
         return
     for dut, profile in resolved.duts:

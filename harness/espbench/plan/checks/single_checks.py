@@ -14,7 +14,7 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.terms import OPERATIONS
 
 _STACKS = ("plain", "xfrm", "null", "lean-esp")
-# Tests that negotiate, or take a gateway of a pair away.
+# These tests negotiate, or interrupt one gateway of a pair.
 _TESTS_OF_PAIRS = (
     "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset",
 )  # fmt: skip
@@ -22,7 +22,7 @@ _PLATFORMS = ("netns", "uml", "qemu_e500", "qemu_x86")
 
 
 def direction_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find directions that are not those of the plan's topology."""
+    """Find directions that the plan's topology does not have."""
     plan = resolved.plan
     single = plan.topology == SINGLE
     for index, direction in enumerate(plan.directions):
@@ -45,7 +45,7 @@ def direction_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def single_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find everything that only a plan for a single gateway can get wrong; nothing in another."""
+    """Find all mistakes that only a plan for a single gateway can have; none in other plans."""
     plan = resolved.plan
     if plan.topology == SINGLE:
         yield from _gateway(resolved)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in the stacks of a plan and their suites: names, keys that do not belong together."""
+"""Finds mistakes in a plan's stacks and suites: wrong names, and keys that do not fit together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def keys_of(name: str) -> frozenset[str]:
 
 
 def stack_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find every mistake in `stacks` and `suites` of gateways espbench builds."""
+    """Find every mistake in `stacks` and `suites` for gateways that espbench builds."""
     plan = resolved.plan
     if not plan.stacks:
         yield Problem(
@@ -60,7 +60,7 @@ def stack_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """Find a wrong name, and keys which that stack does not have."""
+    """Find a wrong name, and keys that this stack does not have."""
     assert choice.stack is not None
     if choice.stack not in STACKS:
         remedy = did_you_mean(choice.stack, STACKS, "espbench list stacks shows them")
@@ -89,7 +89,7 @@ def _one_stack(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
 
 
 def _interoperation(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """Find mistakes in an entry of two daemons, one on each gateway."""
+    """Find mistakes in an entry with two daemons, one on each gateway."""
     both = ((*at, "home"), (*at, "office"), (*at, "stack"))
     pair = f"two different ones of {', '.join(INTEROPERABLE)} as home and office"
     if choice.stack is not None:
@@ -119,7 +119,7 @@ def _interoperation(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
 
 
 def _certificate(choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """Find a kind of key where there are no certificates, and one that libreswan is not set up with."""
+    """Find a kind of key without certificates, and a kind that libreswan does not support."""
     if choice.certificate == DEFAULT_KEY:
         return
     if choice.auth != "certificates":
@@ -230,7 +230,7 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
 
 
 def idle_problems(choice: StackChoice, at: KeyPath, stack_at: KeyPath) -> Iterator[Problem]:
-    """Find a Home whose daemon deletes no SA because it is idle; at: the key that asks for it."""
+    """Find a daemon on Home that does not delete idle SAs; at: the key that needs this."""
     home = choice.stack or choice.home
     if home in STACKS and not STACKS[home].closes_idle:
         yield Problem(
@@ -244,10 +244,10 @@ def idle_problems(choice: StackChoice, at: KeyPath, stack_at: KeyPath) -> Iterat
 
 
 def _user_space(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
-    """Find what ESP in user space cannot do."""
+    """Find options that ESP in user space does not support."""
     this = (*at, "stack")
     if choice.tunnels > 1:
-        # Its routes need an address of the gateway's own behind each tunnel.
+        # Its routes need an address of the gateway itself behind each tunnel.
         yield Problem(
             (*at, "tunnels"),
             "tunnels: 1 on strongswan-libipsec",

@@ -47,7 +47,7 @@ def throughput_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
 
 
 def _search(settings: Throughput, at: KeyPath) -> Iterator[Problem]:
-    """Find keys of the one search with the other."""
+    """Find keys that belong to the other kind of search."""
     given, search = settings.model_fields_set, (*at, "search")
     if settings.search == "bisection" and settings.preset is not None:
         yield Problem(
@@ -72,7 +72,7 @@ def _search(settings: Throughput, at: KeyPath) -> Iterator[Problem]:
 
 
 def _minimum_is_lower(resolved: ResolvedPlan, settings: Throughput) -> bool:
-    """Return True also where it cannot be told before the line rate is known."""
+    """Return whether minimum is below maximum; True if this cannot be decided before the line rate is known."""
     plan = resolved.plan
     low, high = settings.minimum, settings.maximum
     if low is None or high is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a plan's traffic profile, fills it into the plan, and tells what of it contradicts the rest."""
+"""Reads a plan's traffic profile, fills it into the plan, and finds what in it contradicts the rest of the plan."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KEEP_ORDER = frozenset({"native", "scapy"})
 
 
 def with_traffic(plan: Plan, path: Path | None) -> tuple[Plan, Pattern, list[Problem]]:
-    """Read the traffic profile of a plan, whose file is path, and fill its keys into the plan.
+    """Read a plan's traffic profile and fill its keys into the plan; return the plan, the pattern and the problems.
 
-    The third is what is wrong with it; where it cannot be read, the plan stays as it is and the pattern is RFC 2544's.
+    path: the plan's file. If the profile cannot be read, the plan stays as it is and the pattern is RFC 2544's.
     """
     unread = rfc2544_pattern()
     if not is_path(plan.traffic) and plan.traffic not in profile_names():
@@ -44,7 +44,7 @@ def with_traffic(plan: Plan, path: Path | None) -> tuple[Plan, Pattern, list[Pro
 
 
 def at_the_profile(plan: Plan, problem: Problem) -> Problem:
-    """Move a problem to where its author can mend it: to `traffic`, if the profile brought the key it is about."""
+    """Move a problem to the place where the user can correct it: to `traffic`, if its key comes from the profile."""
     key = problem.path[0] if problem.path else ""
     if key not in ("frame_sizes", "ip_versions", "flows") or key in plan.model_fields_set:
         return problem
@@ -106,7 +106,7 @@ def _contradictions(plan: Plan, pattern: Pattern) -> Iterator[Problem]:
 
 
 def _beyond_the_generator(plan: Plan, pattern: Pattern) -> Iterator[Problem]:
-    """Find what the plan's generator cannot send."""
+    """Find traffic that the plan's generator cannot send."""
     name = plan.generator.name
     if pattern.is_sequence and name not in _KEEP_ORDER:
         yield Problem(

@@ -16,7 +16,7 @@ from espbench.plan.reading.reader import Problem, Strict, did_you_mean, shown
 from espbench.plan.reading.units import Expected
 from espbench.terms import CACHE_LINE_BYTES
 
-# The names of harness/emulator/sec/costs.c.
+# These are the names of harness/emulator/sec/costs.c.
 COSTS = (
     "descriptor", "bus", "des", "3des", "aes128", "aes192", "aes256",
     "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "rng",
@@ -25,9 +25,9 @@ SEC_VERSIONS = ("2.0", "2.1", "2.2", "2.4", "3.0")
 STANDING_IN = " standing in for "
 LINE_RATES = (10e6, 100e6, 1e9)
 LARGEST_MTU = 1500
-MOST_GATHERED_US = 33_553  # the timer counts to 65,535, in steps of 64 of the 125 MHz clock's periods
+MOST_GATHERED_US = 33_553  # the timer counts to 65,535, in steps of 64 periods of the 125 MHz clock
 _MOST_CYCLES = 1_000_000
-_LARGEST_PART = 1_000_000  # of a fraction, as QEMU takes it
+_LARGEST_PART = 1_000_000  # largest numerator or denominator that QEMU takes
 _FRACTION_TEXT = r"\d{1,20}(\.\d{1,20}|/\d{1,20})?"
 _CLOCK_PATTERN = r"^\d+(\.\d+)?MHz$"
 _TIMER_PATTERN = r"^\d+us$"
@@ -53,7 +53,10 @@ def _core(value: object) -> str:
 
 
 def _fraction(value: object) -> Fraction | None:
-    """Return a number or text without an exponent: one such as 1e99999999 takes more memory than there is."""
+    """Return the number or text as a fraction; None if it is neither.
+
+    A text must not have an exponent: one such as 1e99999999 would need more memory than there is.
+    """
     if isinstance(value, float):
         value = f"{Decimal(repr(value)):f}"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -175,13 +178,13 @@ class Sec(Strict):
 
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what is usual, so that earlier runs compare as equal."""
+        """Leave out the default of at_once, so that conditions equal those of earlier runs."""
         of: dict[str, Any] = written(self)
         return {key: value for key, value in of.items() if key != "at_once" or value != 1}
 
     @property
     def costs(self) -> str:
-        """Write the prices as the SEC model takes them."""
+        """The prices in the form in which the SEC model takes them."""
         return ":".join(f"{name}={price:f}" for name, price in self.cycles.items())
 
 
@@ -225,7 +228,7 @@ class MemoryBus(Strict):
     """The keys above that no document states; the Security Context says so."""
 
     def bytes_per_second(self, memory_clock: int) -> int:
-        """Return what is left for devices; 0 or less if the CPU takes all."""
+        """Return the data rate that is left for devices, bytes/s; 0 or less if the CPU needs all of it."""
         usable = memory_clock * self.width / 8 * self.efficiency
         return round(usable - self.misses_per_us * 1e6 * CACHE_LINE_BYTES)
 
@@ -264,13 +267,13 @@ class Board(Strict):
 
     @model_serializer(mode="wrap")
     def _as_before(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out a bus that is not there, so that earlier runs compare as equal."""
+        """Leave out a bus that is not given, so that conditions equal those of earlier runs."""
         of: dict[str, Any] = written(self)
         return {key: value for key, value in of.items() if key != "bus" or value is not None}
 
     @property
     def bus_bytes_per_second(self) -> int | None:
-        """Return what the bus moves for devices, bytes/s; None if it takes no time."""
+        """The data rate that the bus has for devices, bytes/s; None if the bus takes no time."""
         return None if self.bus is None else self.bus.bytes_per_second(self.memory_clock)
 
     @property
@@ -280,7 +283,7 @@ class Board(Strict):
 
 
 def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[Problem]:
-    """Find what a profile with platform: qemu_e500 lacks, and links that cannot be."""
+    """Find keys that a profile with platform: qemu_e500 lacks, and links that are impossible."""
     if board is None:
         remedy = "dut-profiles/mpc8548e.yaml shows it line by line"
         yield Problem((), "board: with platform: qemu_e500", "none", remedy, involves=(("platform",),))
@@ -295,7 +298,7 @@ def board_problems(board: Board | None, line_rate: float, mtu: int) -> Iterator[
 
 
 def link_problems(platform: str, line_rate: float, mtu: int) -> Iterator[Problem]:
-    """Find links in virtual time that cannot be."""
+    """Find links that are impossible in virtual time."""
     if line_rate not in LINE_RATES:
         yield Problem(
             ("line_rate",),

@@ -32,7 +32,7 @@ def _user(value: object) -> str:
 
 
 class Labgrid(Strict):
-    """A box's power switch and serial console, as a labgrid environment file has them."""
+    """A box's power switch and serial console, as a labgrid environment file defines them."""
 
     keys_are: ClassVar[str] = "a key of labgrid"
 
@@ -105,7 +105,7 @@ class TesterPorts(Strict):
 
 
 def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool) -> Iterator[Problem]:
-    """Find what a profile with platform: remote lacks, and what in it excludes each other."""
+    """Find keys that a profile with platform: remote lacks, and keys that exclude each other."""
     for key, given in (("boxes", boxes), ("ports", ports)):
         if given is None:
             remedy = "dut-profiles/remote-example.yaml shows it line by line"
@@ -141,7 +141,9 @@ def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool)
 
 
 def with_files_beside(boxes: Boxes, folder: Path) -> Boxes:
-    """Resolve paths of keys and of labgrid's files: relative ones start at the profile, ~ is the user's home."""
+    """Return the boxes with absolute paths of keys and labgrid's files. Relative paths start at the profile; ~ is
+    the home.
+    """
 
     def beside(box: Box) -> Box:
         paths = {"identity": box.identity, "known_hosts": box.known_hosts}

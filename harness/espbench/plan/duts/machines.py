@@ -16,8 +16,8 @@ from espbench.plan.reading.reader import Problem, Strict
 from espbench.plan.reading.units import Expected
 
 _CPU_PATTERN = r"^[A-Z][A-Za-z0-9_.-]*(,[+-][a-z0-9_.-]+|,[a-z][a-z0-9-]*=[a-z0-9]+)*$"
-_MOST_INTERRUPTS = 100_000  # as the driver has it
-ADAPTING = 3  # of InterruptThrottleRate: "dynamic conservative", the driver's own default
+_MOST_INTERRUPTS = 100_000  # the driver's own limit
+ADAPTING = 3  # value of InterruptThrottleRate: "dynamic conservative", the driver's own default
 
 
 def _cpu(value: object) -> str:
@@ -66,11 +66,11 @@ class Machine(Strict):
         PlainSerializer(lambda value: "adaptive" if value == ADAPTING else value),
         Field(json_schema_extra={"examples": ["adaptive", 8000]}),
     ] = ADAPTING
-    """The way a port gathers frames before it interrupts: adaptive, or at most so many interrupts a second."""
+    """How a port gathers frames before it interrupts: adaptive, or the highest number of interrupts a second."""
 
 
 def machine_problems(machine: Machine | None, line_rate: float, mtu: int) -> Iterator[Problem]:
-    """Find what a profile with platform: qemu_x86 lacks, and links that cannot be."""
+    """Find keys that a profile with platform: qemu_x86 lacks, and links that are impossible."""
     if machine is None:
         remedy = "dut-profiles/virt-x86.yaml shows it line by line"
         yield Problem((), "machine: with platform: qemu_x86", "none", remedy, involves=(("platform",),))

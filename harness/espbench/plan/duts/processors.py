@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`processor:` of a DUT profile with platform: ixp: a network processor, what is stated of it and what is assumed."""
+"""`processor:` of a DUT profile with platform: ixp: a network processor, with stated and assumed properties."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StatedMemory(Strict):
     keys_are: ClassVar[str] = "a key of a stated memory"
 
     transfer: Annotated[int, Field(ge=4, le=64, multiple_of=4)]
-    """Bytes of a transfer; what is less takes as long."""
+    """Bytes of a transfer; a shorter one takes as long."""
     read: _Latency
     """Cycles of an engine from a reference to its signal."""
     write: _Latency
@@ -45,7 +45,7 @@ class StatedScratch(StatedMemory):
 
 
 class Stated(Strict):
-    """The facts that the paper states."""
+    """The properties that the paper states."""
 
     keys_are: ClassVar[str] = "a stated key"
 
@@ -62,27 +62,27 @@ class Stated(Strict):
 
 
 class Port(Strict):
-    """The way a memory serves references, in clocks of its bus; assumed."""
+    """The time that a memory needs to serve references, in clocks of its bus; assumed."""
 
     keys_are: ClassVar[str] = "a key of an assumed memory"
 
     channels: Annotated[int, Field(ge=1, le=16)] = 1
     interleave: Annotated[int, Field(ge=0, le=65536, multiple_of=4)] = 0
-    """Bytes after which the next channel begins; 0: all of a program in one."""
+    """Bytes after which the next channel begins; 0: a program's whole memory is in one channel."""
     command: _Cycles
-    """Clocks for which each reference keeps its channel beside its transfers."""
+    """Clocks for which each reference occupies its channel, in addition to its transfers."""
     transfer: _Cycles
     """Clocks of a transfer."""
 
 
 class ScratchPort(Port):
-    """The same of the scratch memory, whose clock is not stated."""
+    """The time that the scratch memory needs to serve references; the paper does not state its clock."""
 
     clock: Clock
 
 
 class Assumed(Strict):
-    """The facts that the paper does not state, and espbench assumes."""
+    """The properties that the paper does not state, and that espbench assumes."""
 
     keys_are: ClassVar[str] = "an assumed key"
 
@@ -101,9 +101,9 @@ class Assumed(Strict):
     rotate: _Cycles
     """Cycles of a rotation by a register."""
     queue: _Count
-    """References that a channel holds and has not begun."""
+    """References that wait in a channel's queue."""
     commands: _Count
-    """References that an engine has handed out and no queue has taken."""
+    """References that an engine has issued and that no queue has accepted yet."""
     dram: Port
     sram: Port
     scratch: ScratchPort
@@ -121,7 +121,7 @@ class Processor(Strict):
 
 
 def processor_problems(processor: Processor | None) -> Iterator[Problem]:
-    """Find what a profile with platform: ixp lacks."""
+    """Find keys that a profile with platform: ixp lacks, and an interleave that splits a transfer."""
     if processor is None:
         remedy = "dut-profiles/ixp2800.yaml shows it line by line"
         yield Problem((), "processor: with platform: ixp", "none", remedy, involves=(("platform",),))

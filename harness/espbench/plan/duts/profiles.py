@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dut-profiles/*.yaml: what a device under test is and where its gateways live."""
+"""dut-profiles/*.yaml: each describes a device under test and the platform of its gateways."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _memory(value: object) -> int:
 
 
 class PerGateway(Strict):
-    """One path for both gateways, or one each: so two kernels can be put against each other."""
+    """One path for both gateways, or one for each, so that two kernels can be paired."""
 
     keys_are: ClassVar[str] = "a gateway (home or office)"
 
@@ -84,11 +84,11 @@ class Profile(Strict):
 
     @property
     def own_kernel(self) -> PerGateway | None:
-        """The kernel that the profile itself names; None: the platform's usual one."""
+        """The kernel that the profile itself names; None: the platform's default."""
         return self.kernel if "kernel" in self.model_fields_set else None
 
     def with_paths(self, changed: Callable[[str], str]) -> Profile:
-        """Return the profile with other paths of the kernel that it names itself, and of modules."""
+        """Return the profile with changed paths of its modules and of the kernel, if it names one itself."""
 
         def both(paths: PerGateway) -> PerGateway:
             return PerGateway(home=changed(paths.home), office=changed(paths.office))
@@ -103,12 +103,12 @@ class Profile(Strict):
 
     @property
     def core_note(self) -> str:
-        """`core: …` where the emulated core is not of the device's own kind; else empty."""
+        """`core: …` if the emulated core is of another kind than the device's own; else empty."""
         return f"core: {self.board.core}" if self.board is not None and self.board.stands_in else ""
 
 
 def profile_names() -> list[str]:
-    """Return the profiles that come with espbench."""
+    """Return the names of the profiles that come with espbench."""
     return data_names("dut-profiles")
 
 
@@ -118,7 +118,7 @@ def is_path(dut: str) -> bool:
 
 
 def profile_path(dut: str, plan_path: Path | None = None) -> Path:
-    """Return the file that a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+    """Return the file that a plan's `dut` names, by a profile's name or by a path beside the plan. Raise UsageError."""
     if is_path(dut):
         return (plan_path.parent if plan_path else Path()) / dut
     if dut in profile_names():
@@ -129,13 +129,13 @@ def profile_path(dut: str, plan_path: Path | None = None) -> Path:
 
 
 def load_profile(dut: str, plan_path: Path | None = None) -> Profile:
-    """Return the profile a plan's `dut` names, by name or by path beside the plan. Raises UsageError."""
+    """Return the profile that a plan's `dut` names, by name or by a path beside the plan. Raise UsageError."""
     path = profile_path(dut, plan_path)
     return profile_of(read(path, "DUT profile"), path.parent)
 
 
 def profile_of(document: Document, folder: Path) -> Profile:
-    """Return a profile that stands in this folder. Raises UsageError."""
+    """Return the profile of a document; its relative paths start in this folder. Raise UsageError."""
     return _with_paths_beside(check(Profile, document, _problems), folder)
 
 
@@ -157,7 +157,7 @@ _WHY_NOT = {
 
 
 def _problems(profile: Profile) -> list[Problem]:
-    """Find keys of other platforms, and for boxes whatever is missing or contradicts itself."""
+    """Find keys of other platforms, and keys of its own platform that are missing or contradict each other."""
     others = set().union(*_KEYS_OF.values()) - _KEYS_OF.get(profile.platform, set())
     problems = [
         Problem(
@@ -182,7 +182,9 @@ def _problems(profile: Profile) -> list[Problem]:
 
 
 def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
-    """Resolve relative paths, which start at the profile; bare names of UML kernels are left to PATH."""
+    """Return the profile with absolute paths; relative ones start at the profile. UML kernels without a slash stay
+    as they are: they are looked up on PATH.
+    """
 
     def beside(path: str) -> str:
         named = profile.platform == "uml" and "/" not in path

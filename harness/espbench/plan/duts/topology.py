@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""topologies/*.yaml: who is wired to whom, with which addresses."""
+"""topologies/*.yaml: the wiring of tester and gateways, and their addresses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Addresses(Strict):
     keys_are: ClassVar[str] = "an address of the topology"
 
     west: str
-    """All that lies behind Home: one selector of the tunnel."""
+    """Everything behind Home: one selector of the tunnel."""
     east: str
-    """All that lies behind Office: the other selector."""
+    """Everything behind Office: the other selector."""
     network_prefix: Annotated[int, Field(ge=1, le=128)]
     """Length of one of the 256 destination networks inside west or east (RFC 2544 12)."""
     tester_west: str
@@ -57,7 +57,7 @@ class Macs(Strict):
 
 
 class Topology(Strict):
-    """One topology; an external one has no addresses of its own."""
+    """One topology. The topology external has no addresses of its own."""
 
     keys_are: ClassVar[str] = "a key of a topology"
 
@@ -68,7 +68,7 @@ class Topology(Strict):
     macs: Macs | None = None
 
     def addresses(self, ip_version: int) -> Addresses:
-        """Return the addresses of one IP version; UsageError where the topology has none."""
+        """Return the addresses of one IP version. Raise UsageError if the topology has none."""
         addresses = self.ipv4 if ip_version == 4 else self.ipv6
         if addresses is None:
             raise UsageError(
@@ -79,12 +79,12 @@ class Topology(Strict):
 
 
 def topology_names() -> list[str]:
-    """Return the topologies that come with espbench."""
+    """Return the names of the topologies that come with espbench."""
     return data_names("topologies")
 
 
 def load_topology(name: str) -> Topology:
-    """Return the topology of this name. Raises UsageError."""
+    """Return the topology with this name. Raise UsageError."""
     known = topology_names()
     if name not in known:
         remedy = did_you_mean(name, known, "espbench list topologies shows them")
@@ -93,7 +93,7 @@ def load_topology(name: str) -> Topology:
 
 
 def _addresses_agree(topology: Topology) -> list[Problem]:
-    """Check that each port is inside its link's network, and that the 256 networks fit."""
+    """Check that each port is inside its link's network, and that there is room for the 256 networks."""
     problems = []
     for key, addresses in (("ipv4", topology.ipv4), ("ipv6", topology.ipv6)):
         if addresses is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of a plan: what each may hold, its default, and what it means.
+"""The keys of a plan: the values of each, its default, and its meaning.
 
-`model` is the whole plan; the settings of tests, stacks, generators and ports have a module each; `values`
-says what kinds of value there are. A mistake that one key shows by itself is found here, any other in
-`plan.checks`. May import `plan.reading`, `plan.traffic` and `catalogue`.
+`model` is the whole plan. The settings of tests, stacks, generators and ports have a module each. `values` defines
+the kinds of values. A mistake that shows in one key alone is found here, any other in `plan.checks`. May import
+`plan.reading`, `plan.traffic` and `catalogue`.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of tests that only emulated boards have.
 
-The docstring under each key is also its description in the JSON Schema editors use.
+The docstring under each key is also its description in the JSON Schema that editors use.
 """
 
 from __future__ import annotations

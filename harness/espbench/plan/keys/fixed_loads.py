@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`compare: {at: …}`: at which loads, how often and on how many new gateways two arms are held against each other.
+"""`compare: {at: …}`: the loads at which two arms are compared, the number of trials, and the number of new
+gateways.
 
-The docstring under each key is also its description in the JSON Schema editors use.
+The docstring under each key is also its description in the JSON Schema that editors use.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from espbench.plan.keys.values import ShareOfThroughput, TrialDuration
 from espbench.plan.reading.reader import Strict
 from espbench.plan.reading.units import Expected
 
-# Fewer rounds cannot tell two configurations from two boots of one.
+# With fewer rounds, a difference between two configurations cannot be distinguished from one between two
+# boots.
 LEAST_ROUNDS = 3
 
 
@@ -52,5 +54,5 @@ class FixedLoads(Strict):
 
     @property
     def blocks(self) -> int:
-        """Count how many times A B B A each load has in a round."""
+        """The number of blocks A B B A at each load in a round."""
         return self.pairs // (2 * self.rounds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan's `generator:`: what makes the traffic, and its settings."""
+"""A plan's `generator:`: the program that makes the traffic, and its settings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from espbench.plan.reading.units import Expected
 PortPath = Literal["auto", "xdp", "af_xdp", "af_packet"]
 TREX_PORT = 4501
 FASTEST_FPS = 50e6
-"""The highest rate of a port that native and scapy take, frames/s; more than any port that they can drive."""
-_LAST_PORT = 255  # more than any TRex has
+"""The highest rate of a port that native and scapy accept, frames/s; it is more than any port can reach with them."""
+_LAST_PORT = 255  # more than any TRex server has
 _SERVER_PATTERN = r"^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?$"
 
 
@@ -48,7 +48,7 @@ def _are_ports(west: int, east: int) -> bool:
 
 
 def shown_server(server: tuple[str, int]) -> str:
-    """Write a server as a plan does."""
+    """Return a server's address as a plan writes it."""
     host, port = server
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -136,27 +136,27 @@ class GeneratorChoice(Strict):
 
     @property
     def name(self) -> str:
-        """Name the generator."""
+        """The generator's name."""
         return next(name for name in type(self).model_fields if getattr(self, name) is not None)
 
     @property
     def fastest_fps(self) -> float:
-        """Return the highest rate in each direction that it takes, frames/s; TRex refuses none."""
+        """The highest rate in each direction that the generator accepts, frames/s; infinite for TRex."""
         return math.inf if self.trex is not None else FASTEST_FPS
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Its settings, defaults included, as the generator's constructor takes them."""
+        """The generator's settings, defaults included, as its constructor takes them."""
         return dict(getattr(self, self.name))
 
     @property
     def senders(self) -> int:
-        """CPUs that send together."""
+        """The number of CPUs that send together."""
         return self.native.senders if self.native else 1
 
     @property
     def shown(self) -> str:
-        """Its name, and the settings that are not defaults."""
+        """The generator's name, and the settings that are not defaults."""
         options = getattr(self, self.name).model_dump(mode="json", exclude_defaults=True)
         return " ".join([self.name, *(f"{key}={value}" for key, value in options.items())])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of the IPsec tests (draft-ietf-bmwg-ipsec-meth-05). The defaults are what the draft asks for.
 
-The docstring under each key is also its description in the JSON Schema editors use.
+The docstring under each key is also its description in the JSON Schema that editors use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GatewayName = Literal["home", "office"]
 
 
 def _negotiates(stack: StackChoice) -> bool:
-    """Return whether IKE daemons key the kernel's ESP on both gateways."""
+    """Return whether IKE daemons negotiate the keys of the kernel's ESP on both gateways."""
     return bool(stack.facts) and all(facts.ike and facts.kernel_esp for facts in stack.facts)
 
 
@@ -77,7 +77,7 @@ class RekeyLoss(AtThroughput):
 
     @property
     def lifetime_s(self) -> float:
-        """Return the lifetime that is asked for, or a third of the trial, whole seconds; 0 if it is in bytes."""
+        """The plan's lifetime, or a third of the trial, in whole seconds; 0 if the lifetime is in bytes."""
         if self.lifetime_bytes:
             return 0.0
         return float(max(1, int(self.lifetime if self.lifetime is not None else self.trial / 3)))
@@ -110,7 +110,7 @@ class RekeyRate(_OfIke):
 
     @property
     def longest_s(self) -> float:
-        """Both phases, one after the other."""
+        """The duration of both phases, one after the other, s."""
         return 2 * (self.lifetimes + 1) * self.lifetime
 
 
@@ -130,7 +130,7 @@ class Capacity(_OfIke):
 
 
 class _Outage(AroundTrials):
-    """A test that takes something away in mid-traffic, and waits until traffic flows again."""
+    """A test that interrupts traffic by an outage, and waits until traffic flows again."""
 
     per_pair: ClassVar[bool] = True
 
@@ -207,5 +207,5 @@ class PublicKey(AroundTrials):
     """The time for which each operation is repeated, whole seconds."""
 
     def applies_to(self, stack: StackChoice) -> bool:
-        # The gateways' CPUs are the same with all stacks, and the baseline is always there.
+        # The gateways' CPUs are the same with all stacks, and the baseline is always measured.
         return stack.kind == "plain"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of `cipher_kernels`: which kernels, how optimised and compiled, on how many engines and threads."""
+"""The settings of `cipher_kernels`: which kernels, their optimisation and compilers, and the numbers of engines and
+threads.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`links:` of a plan: what goes wrong on the links of a test bed, in virtual time.
+"""`links:` of a plan: faults of the links of a test bed, in virtual time.
 
-The docstring under each key is also its description in the JSON Schema editors use.
+The docstring under each key is also its description in the JSON Schema that editors use.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _delay(value: object) -> int:
 
 
 def shown_ns(ns: int) -> str:
-    """`2ms`, `300us`."""
+    """Return a delay as a plan writes it: `2ms`, `300us`."""
     return f"{ns // 1_000_000}ms" if ns % 1_000_000 == 0 else f"{ns // 1_000}us"
 
 
@@ -72,7 +72,7 @@ class LinkErrors(Strict):
 
     @property
     def exist(self) -> bool:
-        """True if any link has errors."""
+        """True if the link has any faults."""
         return self != LinkErrors()
 
     def __str__(self) -> str:
@@ -101,6 +101,6 @@ class Links(Strict):
 
     @property
     def by_name(self) -> dict[str, LinkErrors]:
-        """Each link that errs."""
+        """The links that have faults, by name."""
         links = {"west": self.west, "middle": self.middle, "east": self.east}
         return {name: errors for name, errors in links.items() if errors.exist}

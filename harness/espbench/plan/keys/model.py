@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan a user writes: its keys, their values and what they mean.
+"""The plan that a user writes: its keys, their values and their meaning.
 
-The docstring under each key is also its description in the JSON Schema editors use.
+The docstring under each key is also its description in the JSON Schema that editors use.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ Topology = Literal["gateway-to-gateway", "single-gateway", "external", "no-netwo
 SINGLE = "single-gateway"
 NO_NETWORK = "no-network"
 COMPARED_REPEATS = 5
-"""`repeat` of a plan that compares and does not say."""
+"""The default of `repeat` for a plan that compares."""
 FIRST_SEED = 1
-"""`seed` of a plan that does not say."""
+"""The default of `seed`."""
 
 
 def _list_of(*default: JsonValue, shown: list[JsonValue] | None = None) -> Any:
-    """Return a list key: its default and, where there is one, that an empty list is a mistake."""
+    """Return the field of a list key with this default; an empty list is a mistake, unless the default is empty."""
     return Field(
         default_factory=lambda: [*default],
         min_length=1 if default else 0,
@@ -104,7 +104,7 @@ class Throughput(AroundTrials):
 
     @property
     def longest_s(self) -> float:
-        """A search trial and the final one after it."""
+        """The duration of a search trial and the final trial after it, s."""
         return self.trial + self.final_trial
 
 
@@ -134,7 +134,7 @@ class Accelerator(Strict):
 class Test(Strict):
     """One test: its name and, under it, its settings. Settings left out have defaults."""
 
-    __test__: ClassVar[bool] = False  # not a test of pytest's
+    __test__: ClassVar[bool] = False  # pytest must not collect it
     keys_are: ClassVar[str] = "a test espbench has"
 
     throughput: Throughput | None = None
@@ -187,12 +187,12 @@ class Test(Strict):
 
     @property
     def name(self) -> str:
-        """The test's key, as results.csv shows it."""
+        """The test's key, as in results.csv."""
         return next(key for key, settings in self if settings is not None)
 
     @property
     def settings(self) -> AroundTrials | Accelerator | PublicKeyUnit | CipherKernels:
-        """Return what stands under the key."""
+        """The settings under the test's key."""
         settings = getattr(self, self.name)
         assert isinstance(settings, AroundTrials | Accelerator | PublicKeyUnit | CipherKernels)
         return settings
@@ -253,7 +253,7 @@ class Compare(Strict):
         if not isinstance(value, dict):
             return {"by": value} if isinstance(value, str) else value
         if "reference" in value and value["reference"] is None:
-            value = value | {"reference": "null"}  # YAML reads the stack's bare name as nothing
+            value = value | {"reference": "null"}  # YAML reads the stack's bare name `null` as no value
         if isinstance(at := value.get("at", {}), bool) or at is None:
             value = value | {"at": None if at is False else {}}
         return value
@@ -353,20 +353,23 @@ class Plan(Strict):
 
     @property
     def duts(self) -> list[str]:
-        """Every DUT the plan names."""
+        """Every DUT that the plan names."""
         return self.dut if isinstance(self.dut, list) else [self.dut]
 
     @property
     def traffic_tests(self) -> list[tuple[str, AroundTrials]]:
-        """Name and settings of the tests that offer traffic: each is a case at every point of the plan."""
+        """The names and settings of the tests that offer traffic. Each has one case for every combination of the
+        plan's lists.
+        """
         tests = [(test.name, test.settings) for test in self.tests]
         return [(name, settings) for name, settings in tests if isinstance(settings, AroundTrials)]
 
     @property
     def fixed_loads(self) -> FixedLoads | None:
-        """Return how arms are compared at fixed loads; None where they are not.
+        """How arms are compared at fixed loads; None if they are not.
 
-        Frame sizes are not: one load in frames/s is another load for the line and the gateways.
+        Frame sizes are never compared at fixed loads: the same rate in frames/s is a different load for the line and
+        the gateways.
         """
         if self.compare is None or self.compare.by == "frame_size":
             return None
@@ -385,7 +388,7 @@ class Plan(Strict):
 
     @property
     def cipher_kernels(self) -> list[CipherKernels]:
-        """The tests of kernels on network processors."""
+        """The tests of cipher kernels on network processors."""
         return [test.cipher_kernels for test in self.tests if test.cipher_kernels is not None]
 
     @property
@@ -395,5 +398,5 @@ class Plan(Strict):
 
     @property
     def taking_suites(self) -> list[StackChoice]:
-        """The stacks measured with each of the plan's suites: all but plain and null."""
+        """The stacks that are measured with each of the plan's suites: all but plain and null."""
         return [choice for choice in self.stacks if choice.kind not in BASELINES]

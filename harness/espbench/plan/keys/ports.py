@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ports:` of a plan: where the tester reaches boxes espbench did not build."""
+"""`ports:` of a plan: how the tester is connected to boxes that espbench did not build."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ExternalPort(Strict):
 
     @property
     def ip_version(self) -> int:
-        """4 or 6, of the address."""
+        """The IP version of the address: 4 or 6."""
         return ipaddress.ip_interface(self.address).version
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of RFC 2544's tests other than throughput (26.2 to 26.6). The defaults are what the standard asks for.
+"""The settings of RFC 2544's tests other than throughput (26.2 to 26.6). The defaults are what the standard asks
+for.
 
-The docstring under each key is also its description in the JSON Schema editors use.
+The docstring under each key is also its description in the JSON Schema that editors use.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from espbench.plan.reading.reader import Strict
 
 
 class AroundTrials(Strict):
-    """Says what surrounds every trial of a test (RFC 2544 23)."""
+    """The settings of everything around the trials of a test (RFC 2544 23)."""
 
-    # One case for a pair of gateways, whatever the frame sizes and directions of the plan.
+    # True if the test has only one case for a pair of gateways, whatever the plan's frame sizes and
+    # directions are.
     per_pair: ClassVar[bool] = False
-    # True if RFC 2544 has such a test; the result of another test cannot be said to keep its clauses.
+    # True if RFC 2544 has this test. The results of other tests cannot claim to keep its clauses.
     of_rfc2544: ClassVar[bool] = True
 
     settle: Duration = 5.0
@@ -35,17 +37,17 @@ class AroundTrials(Strict):
     """Times that an INVALID trial is repeated before the load is given up."""
 
     def applies_to(self, stack: StackChoice) -> bool:
-        """Return whether there is anything to measure with this stack; if not, the plan has no such case."""
+        """Return whether the test can measure anything with this stack; if not, the plan has no such case."""
         return True
 
     @property
     def longest_s(self) -> float:
-        """Return for how long traffic may flow without a pause, s: no SA should end within."""
+        """The longest time for which traffic may flow without a pause, s; no SA should expire within it."""
         return float(getattr(self, "trial", 0.0))
 
 
 class AtThroughput(AroundTrials):
-    """A test at the throughput that a test before it found, or at a load the plan names."""
+    """A test at the throughput that an earlier test of the run measured, or at a load of the plan."""
 
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput that is used as the load."""
@@ -83,7 +85,7 @@ class Flood(AroundTrials):
     """Forwarding rate at the highest load of the line or the tester, compared with the throughput."""
 
     keys_are: ClassVar[str] = "a key of a flood test"
-    of_rfc2544: ClassVar[bool] = False  # the standard has none
+    of_rfc2544: ClassVar[bool] = False  # the standard has no such test
 
     trial: TrialDuration = 60.0
     """Length of the trial."""
@@ -122,5 +124,5 @@ class SystemRecovery(AtThroughput):
 
     @property
     def longest_s(self) -> float:
-        """Overload and recovery."""
+        """The duration of overload and recovery, s."""
         return self.overload + self.recovery

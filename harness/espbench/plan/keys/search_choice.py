@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says how a throughput test may search: by bisection, or by MLRsearch with one of its presets."""
+"""Defines how a throughput test may search: by bisection, or by MLRsearch with one of its presets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ PresetName = Literal["rfc2544", "tst009", "csit"]
 
 @dataclass(frozen=True)
 class Preset:
-    """Says what a load must show to pass (draft-ietf-bmwg-mlrsearch, Search Goal).
+    """The condition under which a load passes (draft-ietf-bmwg-mlrsearch, Search Goal).
 
-    So many trials of `final_trial_s` in sum, of which at most the share `exceed_ratio` may miss the goal.
+    It needs `trials` trials of `final_trial_s` seconds in sum, of which at most the share `exceed_ratio` may miss
+    the goal.
     """
 
     final_trial_s: float
@@ -31,13 +32,13 @@ _USUAL_TRIAL_S = 2.0
 
 
 def with_preset(value: Any) -> Any:
-    """Return the settings of a throughput test as written; with `search: mlr`, with those of its preset added."""
+    """Return the settings of a throughput test as written; with `search: mlr`, add the settings of its preset."""
     if not isinstance(value, dict) or value.get("search") != "mlr":
         return value
     given = value.get("preset")
     name = "rfc2544" if given is None else given
     if not isinstance(name, str) or name not in PRESETS:
-        return value  # its own check says so
+        return value  # the check of `preset` reports it
     preset = PRESETS[name]
     lengths = {
         "trial": f"{min(preset.final_trial_s, _USUAL_TRIAL_S):g}s",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One entry of a plan's `stacks:`: which stack, and the options its gateways are given."""
+"""One entry of a plan's `stacks:`: the stack, and the options for its gateways."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from espbench.plan.reading import units
 from espbench.plan.reading.reader import Strict, did_you_mean
 from espbench.plan.reading.units import Expected
 
-# IKE proposals in strongSwan's vocabulary; with a GCM cipher the second word is the PRF alone.
+# These are IKE proposals in strongSwan's vocabulary. With a GCM cipher, the second word only names the PRF.
 IKE_WORDS = (
     ("encryption", ("3des", "aes128", "aes256", "aes128gcm16", "aes256gcm16")),
     ("integrity", ("sha1", "sha256", "sha384", "sha512")),
@@ -133,7 +133,7 @@ class StackChoice(Strict):
     @model_validator(mode="before")
     @classmethod
     def _name_alone(cls, value: Any) -> Any:
-        if value is None:  # YAML reads the stack's bare name `null` as nothing
+        if value is None:  # YAML reads the stack's bare name `null` as no value
             return {"stack": "null"}
         if isinstance(value, dict) and "stack" in value and value["stack"] is None:
             return value | {"stack": "null"}
@@ -141,17 +141,17 @@ class StackChoice(Strict):
 
     @property
     def kind(self) -> str:
-        """The stack's own name whatever its label; Home's and Office's where they differ."""
+        """The stack's own name, whatever its label is; if Home's and Office's daemons differ, the names of both."""
         return self.stack or f"{self.home}+{self.office}"
 
     @property
     def facts(self) -> list[StackFacts]:
-        """List what is true of the stack it names; of Home's and of Office's where they differ."""
+        """The catalogue's facts about the stack; if Home's and Office's daemons differ, about both."""
         return [STACKS[name] for name in (self.stack, self.home, self.office) if name in STACKS]
 
     @property
     def shown(self) -> str:
-        """Its name in results and reports."""
+        """The stack's name in results and reports."""
         return self.label or self.stack or f"{self.home}-to-{self.office}"
 
     @property
@@ -161,17 +161,17 @@ class StackChoice(Strict):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Its keys that are not defaults, as a plan writes them; not which stack, not the label."""
+        """The keys that are not defaults, as a plan writes them, without the stack's name and the label."""
         return self.model_dump(
             mode="json", exclude_defaults=True, exclude={"stack", "home", "office", "label"}
         )
 
     def suites(self, of_the_plan: list[str]) -> list[str]:
-        """Return the suites it is measured with: the plan's, one of its own (null), or none (plain)."""
+        """Return the suites with which the stack is measured: the plan's, one of its own (null), or none (plain)."""
         return {"plain": [], "null": [NULL_SUITE]}.get(self.kind, of_the_plan)
 
     def prefix_beside(self, plan_path: Path | None) -> Path | None:
-        """Return the folder `prefix` names: relative ones start beside the plan file."""
+        """Return the folder that `prefix` names; a relative path starts beside the plan file. None without `prefix`."""
         if self.prefix is None:
             return None
         return ((plan_path.parent if plan_path else Path()) / self.prefix).absolute()

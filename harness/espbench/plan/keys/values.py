@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of value a plan's keys take: what is accepted, and how the JSON Schema says so."""
+"""The kinds of values of a plan's keys: the values accepted, and their JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLEST_FRAME, LARGEST_FRAME = 64, 9000
 
 
 def text(pattern: str, *examples: str) -> WithJsonSchema:
-    """Return the schema of a text of this pattern."""
+    """Return the schema of a text that matches this pattern."""
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
 
 

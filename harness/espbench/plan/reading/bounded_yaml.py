@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML that may be hostile: read only from regular files, of bounded size, depth and number of values.
+"""Reads YAML that may be hostile: only from regular files, of bounded size, depth and number of values.
 
-PyYAML composes by recursion and its constructors of `!!int` and the like raise whatever comes up; here all
-that ends as a YAMLError with its place. libyaml reads a text ten times as fast as PyYAML's own reader. Where it finds a
-mistake, and where the two do not read alike, PyYAML reads it: a mistake is told in its words.
+PyYAML composes by recursion, and its constructors of `!!int` and the like raise many kinds of errors. Here all of
+these become a YAMLError with its place, or NotRead. libyaml reads a text ten times as fast as PyYAML's own reader.
+But if it finds a mistake, or if the text has one of the few things that the two read differently, PyYAML reads the
+text. So the messages are always PyYAML's.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
 MOST_BYTES = 64 * 1024
-MOST_VALUES = 3_000  # aliases can multiply: who writes more than this has made a slip, or means harm
+MOST_VALUES = 3_000  # aliases can multiply values: more than this are a mistake or an attack
 DEEPEST = 32
-_READ_OTHERWISE = "\t!"  # a tab between words, and a tag without a name, libyaml takes for something else
+_READ_OTHERWISE = "\t!"  # libyaml reads a tab between words, and a tag without a name, differently
 
 
 class NotRead(Exception):
@@ -33,12 +34,14 @@ class NotRead(Exception):
 
 
 def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file of at most so many; a device or a pipe might never end. Raises NotRead."""
+    """Return the bytes of a regular file with at most `most` bytes; devices and pipes might never end. Raise
+    NotRead.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise NotRead(error.strerror or str(error)) from error
-    except ValueError as error:  # a NUL or a lone surrogate in its name
+    except ValueError as error:  # its name has a NUL or a lone surrogate
         raise NotRead(f"no path: {error}") from error
     try:
         kind = os.fstat(fd).st_mode
@@ -57,9 +60,9 @@ def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def composed(text: str) -> tuple[Loader, yaml.Node | None]:
-    """Return a text's root node, and the loader that made it and can give its scalars; an empty text has no root.
+    """Return the loader of a text, which can construct its scalars, and the text's root node (None if it is empty).
 
-    Raises YAMLError.
+    Raise YAMLError.
     """
     if not any(character in text for character in _READ_OTHERWISE):
         try:
@@ -72,7 +75,7 @@ def composed(text: str) -> tuple[Loader, yaml.Node | None]:
 
 
 class Loader(Composer, SafeConstructor, Resolver):
-    """PyYAML's loader after the text is parsed; it refuses what is too deep or too much."""
+    """PyYAML's loader without its parser; it refuses a text that is nested too deeply or has too many values."""
 
     def __init__(self) -> None:
         Composer.__init__(self)
@@ -94,7 +97,9 @@ class Loader(Composer, SafeConstructor, Resolver):
         return node
 
     def scalar(self, node: yaml.Node) -> Any:
-        """Return the value of a scalar, by its tag; YAMLError, or NotRead if the value is not of the tag's kind."""
+        """Return the value of a scalar, by its tag. Raise YAMLError, or NotRead if the text is not a value of that
+        tag.
+        """
         try:
             return self.construct_object(node)
         except ValueError as error:  # such as the date 2026-99-99
@@ -104,7 +109,7 @@ class Loader(Composer, SafeConstructor, Resolver):
 
 
 class _Quick(Loader, CParser):
-    """Takes a text apart with libyaml."""
+    """A loader that parses with libyaml."""
 
     def __init__(self, text: str) -> None:
         CParser.__init__(self, text)
@@ -112,7 +117,7 @@ class _Quick(Loader, CParser):
 
 
 class _Thorough(Loader, Reader, Scanner, Parser):
-    """Takes a text apart with PyYAML."""
+    """A loader that parses with PyYAML."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the value of a key in a file's text: a run directory keeps the text, and a resumed run reads it."""
+"""Changes the value of a key in a file's text: a run directory keeps this text, and a resumed run reads it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from espbench.plan.reading.bounded_yaml import composed
 
 
 def with_value(text: str, key: str, value: int) -> str:
-    """Return the text with this value of a key of its outermost mapping; everything else stays in its line.
+    """Return the text with this value for a key of its outermost mapping; everything else stays unchanged.
 
-    A text that is no mapping is unchanged. Raises YAMLError.
+    If there is no such key, it is added. A text that is no mapping is returned unchanged. Raise YAMLError.
     """
     _, root = composed(text)
     if not isinstance(root, yaml.MappingNode):
-        return text  # whoever reads it says what is wrong
+        return text  # the mistake is reported when the text is read
     for node, old in root.value:
         if node.value == key:
             begin, end = old.start_mark.index, old.end_mark.index

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML text → plain data that remembers where each value stood, and checks that use it.
+"""Reads YAML text into plain data with the position of each value, and checks the data.
 
-Every mistake becomes one line `file:line:column: key.path: expected …, got …; what to do`;
-all mistakes of a file are raised together as one UsageError.
+Every mistake becomes one line `file:line:column: key.path: expected …, got …; what to do`; all mistakes of a file
+are raised together as one UsageError.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Strict(BaseModel):
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake; `path` is where it is, `involves` the other keys it was concluded from."""
+    """One mistake; `path` is its place, `involves` are the other keys from which it follows."""
 
     path: KeyPath
     expected: str
@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass
 class Document:
-    """The data of one YAML file with the position of each value and key (both from 1)."""
+    """The data of one YAML file with the position (line, column; both from 1) of each value and key."""
 
     name: str
     text: str
@@ -61,7 +61,7 @@ class Document:
     keys: dict[KeyPath, Position] = field(default_factory=dict)
 
     def line(self, problem: Problem) -> str:
-        """Return the message for one problem, at the nearest place that exists in the file."""
+        """Return the message for one problem, with the nearest position that exists in the file."""
         line, column = self._place(problem)
         where = f"{key_path(problem.path)}: " if problem.path else ""
         said = f"expected {problem.expected}, got {problem.got}; {problem.remedy}"
@@ -77,7 +77,7 @@ class Document:
         return UsageError("\n".join([*in_order[:_MOST_SHOWN], *more]))
 
     def _place(self, problem: Problem) -> Position:
-        """Return the nearest place that exists in the file."""
+        """Return the position of the problem, or the nearest one that exists in the file."""
         path = problem.path
         while path not in self.values:
             path = path[:-1]
@@ -94,7 +94,7 @@ def key_path(path: KeyPath) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as it is quoted in a message: short, and never an empty word."""
+    """Return a value as a message quotes it: short, and never empty."""
     if value is None:
         return "nothing"
     if isinstance(value, dict):
@@ -113,12 +113,12 @@ def _short(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape what cannot be printed, or would move the cursor or turn the text around."""
+    """Escape characters that cannot be printed, move the cursor or change the direction of the text."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def did_you_mean(got: object, choices: Iterable[object], otherwise: str) -> str:
-    """Return the nearest choice as a question, or the other remedy."""
+    """Return the choice nearest to the value, as a question; `otherwise` if none is near."""
     if isinstance(got, int) or len(str(got)) > 100:
         return otherwise
     near = difflib.get_close_matches(str(got), [str(choice) for choice in choices], 1)
@@ -126,7 +126,7 @@ def did_you_mean(got: object, choices: Iterable[object], otherwise: str) -> str:
 
 
 def read(path: Path, what: str) -> Document:
-    """Read a file; `what` names it in messages (`plan`). Raises UsageError."""
+    """Return the document of a file; `what` is the file's kind in messages (`plan`). Raise UsageError."""
     try:
         text = bytes_of(path).decode("utf-8-sig")
     except NotRead as error:
@@ -140,7 +140,7 @@ def read(path: Path, what: str) -> Document:
 
 
 def read_text(text: str, name: str, what: str) -> Document:
-    """Read a document, as `read` does, from text already in memory."""
+    """Return the document of a text already in memory, as `read` does. Raise UsageError."""
     document = Document(name, text)
     if len(text) > MOST_BYTES:
         raise UsageError(
@@ -175,7 +175,7 @@ def _syntax_error(name: str, error: yaml.YAMLError, text: str) -> UsageError:
 
 
 class _Walk:
-    """Builds data and positions out of YAML nodes, collecting what is wrong with the keys."""
+    """Builds data and positions from YAML nodes, and collects the mistakes in keys."""
 
     def __init__(self, document: Document, loader: Loader) -> None:
         self.document = document
@@ -185,7 +185,7 @@ class _Walk:
         self.count = 0
 
     def mapping(self, node: yaml.Node, what: str) -> None:
-        """Fill the document from its root, which must be a mapping."""
+        """Fill the document from its root, which must be a mapping. Raise UsageError."""
         data = self.value(node, ())
         if not isinstance(data, dict):
             remedy = "write keys and values, such as name: quick"
@@ -256,7 +256,7 @@ def check(
     cross: Callable[[M], list[Problem]] = lambda _: [],
     stand_ins: dict[str, Any] | None = None,
 ) -> M:
-    """Return the document as a model; `cross` finds what no single key can show (see check_and_resolve)."""
+    """Return the document as a model. `cross` finds mistakes that no single key shows (see check_and_resolve)."""
     return check_and_resolve(model, document, lambda checked: (checked, cross(checked)), stand_ins)
 
 
@@ -268,8 +268,8 @@ def check_and_resolve(
 ) -> R:
     """Return what `resolve` makes of the document's model; UsageError lists every mistake.
 
-    `resolve` also tells what no single key can show. It runs when some keys are wrong, too: on the
-    rest, with `stand_ins` for required keys, and what it concludes from a wrong key is left out.
+    `resolve` also returns the mistakes that no single key shows. If some keys are wrong, it runs on the remaining
+    ones, with `stand_ins` for required keys; then mistakes that follow from a wrong key are left out.
     """
     try:
         checked = model.model_validate(document.data)
@@ -287,7 +287,7 @@ def check_and_resolve(
 
 @dataclass(frozen=True)
 class _Rest(Generic[M]):
-    """Holds what a document says without its wrong keys."""
+    """The part of a document that remains without its wrong keys."""
 
     model: M
     wrong: set[KeyPath]
@@ -296,7 +296,7 @@ class _Rest(Generic[M]):
 def _the_rest(
     model: type[M], document: Document, problems: list[Problem], stand_ins: dict[str, Any]
 ) -> _Rest[M] | None:
-    """Return the checked part of a document; None if too much is wrong to conclude anything."""
+    """Return the checked remaining part of a document; None if too much is wrong to conclude anything."""
     wrong = {_without_indices(problem.path) for problem in problems} - {()}
     data = copy.deepcopy(document.data)
     for path in sorted(wrong, key=len, reverse=True):
@@ -343,14 +343,14 @@ _EXPECTED = {
 
 
 def _problem(model: type[BaseModel], document: Document, details: ErrorDetails) -> Problem:
-    """Return a pydantic error in espbench's words."""
+    """Return a pydantic error as a problem in espbench's words."""
     path: KeyPath = tuple(details["loc"])
     kind, context, value = details["type"], details.get("ctx", {}), details["input"]
     if kind == "extra_forbidden":
         return _unknown_key(model, path)
     if kind == "missing":
         return Problem(path, "a value", "nothing", f"add the key {path[-1]}")
-    while path not in document.values:  # a shorthand: the text stands for the mapping
+    while path not in document.values:  # a shorthand: the text is short for the mapping
         path = path[:-1]
     if kind == "value_error" and isinstance(context["error"], Expected):
         expected, remedy = context["error"].expected, context["error"].remedy
@@ -376,7 +376,7 @@ def _unknown_key(model: type[BaseModel], path: KeyPath) -> Problem:
 
 
 def _step(annotation: Any, part: str | int) -> Any:
-    """Return the type one key or index deeper, as far as an annotation tells."""
+    """Return the type one key or index deeper, as far as the annotation shows it."""
     if _is_model(annotation):
         field = annotation.model_fields.get(str(part))
         return _bare(field.annotation) if field else None

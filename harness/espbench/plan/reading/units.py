@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quantities a plan writes with their unit: durations, rates, loss goals, resolutions.
+"""The quantities that a plan writes with their units: durations, rates, loss goals, resolutions.
 
-Each `parse_` function takes what YAML gave and raises Expected, which says what would do.
+Each `parse_` function takes a value from YAML. It raises Expected if the value is wrong.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _PREFIX = {"": Decimal(1), "k": Decimal(1000), "M": Decimal(10) ** 6, "G": Decim
 LONGEST_S = 86_400
 SHORTEST_S = 0.001
 LONGEST_WAIT_S = 3_600  # for late frames after a trial
-# Rates, by their unit: below _LEAST no trial would send a frame, above _MOST no link can carry them.
+# Limits of rates, by their unit: below _LEAST no trial would send a frame, above _MOST no link can carry
+# them.
 _LEAST: dict[str, float] = {"fps": 1e-3, "bps": 1.0, "%": 1e-6}
 _MOST: dict[str, float] = {"fps": 1e12, "bps": 1e15, "%": 100.0}
 _MOST_LINE_RATE = 1e15
@@ -37,7 +38,7 @@ _FINEST_GOAL = 1e-12
 
 
 class Expected(ValueError):
-    """A value is not what its key takes: `expected` says what is, `remedy` what to do."""
+    """A value is not what its key takes: `expected` says what the key takes, `remedy` what to do."""
 
     def __init__(self, expected: str, remedy: str) -> None:
         super().__init__(f"expected {expected}; {remedy}")
@@ -47,7 +48,7 @@ class Expected(ValueError):
 
 @dataclass(frozen=True)
 class Rate:
-    """An offered load in one direction as the plan writes it: frames/s, bit/s or % of line rate."""
+    """An offered load in one direction, as the plan writes it: frames/s, bit/s or % of line rate."""
 
     value: float
     unit: RateUnit
@@ -55,8 +56,8 @@ class Rate:
     def to_fps(self, mean_frame_size: float, line_rate_bps: float) -> float:
         """Return frames/s for frames of this mean size (with FCS) on a link of this line rate.
 
-        bps are layer 2: frame x 8, no preamble, no gap. % is of the theoretical frame rate
-        (RFC 2544 20), which counts both; UsageError where the line rate is not known (0).
+        bps is layer 2: frame x 8, without preamble and gap. % is relative to the theoretical frame rate (RFC 2544
+        20), which includes both. Raise UsageError if the line rate is not known (0).
         """
         if self.unit == "fps":
             return self.value
@@ -74,7 +75,7 @@ class Rate:
 
 
 def parse_duration(value: object) -> float:
-    """Return seconds of `2s`, `500ms`, `1m` or a bare 0."""
+    """Return the seconds of `2s`, `500ms`, `1m` or a bare 0."""
     if _is_number(value) and value == 0:
         return 0.0
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", value) if isinstance(value, str) else None
@@ -94,7 +95,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_positive_duration(value: object) -> float:
-    """Return seconds, more than none."""
+    """Return the seconds of a duration above zero."""
     seconds = parse_duration(value)
     if seconds == 0:
         raise Expected("a duration of more than zero", "a trial that lasts no time counts no frames")
@@ -102,7 +103,7 @@ def parse_positive_duration(value: object) -> float:
 
 
 def parse_wait(value: object) -> float:
-    """Return seconds, at most an hour: no generator waits longer for late frames."""
+    """Return the seconds of a duration of at most an hour: no generator waits longer for late frames."""
     seconds = parse_duration(value)
     if seconds > LONGEST_WAIT_S:
         raise Expected(
@@ -112,12 +113,12 @@ def parse_wait(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return the shortest text parse_duration reads back as the same number of seconds."""
+    """Return the shortest text that parse_duration reads back as the same number of seconds."""
     return f"{_plain(seconds)}s"
 
 
 def parse_rate(value: object) -> Rate:
-    """Return a rate of `40000fps`, `40kfps`, `50Mbps`, `1Gbps` or `5%` of line rate."""
+    """Return the rate of `40000fps`, `40kfps`, `50Mbps`, `1Gbps` or `5%` of line rate."""
     expected = "a rate such as 40000fps, 40kfps, 50Mbps or 5% (of line rate)"
     match = re.fullmatch(_NUMBER + r"(?:(k|M|G)?(fps|bps)|(%))", value) if isinstance(value, str) else None
     if match is None:
@@ -135,7 +136,7 @@ def parse_rate(value: object) -> Rate:
 
 
 def parse_line_rate(value: object) -> float:
-    """Return a link's nominal rate in bit/s, of `1Gbps` or `100Mbps`."""
+    """Return the bit/s of a link's nominal rate such as `1Gbps` or `100Mbps`."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(k|M|G)?bps", value) if isinstance(value, str) else None
     if match is None or Decimal(match[1]) == 0:
         raise Expected("a link's rate such as 100Mbps or 10Gbps", "write a number and its unit: Mbps or Gbps")
@@ -148,7 +149,7 @@ def parse_line_rate(value: object) -> float:
 
 
 def parse_loss_goal(value: object) -> float:
-    """Return the frame loss ratio a goal allows, 0 <= goal < 1, of `0`, `0.001%` or `1e-5`."""
+    """Return the frame loss ratio that a goal allows, 0 <= goal < 1, from `0`, `0.001%` or `1e-5`."""
     fraction = _fraction(value)
     if fraction is None or fraction >= 1 or 0 < fraction < _FINEST_GOAL:
         raise Expected(
@@ -159,12 +160,12 @@ def parse_loss_goal(value: object) -> float:
 
 
 def format_fraction(fraction: float) -> str:
-    """Return a percentage that parses back to the same fraction; `0` for none."""
+    """Return a percentage that parses back to the same fraction; `0` for zero."""
     return f"{(Decimal(repr(fraction)) * 100).normalize():f}%" if fraction else "0"
 
 
 def parse_resolution(value: object) -> float:
-    """Parse the relative width at which the search stops, of `1%` or 0.01; from 0.01 % to 50 %."""
+    """Return the relative width at which the search stops, from `1%` or 0.01; from 0.01 % to 50 %."""
     fraction = _fraction(value)
     if fraction is None or not FINEST_RESOLUTION <= fraction <= 0.5:
         raise Expected("a relative resolution from 0.01% to 50%, such as 1%", "1% is usual")
@@ -172,7 +173,7 @@ def parse_resolution(value: object) -> float:
 
 
 def parse_share(value: object) -> float:
-    """Return a share of the maximum by which loads go down, of `10%` or 0.1; from 1 % to 50 %."""
+    """Return the share of the maximum by which loads decrease, from `10%` or 0.1; from 1 % to 50 %."""
     fraction = _fraction(value)
     if fraction is None or not 0.01 <= fraction <= 0.5:
         raise Expected("a share from 1% to 50%, such as 10%", "RFC 2544 26.3 allows steps of up to 10%")
@@ -180,7 +181,7 @@ def parse_share(value: object) -> float:
 
 
 def parse_share_of_throughput(value: object) -> float:
-    """Return a load as a share of a throughput, of `50%` or 0.5; from 1 % to 200 %."""
+    """Return a load as a share of a throughput, from `50%` or 0.5; from 1 % to 200 %."""
     fraction = _fraction(value)
     if fraction is None or not 0.01 <= fraction <= 2:
         raise Expected(
@@ -190,7 +191,7 @@ def parse_share_of_throughput(value: object) -> float:
 
 
 def parse_increase(value: object) -> float:
-    """Parse an increase, of `16.5%` or 0.165, as a share; from nothing to tenfold."""
+    """Return an increase as a share, from `16.5%` or 0.165; from 0 to 10 (1000 %)."""
     fraction = _fraction(value)
     if fraction is None or fraction > 10:
         raise Expected("an increase from 0 to 1000%, such as 16.5%", "16.5% more is 1.165 times as much")
@@ -198,7 +199,7 @@ def parse_increase(value: object) -> float:
 
 
 def parse_memory(value: object) -> int:
-    """Parse a size of memory into MiB, of `256M` or `1G`."""
+    """Return the MiB of a size of memory such as `256M` or `1G`."""
     match = re.fullmatch(r"(\d{1,9})(M|G)", value) if isinstance(value, str) else None
     if match is None:
         raise Expected("an amount of memory such as 256M", "write a whole number and M or G")
@@ -206,7 +207,7 @@ def parse_memory(value: object) -> int:
 
 
 def parse_octets(value: object) -> int:
-    """Return bytes of `500kB`, `10MB` or `1GB` (powers of ten), or of a bare 0."""
+    """Return the bytes of `500kB`, `10MB` or `1GB` (powers of ten), or of a bare 0."""
     if _is_number(value) and value == 0:
         return 0
     match = re.fullmatch(r"([1-9]\d{0,5})(k|M|G)B", value) if isinstance(value, str) else None
@@ -216,7 +217,7 @@ def parse_octets(value: object) -> int:
 
 
 def format_octets(octets: int) -> str:
-    """Return the shortest text that parse_octets reads back as the same number of bytes; 0 as such."""
+    """Return the shortest text that parse_octets reads back as the same number of bytes; `0` for zero."""
     for prefix in ("G", "M", "k"):
         if octets and octets % _PREFIX[prefix] == 0:
             return f"{octets // int(_PREFIX[prefix])}{prefix}B"
@@ -224,7 +225,7 @@ def format_octets(octets: int) -> str:
 
 
 def _fraction(value: object) -> float | None:
-    """Return a non-negative number, of a YAML number or of text with or without %."""
+    """Return the non-negative number of a YAML number or of text with or without %; None if it is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if 0 <= value <= 1e6 else None
     match = re.fullmatch(_NUMBER + r"(%)?", value) if isinstance(value, str) else None
@@ -238,6 +239,6 @@ def _is_number(value: object) -> bool:
 
 
 def _plain(number: float) -> str:
-    """Return a float in full, without exponent and without a useless `.0`."""
+    """Return a float as text, without exponent and without a trailing `.0`."""
     text = f"{Decimal(repr(number)):f}"
     return text.removesuffix(".0")

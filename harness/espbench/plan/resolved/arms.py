@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names what a plan compares (its arms), and shuffles the order in which its cases are then measured."""
+"""Names the arms that a plan compares, and shuffles the order in which its cases are then measured."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _Axis = tuple[str, ...]
 
 
 def arms(resolved: ResolvedPlan) -> list[str]:
-    """List what `compare` puts side by side, by the names results show; in the plan's order.
+    """Return the names, as results show them, of the arms that `compare` compares; in the plan's order.
 
-    By stack, baselines the plan names are arms only where fewer than two other stacks are left. By
-    dut and kernel they are the profiles' names. Empty without `compare`.
+    By stack, the baselines that the plan names are arms only if there are fewer than two other stacks. By dut and
+    kernel, arms are the profiles. Empty without `compare`.
     """
     plan = resolved.plan
     if plan.compare is None:
@@ -42,7 +42,7 @@ def arms(resolved: ResolvedPlan) -> list[str]:
 
 
 def versions(plan: Plan) -> list[list[StackChoice]]:
-    """List the entries of each stack that the plan lists in two or more versions or builds."""
+    """Return the entries of each stack that the plan lists in two or more versions or builds."""
     by_kind: dict[str, list[StackChoice]] = {}
     for choice in plan.stacks:
         by_kind.setdefault(choice.kind, []).append(choice)
@@ -54,7 +54,9 @@ def versions(plan: Plan) -> list[list[StackChoice]]:
 
 
 def compare_settings(resolved: ResolvedPlan) -> dict[str, Any]:
-    """Return `compare` as the manifest keeps it: by, reference, seed and, where there is any, at; empty without it."""
+    """Return `compare` as the manifest has it: by, reference, seed and, if arms are compared at fixed loads, at;
+    else empty.
+    """
     plan = resolved.plan
     if plan.compare is None:
         return {}
@@ -66,10 +68,10 @@ def compare_settings(resolved: ResolvedPlan) -> dict[str, Any]:
 def execution_order(cases: Sequence[Case], resolved: ResolvedPlan) -> list[Case]:
     """Return the cases in the order of measuring: as they are or, with `compare`, shuffled by its seed.
 
-    Repeats are outermost. Within one, the points (all that is equal but the axis) are shuffled, and
-    at each point its arms follow one another in an order drawn for this point and repeat alone: what
-    drifts in the host meets both arms alike, and no arm is the first more often than chance makes it.
-    The baselines plain and null, which take no suite of the plan, join one point of their frame size.
+    Repeats are outermost. Within one repeat, the points (cases that are equal except for the axis) are shuffled. At
+    each point its arms follow one another, in an order drawn for this point and repeat alone. So slow changes of the
+    host affect all arms alike, and which arm is first is random. The baselines plain and null, which have no suite
+    of the plan, join one point of their frame size.
     """
     compare = resolved.plan.compare
     if compare is None:
@@ -82,7 +84,7 @@ def execution_order(cases: Sequence[Case], resolved: ResolvedPlan) -> list[Case]
     return ordered
 
 
-# The coordinates of a case that its axis makes differ within one point.
+# These are the coordinates in which the cases of one point differ, by axis.
 _AXES: dict[str, _Axis] = {
     "stack": ("stack",),
     "version": ("stack",),
@@ -107,7 +109,7 @@ def _point(case: Case, without: _Axis) -> _Point:
 
 
 def _points(cases: list[Case], axis: _Axis, rng: random.Random) -> list[list[Case]]:
-    """Return the points of one repeat, shuffled, the cases of each shuffled too."""
+    """Return the points of one repeat, shuffled, each with its cases shuffled too."""
     points: dict[_Point, list[Case]] = {}
     for case in cases:
         if case.stack.kind not in BASELINES:
@@ -125,7 +127,7 @@ def _points(cases: list[Case], axis: _Axis, rng: random.Random) -> list[list[Cas
 
 
 def _joined(points: list[list[Case]], baseline: Case, axis: _Axis) -> list[list[Case]]:
-    """Put a baseline at a point of its own suite or, failing that, at the first that differs in it."""
+    """Add a baseline to a point of its own suite or, if there is none, to the first point that differs only in it."""
     for free in (("stack", *axis), ("stack", "suite", *axis)):
         for point in points:
             if _point(point[0], free) == _point(baseline, free):
@@ -135,10 +137,10 @@ def _joined(points: list[list[Case]], baseline: Case, axis: _Axis) -> list[list[
 
 
 def _chained(points: list[list[Case]]) -> list[Case]:
-    """Return the points in such an order that a gateway pair serves two neighbours where it can.
+    """Return the points in such an order that neighbours share a gateway pair where possible.
 
-    Only points change places, after the order inside each was drawn: which arm comes first at a
-    point stays a matter of chance, independent of every other point.
+    Only points change places, after the order inside each was drawn. So which arm comes first at a point stays
+    random, and independent of every other point.
     """
     ordered: list[Case] = []
     left = list(points)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists everything a run was asked for, key by key: the plan, and what it names beside itself. The manifest keeps it.
+"""Lists everything that a run was asked for, key by key: the plan, and the files that it names. The manifest records
+it.
 
-A resumed run must be asked for the same: figures of two plans do not belong into one table.
+A resumed run must be asked for the same: figures of two plans do not belong in one table.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LONGEST = 120  # characters of a mapping in a message
 
 @dataclass(frozen=True)
 class Change:
-    """A key whose value is another than it was; both as messages show them."""
+    """A key whose value has changed; both values as messages show them."""
 
     key: str
     was: str
@@ -29,9 +30,9 @@ class Change:
 
 
 def asked(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
-    """Return every key with its value, defaults filled in, as a plan writes them; comments and format are not in it.
+    """Return every key with its value, as a plan writes it, with defaults but without comments and format.
 
-    profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
+    profiles: the profiles of the plan's DUTs, `auto` replaced; none with topology external.
     """
     plan = resolved.plan
     return {
@@ -43,12 +44,14 @@ def asked(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]
 
 
 def changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
-    """List which keys of `asked` have another value, in the order of the plan."""
+    """Return the keys of `asked` whose values differ, in the order of the plan."""
     return [Change(_named(path), old, new) for path, old, new in _apart((), was, now)]
 
 
 def recorded_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
-    """Return the changes of `conditions`, all that older runs recorded; keys that only one has are not compared."""
+    """Return the changes of `conditions`, which is all that older runs recorded; keys that only one run has are left
+    out.
+    """
     both = [key for key in was if key in now and key != "traffic"]
     changes = _apart((), {key: was[key] for key in both}, {key: now[key] for key in both})
     return [Change(key_path(path), old, new) for path, old, new in changes if "nothing" not in (old, new)]
@@ -76,7 +79,7 @@ def _written(value: Any) -> str:
 
 
 def _named(path: KeyPath) -> str:
-    """Name a key as `tests[0].throughput.trial` in the plan; else by what it belongs to."""
+    """Return a key's name: `tests[0].throughput.trial` in the plan; elsewhere with the file that it belongs to."""
     of, *rest = path
     where = "" if of == "plan" else f"{of}: "
     return where + key_path(tuple(rest))

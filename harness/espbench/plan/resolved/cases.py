@@ -30,12 +30,11 @@ NO_SUITE = "none"
 class Case:
     """One point of the plan: everything that is fixed while one test runs.
 
-    sizes are (frame size with FCS, weight): one entry, or those of a mix, which with several headers say
-    which (an index into headers, those of the traffic profile). stack.shown is its
-    name in results; suite is "none" for the baseline. fragments: frames exceed the middle link's
-    MTU after ESP. engine_mhz: the clock of a board's crypto engine, where a test sets it.
-    ciphertext_frame_size: mean of the frames on the tester's own link that carries ESP,
-    where there is one. `pair` is equal for cases that can share one gateway pair.
+    sizes are (frame size with FCS, weight): one entry, or those of a mix. With several headers, each entry also has
+    an index into headers, which are those of the traffic profile. stack.shown is the stack's name in results; suite
+    is "none" for the baseline. fragments: frames exceed the middle link's MTU after ESP. engine_mhz: the clock of a
+    board's crypto engine, if a test sets it. ciphertext_frame_size: mean size of the ESP frames on the tester's own
+    link, if it has one that carries ESP. `pair` is equal for cases that can share one gateway pair.
     """
 
     id: str
@@ -58,11 +57,11 @@ class Case:
 
     @property
     def pair(self) -> tuple[str, str, str, int]:
-        """DUT, stack, suite and IP version: what a gateway pair is configured for."""
+        """DUT, stack, suite and IP version: the configuration of a gateway pair."""
         return self.dut, self.stack.shown, self.suite, self.ip_version
 
     def entry(self, dut: str | None = None) -> CaseEntry:
-        """Return the case as the manifest lists it; dut replaces the label it was made with."""
+        """Return the case as the manifest lists it; dut replaces the case's own label of the DUT."""
         return CaseEntry(
             case=self.id,
             test=self.test,
@@ -82,12 +81,11 @@ class Case:
 def cases(
     resolved: ResolvedPlan, dut_label: str | Sequence[str] | None = None, mtu: int = USUAL_MTU
 ) -> list[Case]:
-    """List the plan's cases, the same for the same plan.
+    """Return the plan's cases; the same plan always has the same cases.
 
-    Order: DUT → stack (plain first) → suite → IP version → repeat → test → direction → frame size.
-    dut_label names the DUT once `auto` is resolved; several, those of a plan that compares DUTs.
-    Without it, the plan's own word or the profiles' names. mtu is the middle link's; frames that
-    exceed it after ESP carry a note.
+    Order: DUT → stack (plain first) → suite → IP version → repeat → test → direction → frame size. dut_label is the
+    DUT's name once `auto` is resolved; several names if the plan compares DUTs. Default: the plan's own word or the
+    profiles' names. mtu is the middle link's; cases whose frames exceed it after ESP have a note.
     """
     plan, traffic = resolved.plan, resolved.traffic
     names = _test_names(plan)
@@ -142,7 +140,7 @@ def cases(
 
 
 def notes(resolved: ResolvedPlan) -> list[str]:
-    """Say what espbench does that the plan does not, for the terminal and the manifest."""
+    """Return what espbench does without being asked by the plan, for the terminal and the manifest."""
     return [*resolved.traffic.notes, *_notes_of_baselines(resolved.plan)]
 
 
@@ -178,7 +176,7 @@ def _dut_labels(resolved: ResolvedPlan, given: str | Sequence[str] | None) -> li
 
 
 def _test_names(plan: Plan) -> list[str]:
-    """`throughput`, and `throughput-2` … where a plan has the same test again."""
+    """Return the names of the tests: `throughput`, and `throughput-2` … if a plan has the same test again."""
     names: list[str] = []
     given = [name for name, _ in plan.traffic_tests]
     for index, name in enumerate(given):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists everything of a plan that must be equal for two runs to be comparable; the manifest keeps it."""
+"""Lists everything in a plan that must be equal for two runs to be comparable; the manifest records it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _DEFAULT = {
     "tag_at": "half of the trial",
     "lifetime": "a third of the trial",
 }
-# Keys that came later: where they ask for nothing they are left out, so that earlier runs compare as equal.
+# These keys were added later. At their defaults they are left out, so that the conditions equal those of
+# earlier runs.
 _LATER = ("lifetime_bytes", "idle")
 
 
 def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str, Any]:
-    """Return the plan's conditions in plain text and numbers, as a plan writes them; stacks and suites are not any.
+    """Return the plan's conditions as text and numbers, as a plan writes them; stacks and suites are not conditions.
 
-    profiles: those the plan's DUTs came to, `auto` resolved; none with topology external.
+    profiles: the profiles of the plan's DUTs, `auto` replaced; none with topology external.
     """
     plan = resolved.plan
     line_rate = plan.line_rate or (profiles[0].line_rate if profiles else None)
@@ -49,7 +50,7 @@ def conditions(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> dict[str,
 
 
 def _links(links: Links) -> dict[str, Any]:
-    """Return the errors of each link that has any, in words; and their seed."""
+    """Return the faults of each link that has any, in words, and their seed."""
     return {name: str(errors) for name, errors in links.by_name.items()} | {"seed": links.seed}
 
 
@@ -63,7 +64,7 @@ def _settings(settings: AroundTrials) -> dict[str, Any]:
 
 
 def _profile(profile: Profile) -> dict[str, Any]:
-    """Return the profile's settings; memory and kernel of the host, or of the box, are named as such."""
+    """Return the profile's settings. If memory and kernel are those of the host or the box, this is said instead."""
     others = "the box's" if profile.platform == "remote" else "the host's"
     memory = f"{profile.memory}M"
     kernel: Any = profile.kernel.model_dump()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the sizes of a plan's frames, which are numbers or mixes, and which of them fit a link after ESP."""
+"""Computes the sizes of a plan's frames, which are numbers or mixes, and the largest that fit a link after ESP."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ USUAL_MTU = 1500
 
 
 def shares_of(traffic: Pattern, frame_size: int | str) -> Shares:
-    """List (size with FCS, weight) of the size itself or of a mix; with several headers also the header's index."""
+    """Return (size with FCS, weight) of the size itself or of a mix; with several headers also the header's index."""
     if not isinstance(frame_size, str):
         return ((frame_size, 1),)
     return traffic.shares if traffic.shares else mix_shares(frame_size)
 
 
 def sizes_of(traffic: Pattern, frame_size: int | str) -> list[int]:
-    """List the size itself, or those of the mix, bytes with FCS."""
+    """Return the size itself, or the sizes of the mix, bytes with FCS."""
     return [size for size, *_ in shares_of(traffic, frame_size)]
 
 
@@ -32,7 +32,7 @@ def mean_frame_size(traffic: Pattern, frame_size: int | str) -> float:
 
 
 def framing_bytes(traffic: Pattern) -> int:
-    """Count the bytes of a frame that are no IP: Ethernet, VLAN tags, FCS."""
+    """Return the bytes of a frame outside its IP packet: Ethernet, VLAN tags, FCS."""
     return FRAMING_BYTES + traffic.tag_bytes
 
 

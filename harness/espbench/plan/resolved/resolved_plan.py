@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan with everything it names: what the checks, the cases and the run are made from."""
+"""A plan with everything it names, from which the checks, the cases and the run are made."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ AUTO = "auto"
 class ResolvedPlan:
     """A plan, its traffic pattern and the profiles of its devices under test, each read once.
 
-    plan has the keys that its traffic profile fills in; its `model_fields_set` are those the user wrote. path is
-    the plan's file, beside which relative paths start (None: a text without a file). text is the plan as given,
-    comments and all. profiles stand in the order of plan.duts; an entry is None where the machine is asked later
-    (`auto`), where espbench does not build the boxes and, while the checks run, where a profile cannot be read.
+    plan includes the keys that its traffic profile fills in; its `model_fields_set` are those the user wrote. path
+    is the plan's file, beside which relative paths start (None: a text without a file). text is the plan as given,
+    with its comments. profiles have the order of plan.duts; an entry is None if the machine decides it later
+    (`auto`), if espbench does not build the boxes or, while the checks run, if a profile cannot be read.
     """
 
     plan: Plan
@@ -37,18 +37,18 @@ class ResolvedPlan:
 
     @property
     def known_profiles(self) -> list[Profile] | None:
-        """The profile of every device under test; None where one is missing."""
+        """The profile of every device under test; None if one is missing."""
         known = [profile for profile in self.profiles if profile is not None]
         return known if len(known) == len(self.profiles) else None
 
     @property
     def dut_names(self) -> list[str]:
-        """The names of the profiles; the plan's own words where a profile is missing."""
+        """The names of the profiles; the plan's own words if a profile is missing."""
         known = self.known_profiles
         return self.plan.duts if known is None else [profile.name for profile in known]
 
     @property
     def mtu(self) -> int:
-        """The MTU that frames must fit, bytes: the least of all devices under test; 1500 where none is known."""
+        """The MTU that frames must fit, bytes: the least of all devices under test; 1500 if none is known."""
         first, *others = self.profiles
         return min([first.mtu if first else USUAL_MTU, *(other.mtu for other in others if other)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The headers of a frame, from Ethernet to UDP or TCP, without what the generator writes itself. Pure."""
+"""The headers of a frame, from Ethernet to UDP or TCP, without the fields that the generator writes itself. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _END, _NOP, _SACK, _TIMESTAMPS = 0, 1, 5, 8  # TCP options
 
 
 class NotAHeader(ValueError):
-    """A frame no generator can take the headers of; the text says what it is instead."""
+    """A frame whose headers no generator can use; the text says why."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """Header bytes as generators.base.Stream describes them; what the generator writes is zero.
+    """Header bytes as generators.base.Stream describes them; the fields that the generator writes are zero.
 
-    ip, transport: offsets of the IP and of the UDP or TCP header.
+    ip, transport: offsets of the IP header and of the UDP or TCP header.
     """
 
     data: bytes
@@ -49,12 +49,12 @@ class Header:
 
     @property
     def smallest_frame(self) -> int:
-        """Bytes of the smallest frame that holds the test header, with FCS."""
+        """The size of the smallest frame that has room for the test header, bytes with FCS."""
         return max(64, len(self.data) + TEST_HEADER_BYTES + FCS_BYTES)
 
 
 def header_of(frame: bytes) -> Header:
-    """Return the header of a frame, which needs at least the bytes of its headers. Raises NotAHeader."""
+    """Return the header of a frame, of which at least the headers must be complete. Raise NotAHeader."""
     ip = _ip_offset(frame)
     kind = _be16(frame, ip - 2)
     if kind == _IPV4:
@@ -87,13 +87,15 @@ def header_of(frame: bytes) -> Header:
 
 
 def ip_bytes(frame: bytes, header: Header) -> int:
-    """Return bytes of the IP packet as its own length field tells."""
+    """Return the size of the IP packet by its own length field, bytes."""
     at = header.ip
     return _be16(frame, at + 2) if header.ip_version == 4 else _be16(frame, at + 4) + 40
 
 
 def without_connection(header: Header) -> Header:
-    """Remove from TCP what belongs to one moment of a connection: numbers, window, timestamps, SACK blocks."""
+    """Return a TCP header without the state of a connection: numbers, window, timestamps, SACK blocks; UDP is
+    unchanged.
+    """
     if header.protocol != _TCP:
         return header
     data, at = bytearray(header.data), header.transport
@@ -126,7 +128,7 @@ def _ip_offset(frame: bytes) -> int:
 
 
 def _ipv4(frame: bytes, ip: int) -> tuple[int, int]:
-    """Return protocol and offset of what follows the header."""
+    """Return the protocol behind the IP header, and its offset."""
     if len(frame) < ip + 20 or frame[ip] >> 4 != 4 or frame[ip] & 15 < 5:
         raise NotAHeader("cut off in its headers")
     if _be16(frame, ip + 6) & 0x3FFF:

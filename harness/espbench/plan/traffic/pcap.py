@@ -7,18 +7,18 @@ import struct
 from collections.abc import Iterator
 
 ETHERNET = 1  # LINKTYPE_ETHERNET
-_MOST = 256 << 20  # bytes of one frame or block: more is no recording
+_MOST = 256 << 20  # largest size of a frame or block, bytes: no recording has more
 _PCAPNG = 0x0A0D0D0A
 _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 1, 2, 3, 6
 _BYTE_ORDER = 0x1A2B3C4D
 
 
 class NotARecording(ValueError):
-    """The file is no recording this reader knows; the text says why."""
+    """The file is not a recording that can be read; the text says why."""
 
 
 def frames(data: bytes) -> Iterator[bytes]:
-    """Yield the frames in order, as much of each as was recorded. Raises NotARecording."""
+    """Yield the frames in order, each as far as it was recorded. Raise NotARecording."""
     magic = data[:4]
     if magic == _PCAPNG.to_bytes(4, "little"):
         yield from _pcapng(data)
@@ -73,7 +73,7 @@ def _pcapng(data: bytes) -> Iterator[bytes]:
 def _of_block(kind: int, body: bytes, order: str, links: list[int]) -> bytes:
     if kind == _SIMPLE_PACKET:
         (length,), start, interface = struct.unpack_from(f"{order}I", body), 4, 0
-        length = min(length, len(body) - start)  # it may be cut to the interface's snap length
+        length = min(length, len(body) - start)  # the frame may be cut to the interface's snap length
     else:
         (interface,) = struct.unpack_from(f"{order}{'I' if kind == _PACKET else 'H'}", body)
         (length,), start = struct.unpack_from(f"{order}I", body, 12), 20

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording as traffic: headers, sizes and order of its frames are kept, everything else is the tester's."""
+"""A recording as traffic: the headers, sizes and order of its frames are kept, everything else is the tester's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ LARGEST_FRAME = 9000
 
 @dataclass(frozen=True)
 class Replay:
-    """shares: (size with FCS, 1, index into headers) for each frame, in order; notes: what was changed."""
+    """The frames of a recording.
+
+    shares: (size with FCS, 1, index into headers) for each frame, in order; notes: how they differ from the
+    recording.
+    """
 
     headers: tuple[Header, ...]
     shares: tuple[tuple[int, int, int], ...]
@@ -32,7 +36,7 @@ class Replay:
 
 
 def replay(recording: bytes, ip_version: int) -> Replay:
-    """Return the frames of one IP version. Raises NotARecording, also where nothing or too much is left."""
+    """Return the frames of one IP version. Raise NotARecording, also if no frames or too many are left."""
     headers: dict[Header, int] = {}
     shares: list[tuple[int, int, int]] = []
     left_out: Counter[str] = Counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scapy expressions of traffic profiles as header bytes, asked of the Scapy program."""
+"""Renders the Scapy expressions of traffic profiles as header bytes, by the separate Scapy program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_S = 300.0
 
 
 class BadTemplate(Expected):
-    """An expression that is no template: expected, got, remedy."""
+    """An expression that is not a template: expected, got, remedy."""
 
     def __init__(self, expected: str, got: str, remedy: str) -> None:
         super().__init__(expected, remedy)
@@ -27,8 +27,9 @@ class BadTemplate(Expected):
 
 @cache
 def rendered(expression: str) -> Header:
-    """Return the header a Scapy expression describes. Raises BadTemplate."""
-    # A process of its own: other licence, and a user's expression must not reach this one's memory.
+    """Return the header that a Scapy expression describes. Raise BadTemplate."""
+    # It runs in a separate process because of its licence, and because a user's expression must not access
+    # this process's memory.
     done = subprocess.run(
         [sys.executable, "-m", _PROGRAM],
         input=json.dumps({"expressions": [expression]}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes of a traffic profile the headers of the offered frames, their sizes, and what to say of them."""
+"""Makes from a traffic profile the headers and sizes of the offered frames, and the notes about them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ Shares = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Pattern:
-    """headers: empty for the RFC 2544 test frame. shares: (size with FCS, weight[, index into headers]),
-    empty where each size of the plan is measured by itself; sizes: those of a plan that names none.
+    """The offered frames of a plan.
+
+    headers: empty for the RFC 2544 test frame. shares: (size with FCS, weight[, index into headers]); empty if each
+    of the plan's sizes is measured by itself. sizes: the default of the plan's frame sizes.
     """
 
     name: str
@@ -43,22 +45,22 @@ class Pattern:
 
     @property
     def tag_bytes(self) -> int:
-        """Bytes of VLAN tags that all its frames bear, and no IP packet counts."""
+        """Bytes of VLAN tags that all frames have, and that are not part of the IP packet."""
         return min((len(header.tags) for header in self.headers), default=0)
 
     @property
     def tags(self) -> bytes:
-        """The VLAN tags, where all headers bear the same."""
+        """The VLAN tags if all headers have the same; else empty."""
         tags = {header.tags for header in self.headers}
         return tags.pop() if len(tags) == 1 else b""
 
     @property
     def vlans(self) -> set[int]:
-        """VLAN identifiers but 0, which only carries a priority."""
+        """The VLAN identifiers except 0, which only carries a priority."""
         return {vlan for header in self.headers for vlan in header.vlans} - {0}
 
     def smallest_frame(self, ip_version: int, header: int = 0) -> int:
-        """Return bytes of the smallest frame with these headers, FCS included."""
+        """Return the size of the smallest frame with these headers, bytes with FCS."""
         if not self.headers:
             return rfc2544_frame().smallest_frame(ip_version)
         return self.headers[header].smallest_frame
@@ -69,21 +71,21 @@ class Pattern:
 
     @property
     def fingerprint(self) -> str:
-        """Equal for patterns that offer the same frames: what reports and comparisons call the traffic."""
+        """A name that is equal for patterns with the same frames; reports and comparisons use it for the traffic."""
         if not self.headers and (not self.shares or self._is_known_mix):
-            return RFC2544  # flows, frame sizes and IP versions say the rest
-        # Two files may bear one name.
+            return RFC2544  # flows, frame sizes and IP versions are recorded elsewhere
+        # Two files may have the same name, so the contents distinguish them.
         parts = [repr((self.shares, self.ip_version)).encode(), *(header.data for header in self.headers)]
         return f"{self.name} ({hashlib.sha256(b'|'.join(parts)).hexdigest()[:12]})"
 
 
 def rfc2544_pattern() -> Pattern:
-    """Return the RFC 2544 test frame at each size by itself."""
+    """Return the pattern of the RFC 2544 test frame, with each size measured by itself."""
     return Pattern(RFC2544, sizes=tuple(rfc2544_frame().sizes))
 
 
 def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
-    """Return the pattern of a plan's `traffic`, templates rendered and recordings read. Raises UsageError."""
+    """Return the pattern of a plan's `traffic`, with templates rendered and recordings read. Raise UsageError."""
     if traffic == RFC2544:
         return rfc2544_pattern()
     path = path_of(traffic, plan_path)
@@ -99,7 +101,7 @@ def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
 
 
 def mix_shares(name: str) -> Shares:
-    """Return sizes and weights of one of espbench's own mixes."""
+    """Return the sizes and weights of one of espbench's own mixes."""
     return load(name).shares
 
 
@@ -139,7 +141,7 @@ def _pattern(profile: Profile, folder: Path) -> tuple[Pattern, list[Problem]]:
 
 
 def _of_mix(profile: Profile, index_of: Callable[[str, KeyPath], int], problems: list[Problem]) -> Shares:
-    """Return each part with its template's header, else the profile's; without any, all with the RFC 2544 frame's."""
+    """Return each part with the header of its template or of the profile's; without templates, parts have no header."""
     parts = profile.mix or []
     bare = profile.template is None and all(part.template is None for part in parts)
     if bare:
@@ -189,7 +191,7 @@ def _of_recording(profile: Profile, pcap: str, folder: Path) -> tuple[Pattern, l
 
 
 def _too_small(profile: Profile, pattern: Pattern) -> list[Problem]:
-    """Find sizes that are too small for its own headers; without headers, the plan's IP version decides."""
+    """Find sizes that are too small for the profile's own headers. Without headers, the plan's IP version decides."""
     if not pattern.headers:
         return []
     listed: list[tuple[KeyPath, int, int]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""traffic/profiles/*.yaml: what the offered frames look like, their sizes, and the RFC 2544 test frame."""
+"""traffic/profiles/*.yaml: the headers and sizes of the offered frames, and the RFC 2544 test frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from espbench.terms import FCS_BYTES
 
 ETHERNET_HEADER_BYTES = 14
 UDP_HEADER_BYTES = 8
-LONGEST_ROUND = 65_536  # frames: the generator makes the order of a round once
+LONGEST_ROUND = 65_536  # frames of a round, whose order the generator computes once
 Weight = Annotated[int, Field(ge=1, le=LONGEST_ROUND)]
 Size = Annotated[int, Field(ge=64, le=9000)]
 RFC2544 = "rfc2544"
@@ -39,7 +39,7 @@ ProfileName = Annotated[str, PlainValidator(_name)]
 
 
 class Rfc2544Frame(Strict):
-    """The frame every trial sends unless a template says otherwise (RFC 2544 9, 10 and appendix C.2.6.4)."""
+    """The frame that every trial sends unless a template says otherwise (RFC 2544 9, 10 and appendix C.2.6.4)."""
 
     keys_are = "a key of the test frame"
 
@@ -51,7 +51,7 @@ class Rfc2544Frame(Strict):
     udp_source: int
     udp_destination: int
     payload_bytes: int
-    """Least bytes of UDP payload that hold stream id, sequence number, time and checksum."""
+    """Least bytes of UDP payload with room for stream id, sequence number, time and checksum."""
 
     def smallest_frame(self, ip_version: int) -> int:
         """Return the smallest frame (with FCS) that carries the payload."""
@@ -60,7 +60,7 @@ class Rfc2544Frame(Strict):
 
 
 class Part(Strict):
-    """One frame size of a mix and how many of them go into a round."""
+    """One frame size of a mix, and how many frames of it a round has."""
 
     keys_are = "a key of a part of the mix"
 
@@ -96,7 +96,7 @@ class Profile(Strict):
     ip_version: Literal[4, 6] | None = None
     """The IP version it is for. Default: the template's, else any; 4 with pcap."""
     networks: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Destination networks (RFC 2544 12) of a plan that says nothing of them."""
+    """Destination networks (RFC 2544 12) of a plan that does not set them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -110,7 +110,7 @@ class Profile(Strict):
 
     @property
     def is_bare_mix(self) -> bool:
-        """True if it has nothing but sizes in proportions, so that `frame_sizes` may name it."""
+        """True if the profile has only sizes in proportions, so that `frame_sizes` may name it."""
         return (
             (self.mix is not None or self.genome is not None)
             and (self.template, self.ip_version, self.networks) == (None, None, None)
@@ -119,7 +119,7 @@ class Profile(Strict):
 
     @property
     def shares(self) -> tuple[tuple[int, int], ...]:
-        """(size, weight) of a mix; of a genome, each frame in order with weight 1."""
+        """(size, weight) for each part of a mix; for a genome, one entry with weight 1 for each frame, in order."""
         if self.genome is not None:
             return tuple((size, 1) for size in imix_genome.sizes(self.genome, self.custom))
         return tuple((part.size, part.weight) for part in self.mix or ())
@@ -132,19 +132,19 @@ def rfc2544_frame() -> Rfc2544Frame:
 
 
 def profile_names() -> list[str]:
-    """Return the names `traffic` accepts beside paths."""
+    """Return the names that `traffic` accepts besides paths."""
     return data_names("traffic")
 
 
 @cache
 def mix_names() -> list[str]:
-    """Return the names `frame_sizes` accepts beside numbers."""
+    """Return the names that `frame_sizes` accepts besides numbers."""
     return [name for name in profile_names() if name != RFC2544 and load(name).is_bare_mix]
 
 
 @cache
 def mix(name: str) -> Profile:
-    """Return the mix of this name, one of mix_names()."""
+    """Return the mix with this name, which is one of mix_names()."""
     return load(name)
 
 
@@ -154,7 +154,7 @@ def is_path(traffic: str) -> bool:
 
 
 def path_of(traffic: str, plan_path: Path | None) -> Path:
-    """Return its file: beside the plan, or one of espbench's own. Raises UsageError."""
+    """Return the file that `traffic` names: beside the plan, or one of espbench's own. Raise UsageError."""
     if is_path(traffic):
         return (plan_path.parent if plan_path else Path()) / traffic
     known = profile_names()
@@ -167,7 +167,9 @@ def path_of(traffic: str, plan_path: Path | None) -> Path:
 
 
 def load(traffic: str, plan_path: Path | None = None) -> Profile:
-    """Return the profile of this name or path, its templates and recordings not yet looked at. Raises UsageError."""
+    """Return the profile with this name or path, without rendering templates or reading recordings. Raise
+    UsageError.
+    """
     if traffic == RFC2544:
         frame = rfc2544_frame()
         return Profile(name=frame.name, description=frame.description, sizes=frame.sizes)
@@ -175,7 +177,7 @@ def load(traffic: str, plan_path: Path | None = None) -> Profile:
 
 
 def profile_problems(profile: Profile) -> list[Problem]:
-    """Find what its keys contradict."""
+    """Find keys of a traffic profile that contradict each other."""
     problems = _genome_problems(profile)
     if profile.pcap is not None and profile.template is not None:
         problems.append(
