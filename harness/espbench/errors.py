@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways a command can end without success.
+"""The errors with which a command can end.
 
-EspbenchError            exit code 1   something unexpected, said in one message
+EspbenchError            exit code 1   an unexpected error, explained in one message
 ├── UsageError           exit code 2   the user's plan or command line is wrong
 ├── UnreadableRun        exit code 1   not a run directory, or a damaged one (of the Python API)
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
@@ -19,7 +19,7 @@ from espbench.sentences import Code
 class EspbenchError(Exception):
     """Base of every error that espbench raises on purpose. Its text is shown to the user unchanged.
 
-    code: the reason that a trial gets if the error affects only that trial.
+    code: the reason in the record of a trial, if the error affects only that trial.
     """
 
     exit_code = 1
@@ -27,17 +27,17 @@ class EspbenchError(Exception):
 
 
 class UsageError(EspbenchError):
-    """A mistake of the user: where it is, what was expected, what espbench got, what to do."""
+    """A mistake of the user; the text says where it is, what was expected, what espbench got, and what to do."""
 
     exit_code = 2
 
 
 class UnreadableRun(EspbenchError):
-    """A folder that is not a run, or a damaged run: where it is, what is wrong, what to do."""
+    """A folder that is not a run, or a damaged run; the text says where it is, what is wrong, and what to do."""
 
 
 class MachineLacks(EspbenchError):
-    """Something is not installed or not allowed here; `install` is the command that fixes it."""
+    """Something is not installed or not allowed on this machine; `install` is the command that fixes it."""
 
     exit_code = 4
 
@@ -48,7 +48,7 @@ class MachineLacks(EspbenchError):
 
 
 class GeneratorFailed(EspbenchError):
-    """The generator died, does not answer, or refuses a request; `what`: the text without that word."""
+    """The generator died, does not answer, or refuses a request; `what` is the text without `generator:`."""
 
     code = Code.GENERATOR_FAILED
 
@@ -58,13 +58,13 @@ class GeneratorFailed(EspbenchError):
 
 
 class GatewayFailed(EspbenchError):
-    """A gateway, or the agent in it, died, does not answer, or answers nonsense."""
+    """A gateway or its agent died, does not answer, or answers nonsense."""
 
     code = Code.GATEWAY_FAILED
 
 
 class CannotWrite(EspbenchError):
-    """The disk refuses a file that a run needs. This ends the run; no trial and no gateway is to blame."""
+    """The disk refuses a file that a run needs. This ends the run; no trial and no gateway is the cause."""
 
 
 class Interrupted(EspbenchError):

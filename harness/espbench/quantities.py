@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every quantity that a test beside throughput finds: its key, its label for people, its unit, which way is better.
+"""Defines every quantity that tests other than throughput measure: its key, its label for people, its unit, and
+whether more or less is better.
 
-The program looks a quantity up by its key alone, so that a label may be reworded freely here.
+The program identifies a quantity by its key alone, so that labels may be reworded here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from espbench.terms import Better, Quantity
 class Key(StrEnum):
     """The quantities that a test can measure.
 
-    Some are of a part (an operation, a gateway): then the key in the record is `<key>/<part>`.
+    Some belong to a part (an operation, a gateway); then the key in the record is `<key>/<part>`.
     """
 
     TUNNELS_CARRIED = "tunnels-carried"
@@ -91,7 +92,9 @@ class Key(StrEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """label: a format string of the parts; better: whether more or less of it is."""
+    """A kind of quantity. label: a format string, filled with the values of `figure`; better: whether more or less
+    is better.
+    """
 
     label: str
     unit: str
@@ -174,8 +177,10 @@ KINDS: Mapping[str, Kind] = {
 def figure(
     key: Key, value: float | None, *, n: int = 1, way: str = "", part: str = "", **named: Any
 ) -> Quantity:
-    """Return a quantity of one measurement, or of n that are one figure. part: of which part it is, for the key;
-    named: the label's values; way: of which direction alone.
+    """Return a quantity of one measurement, or of n measurements that are one figure.
+
+    value: None if nothing was measured. way: the direction, empty for all. part: the part that is added to the key.
+    named: the values for the format strings of label and unit.
     """
     kind = KINDS[key]
     label = kind.label.format(**named)

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defines the words of the standards as types: what a trial is, and what a record may say about it.
 
-Every other part uses these records. Of the other parts this file imports only `sentences`, which words the reasons and
-warnings. Frame sizes include the 4-byte FCS (RFC 2544 9). Rates are in frames per second unless a name says otherwise.
+Every other part uses these records. Of the other parts this file imports only `sentences`, which words the reasons
+and warnings. Frame sizes include the 4-byte FCS (RFC 2544 9). Rates are in frames per second unless a name says
+otherwise.
 
 The words of the whole project (RFC 1242, 2285, 2544), each with one meaning:
 
-* device under test (DUT): the pair of gateways, or the single one, that is measured; a DUT profile describes it.
+* device under test (DUT): the pair of gateways, or the single gateway, that is measured; a DUT profile describes it.
 * gateway: Home or Office; a platform is where gateways run (namespaces, guests, boards, boxes).
-* tester: this machine's traffic generator and its two ports, west and east; a path is its way to send and receive.
+* tester: this machine's traffic generator and its two ports, west and east; a path is how it sends and receives.
 * test bed (Testbed, `bed`): a DUT between the tester's ports, as a platform builds it; it has no stack yet.
 * test set-up (Setup, RFC 2544 6): a test bed with its stack up and the generator attached, ready for trials.
-* case: one point of a plan, everything that is fixed while one test runs; arm: one side of a comparison.
-* trial: sending frames for a time at one load, and counting what arrives (RFC 2544 24); a series: the trials of a test.
+* case: one point of a plan, with everything that is fixed while one test runs; arm: one side of a comparison.
+* trial: sending frames for a time at one load, and counting the frames that arrive (RFC 2544 24); a series: the
+  trials of a test.
 * intended load, offered load: the rate that was asked for, and the rate that was sent (RFC 2285 3.5); frames/s.
 * frame loss: offered frames that did not return intact, for any reason; a loss goal is the ratio that a test allows.
 * direction (`way` in records): west to east, or east to west; with a single gateway encryption, or decryption.
+* base: the figures with which `espbench check` compares a plan: of an earlier run, or of the compare's reference.
 """
 
 from __future__ import annotations
@@ -38,21 +41,23 @@ from pydantic import (
 from espbench import sentences
 from espbench.sentences import Code
 
-# A single gateway, whose ESP peer is the tester, encrypts one way (west to east) and decrypts the other.
+# A single gateway, whose ESP peer is the tester, encrypts in one direction (west to east) and decrypts in the
+# other.
 Direction = Literal["one-way", "both-ways", "encryption", "decryption"]
 OPERATIONS: tuple[Direction, ...] = ("encryption", "decryption")
-Phase = Literal["search", "final", "measure"]  # measure: of a test that searches nothing
-# LOWER_BOUND: at least this; above it nothing could be judged. VIOLATED: frames crossed without encryption.
+Phase = Literal["search", "final", "measure"]  # measure: a trial of a test that is no search
+# LOWER_BOUND: the throughput is at least this; no load above it could be judged. VIOLATED: frames crossed
+# without encryption.
 Status = Literal["OK", "LOWER_BOUND", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE", "VIOLATED"]
-PAIRED = "fixed-load"  # stands for the test's name in a comparison at fixed loads
-AT_BASE_LOADS = "at-base-loads"  # the same of trials at the loads of a base (`espbench check`)
+PAIRED = "fixed-load"  # the name of the test in a comparison at fixed loads
+AT_BASE_LOADS = "at-base-loads"  # the name of the test at the loads of a base (`espbench check`)
 WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
 Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
 Better = Literal["more", "less"]
 
-# Keys of Trial.host in virtual time: of a trial that would have the same figures if it were made again, and the
-# sequence of the trial of the case that was executed in place of this one.
+# These are keys of Trial.host in virtual time. SAME_EACH_TIME: the trial would have the same figures if it
+# were made again. SAME_AS_TRIAL: the sequence of the case's trial that was executed in place of this one.
 SAME_EACH_TIME = "same_each_time"
 SAME_AS_TRIAL = "same_as_trial"
 
@@ -65,7 +70,7 @@ goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 _AGAIN = re.compile(r"-\d+$")
-# The host disturbed the trial, so it says nothing about the DUT.
+# With these reasons the host disturbed the trial, so it says nothing about the DUT.
 _OF_HOST = {
     Code.HOST_STALL,
     Code.HOST_STALL_IN_OUTAGE,
@@ -74,9 +79,10 @@ _OF_HOST = {
     Code.SENDER_STARVED,
     Code.EARLIER_HOST,
 }
-# The figure is a limit of the tester or the search, not of the DUT.
+# With these remarks the figure is a limit of the tester or the search, not of the DUT.
 _LIMITS = {Code.TESTER_LIMITED, Code.AT_MAXIMUM, Code.EARLIER_LIMIT}
-# Less was measured than the clause on the test wants (24, 26.x); not the frame sizes or the waits around a trial.
+# With these deviations less was measured than the clause on the test asks for (24, 26.x). Deviations in frame
+# sizes or in the waits around a trial are not among them.
 _SHORTER = {
     Code.SHORT_FINAL_TRIALS,
     Code.SHORT_TRIALS,
@@ -94,17 +100,19 @@ _SHORTER = {
 
 
 def loaded_directions(direction: Direction) -> int:
-    """Count the directions that are loaded at once."""
+    """Return the number of directions that are loaded at once: 1 or 2."""
     return 2 if direction == "both-ways" else 1
 
 
 def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
-    """Return the theoretical frame rate of an Ethernet link (RFC 2544 20): frame + preamble + gap."""
+    """Return the theoretical frame rate of an Ethernet link (RFC 2544 20), frames/s, with preamble and gap for each
+    frame.
+    """
     return bits_per_second / (8 * (frame_size + PREAMBLE_AND_GAP_BYTES))
 
 
 def kind_of_test(test: str) -> str:
-    """`latency` of `latency-2`, the second latency test of a plan."""
+    """Return the kind of a test: `latency` for `latency-2`, the second latency test of a plan."""
     return _AGAIN.sub("", test)
 
 
@@ -114,14 +122,14 @@ def within_goal(frames: int, lost: int, goal: float) -> bool:
 
 
 def layer2_mbps(fps: float, frame_size: float) -> float:
-    """Return the Mbit/s of frames without preamble and gap: the seed articles' unit."""
+    """Return the Mbit/s of frames without preamble and gap, the unit of the articles that espbench reproduces."""
     return fps * frame_size * 8 / 1e6
 
 
 class Record(BaseModel):
-    """Base of everything written to a run directory."""
+    """Base of everything that is written to a run directory."""
 
-    # A number that is none stays one, so that writing it is refused (results/durable.py).
+    # NaN and infinity stay numbers, so that writing them is refused (results/durable.py).
     model_config = ConfigDict(extra="allow", frozen=True, ser_json_inf_nan="constants")
 
 
@@ -136,12 +144,14 @@ class Statement(Record):
 
     @classmethod
     def of(cls, code: Code, **values: Any) -> Self:
-        """Return the statement with this code; a value may be a statement, or a list of some."""
+        """Return the statement with this code and these values; a value may be a statement or a list of statements."""
         return cls(code=code.value, values={name: _plain(value) for name, value in values.items()})
 
     @classmethod
     def of_text(cls, text: object) -> Self:
-        """Return a statement with text that espbench did not write, or whose kind the program need not know."""
+        """Return a statement that consists of a text which espbench did not write, or whose kind the program need
+        not know.
+        """
         return cls.of(Code.NOTE, text=str(text))
 
     @model_validator(mode="before")
@@ -151,7 +161,7 @@ class Statement(Record):
 
     @property
     def text(self) -> str:
-        """The sentence."""
+        """The statement as a sentence."""
         return sentences.text(self.code, self.values)
 
     def __str__(self) -> str:
@@ -171,16 +181,18 @@ class Reason(Statement):
 
 
 class Remark(Statement):
-    """A remark that a reader of a figure must know: an item of `warnings`."""
+    """A remark that a reader of a figure must know; an entry of `warnings`."""
 
     @property
     def is_limit(self) -> bool:
-        """True if the figure reached the limit of the tester or of the search."""
+        """True if the figure is a limit of the tester or of the search."""
         return self.code in _LIMITS
 
 
 class Deviation(Statement):
-    """A clause of a standard that was not kept; wanted and got where they are numbers, in the clause's unit."""
+    """A clause of a standard that was not kept; wanted and got are values in the clause's unit, None if they are not
+    numbers.
+    """
 
     clause: str = ""
     wanted: float | None = None
@@ -190,7 +202,7 @@ class Deviation(Statement):
     def from_clause(
         cls, code: Code, clause: str, wanted: float | None = None, got: float | None = None, **values: Any
     ) -> Self:
-        """Return the deviation from a clause."""
+        """Return the deviation from this clause."""
         return cls(code=code.value, clause=clause, wanted=wanted, got=got, values=values)
 
     @property
@@ -206,7 +218,7 @@ class Deviation(Statement):
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it, so that a statement that was read again equals the one written."""
+    """Return a value as plain JSON, so that a statement that was written and read again is equal to the original."""
     if isinstance(value, Statement):
         return {"code": value.code, "values": value.values}
     if isinstance(value, list | tuple):
@@ -215,26 +227,29 @@ def _plain(value: Any) -> Any:
 
 
 def problems_recorded(problems: Sequence[Reason]) -> dict[str, Any]:
-    """Return the keys of a trial's `proof` that say why it is not one: for people, and for the program."""
+    """Return the keys of a trial's `proof` that say why encryption is not proven: as text, and as codes with values."""
     codes = {"problem_codes": [_plain(problem) for problem in problems]} if problems else {}
     return {"problems": [problem.text for problem in problems], **codes}
 
 
 def problems_of(proof: Mapping[str, Any]) -> list[Reason]:
-    """Return what `problems_recorded` put there; records of earlier versions have the texts alone."""
+    """Return the problems that `problems_recorded` put into a `proof`. Records of earlier versions only have their
+    texts.
+    """
     if "problem_codes" in proof:
         return [Reason.model_validate(problem) for problem in proof["problem_codes"]]
     return [Reason.of(Code.PROOF_PROBLEM, text=text) for text in proof.get("problems", [])]
 
 
-# Texts for people → the key beside them that has their codes and values, for the program.
+# Each key has texts for people; the key to which it maps has their codes and values, for the program.
 CODES = {"reasons": "reason_codes", "warnings": "warning_codes", "rfc2544_deviations": "deviation_codes"}
 
 
 class Telling(Record):
-    """A record with statements: JSON has their texts, and beside them their codes and values, which are what is read.
+    """A record with statements. JSON has their texts and, in other keys, their codes and values; only the latter are
+    read.
 
-    Records of format 1 have texts alone (results/format_1.py).
+    Records of format 1 only have the texts (results/format_1.py).
     """
 
     @model_validator(mode="before")
@@ -260,10 +275,10 @@ class Telling(Record):
 
 
 class Counted(Record):
-    """A record with tx_frames, rx_frames and lost, which is their difference, always.
+    """A record with tx_frames, rx_frames and lost; lost is always tx_frames - rx_frames.
 
-    A damaged frame is not received (RFC 2544 10), so it is lost (26.3). Records of earlier versions left such frames
-    out of `lost`; they are read as this has it.
+    A damaged frame is not received (RFC 2544 10), so it is lost (26.3). Records of earlier versions did not count
+    such frames in `lost`; when they are read, `lost` becomes the difference.
     """
 
     @model_validator(mode="before")
@@ -276,7 +291,7 @@ class Counted(Record):
 
 
 class Latency(Record):
-    """Latency of the frames of one trial, µs; `hdr` is the HDR histogram (V2, deflate, base64)."""
+    """The latencies of one trial's frames, µs; `hdr` is the HDR histogram (V2, deflate, base64)."""
 
     min: float | None = None
     mean: float | None = None
@@ -289,9 +304,10 @@ class Latency(Record):
 
 
 class GatewayReading(Record):
-    """The readings of one gateway over exactly one trial; None = not readable on this platform.
+    """The readings of one gateway over exactly one trial; None = cannot be read on this platform.
 
-    cpu_ns is the CPU time that it used, frames what it handled meanwhile; cpu_us_per_frame is their ratio, rounded.
+    cpu_ns is the CPU time that the gateway used, frames the number of frames that it handled meanwhile;
+    cpu_us_per_frame is their ratio, rounded.
     """
 
     cpu_pct: float | None = None
@@ -305,7 +321,9 @@ class GatewayReading(Record):
 
 
 class DirectionReading(Counted):
-    """One direction of a trial (`west-east` or `east-west`); frame counts as in `Trial`, None: not measured."""
+    """One direction of a trial (`west-east` or `east-west`); frame counts are defined as in `Trial`. None: not
+    measured.
+    """
 
     intended_fps: float
     offered_fps: float
@@ -319,27 +337,26 @@ class DirectionReading(Counted):
     backlog_frames: int | None = 0  # frames that arrived after the last one was sent
     drain_s: float | None = 0.0  # from the last frame sent to the last received
     latency_us: Latency = Field(default_factory=Latency)
-    tagged_us: float | None = None  # latency of the tagged frame, where there was one and it arrived
-    first_lost_s: float | None = None  # the time when it was sent, from the first frame
+    tagged_us: float | None = None  # latency of the tagged frame, if there was one and it arrived
+    first_lost_s: float | None = None  # when the first lost frame was sent, from the first frame sent
     last_lost_s: float | None = None
     first_rx_s: float | None = None  # the time when the first frame arrived, from the first frame sent
-    longest_gap_s: tuple[float, float] | None = None  # the last arrival before it, the first one after it
+    longest_gap_s: tuple[float, float] | None = None  # the last arrival before the gap, the first one after
     departure_fps: float | None = None  # the rate at which the frames really left, first to last
-    highest_fps: float | None = None  # the DUT saw none of them faster (Trial.highest_fps)
+    highest_fps: float | None = None  # the DUT received no frames faster than this (Trial.highest_fps)
 
 
 class Trial(Counted, Telling):
     """One line of `trials.jsonl`.
 
-    rx_frames counts frames received intact, each once; lost = tx_frames - rx_frames, so that a damaged frame is
-    lost (RFC 2544 10, 26.3); corrupted counts those that came damaged; frame_loss_ratio = lost / tx_frames.
-    Rates and frame counts are sums over both directions.
-    `reasons` says why a trial is INVALID or, where valid, why it failed a goal it looks to
-    meet (Code.STORED). `loss_at` books each lost frame to a place. Counts the generator
-    cannot give are None and named in `not_measured`; `warnings` go to every figure taken from the trial.
-    `measured` is what a test of its own kind took besides (a burst's length, what was done to a gateway and when).
-    `waits_s` are the waits it was made with, None where there was none to make; empty in older records,
-    which did not keep them.
+    rx_frames counts frames received intact, each once; lost = tx_frames - rx_frames, so that a damaged frame is lost
+    (RFC 2544 10, 26.3); corrupted counts frames that arrived damaged; frame_loss_ratio = lost / tx_frames. Rates and
+    frame counts are sums over both directions. `reasons` says why a trial is INVALID or, if it is valid, why it
+    fails a goal although it lost little enough (Code.STORED). `loss_at` counts the lost frames by the place of their
+    loss. Counts that the generator cannot measure are None and named in `not_measured`; `warnings` apply to every
+    figure taken from the trial. `measured` has further measurements of some tests (a burst's length, the actions on
+    a gateway and their times). `waits_s` are the waits of the trial, None where it needed none; empty in older
+    records, which did not have them.
     """
 
     case: str
@@ -357,7 +374,7 @@ class Trial(Counted, Telling):
     reordered: int | None
     corrupted: int | None
     frame_loss_ratio: float
-    sustained: bool = True  # False: the rate was stored in a queue, not forwarded
+    sustained: bool = True  # False: part of the rate was stored in a queue, not forwarded
     validity: Validity
     reasons: list[Reason] = Field(default_factory=list)
     loss_at: dict[str, int] = Field(default_factory=dict)
@@ -373,7 +390,7 @@ class Trial(Counted, Telling):
 
     @property
     def problems(self) -> list[Reason]:
-        """Return why encryption is not proven for each frame that crossed."""
+        """The reasons why encryption is not proven for each frame that crossed."""
         return problems_of(self.proof)
 
     @property
@@ -383,11 +400,12 @@ class Trial(Counted, Telling):
 
     @property
     def highest_fps(self) -> float:
-        """The highest rate at which the DUT may have seen the frames, frames/s: a miss is evidence for this load.
+        """The highest rate at which the DUT may have received the frames, frames/s. A miss is evidence for this
+        load.
 
-        A pass is evidence for the mean, offered_fps. They differ where a sender paused or fell behind, or one direction
-        was done before the other (measure/highest_rate.py). Older records have what was intended, or what was
-        offered if that is more: no DUT saw more.
+        A pass is evidence for the mean, offered_fps. They differ if a sender paused or fell behind, or if one
+        direction ended before the other (measure/highest_rate.py). For older records it is the intended rate, or the
+        offered rate if that is higher: no DUT received more.
         """
         each = [
             max(d.intended_fps, d.offered_fps) if d.highest_fps is None else d.highest_fps
@@ -396,17 +414,18 @@ class Trial(Counted, Telling):
         return max(sum(each) if each else self.intended_fps, self.offered_fps)
 
     def meets(self, goal: float) -> bool:
-        """Return whether each direction lost no more than a goal allows, and it forwarded what it did not lose.
+        """Return whether no direction lost more than the goal allows, and the rest was forwarded and not stored in a
+        queue.
 
-        The record's counts are taken as they are. Whether few frames are enough to say so, and whether a
-        stall of the host excuses a loss, is a matter for whoever can ask for another trial (search/goals.py).
+        The record's counts are taken as they are. Whether the frames suffice for a verdict, and whether a stall of
+        the host excuses a loss, is decided where another trial can be requested (search/goals.py).
         """
         counts: Iterable[Trial | DirectionReading] = self.per_direction.values() or (self,)
         return self.sustained and all(within_goal(c.tx_frames, c.lost, goal) for c in counts)
 
     @property
     def disturbed(self) -> bool:
-        """True if it is INVALID only because of the host, so that its counts are right."""
+        """True if the trial is INVALID only because of the host, so that its counts are right."""
         return bool(self.host.get("disturbed"))
 
 
@@ -428,10 +447,11 @@ class Outcome(CaseIdentity, Telling):
     """The answer for one case and one loss goal: one row of `results.csv`.
 
     Throughput is None unless status is OK, or LOWER_BOUND, where it is the bound. `words` is the answer as a
-    sentence, `answer` its code and values. Rates sum both directions. `final_trial` is the `sequence` of the trial the
-    figures come from; CPU, instructions and latency are None if it is INVALID. void_finals counts the final trials at
-    that load that say nothing: INVALID ones, and those whose loss lay in stalls. loss_bound is the loss ratio that
-    those which the figure rests on exclude with 95 % confidence (exact Poisson bound, the worse direction).
+    sentence, `answer` its code and values. Rates are sums over both directions. `final_trial` is the `sequence` of
+    the trial from which the figures are taken; CPU, instructions and latency are None if that trial is INVALID.
+    void_finals counts the final trials at that load that say nothing: INVALID ones, and those whose loss lay in
+    stalls. loss_bound is the loss ratio that the trials behind the figure exclude with 95 % confidence (exact
+    Poisson bound, the worse direction).
     """
 
     loss_goal: float
@@ -464,28 +484,28 @@ class Outcome(CaseIdentity, Telling):
 
     @property
     def is_at_limit(self) -> bool:
-        """True if its figure reached the limit of the tester or of the search: the DUT may be faster."""
+        """True if the figure is a limit of the tester or of the search: the DUT may be faster."""
         return any(remark.is_limit for remark in self.warnings)
 
     @property
     def is_lower_bound(self) -> bool:
-        """True if the DUT may be faster than its figure, for whatever reason."""
+        """True if the DUT may be faster than this figure, for whatever reason."""
         return self.status == "LOWER_BOUND" or self.is_at_limit
 
     @property
     def is_short(self) -> bool:
-        """True if its final trial was shorter than RFC 2544 24 wants; there may have been none."""
-        # The duration is as measured: a trial of 60 s may have taken 59.99998.
+        """True if the final trial was shorter than RFC 2544 24 asks for; False without a final trial."""
+        # The duration is the measured one: a trial of 60 s may have taken 59.99998 s.
         return self.final_trial is not None and round(self.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
 class Quantity(Record):
-    """One figure of a finding: of n measurements their mean, least, greatest and standard deviation.
+    """One figure of a finding: the mean, least, greatest and standard deviation of n measurements.
 
-    key says what it is (quantities.py), `label` is that for people, `name` the label with the direction. better:
-    whether more of it or less is the better; None where neither is. way: the direction that it is of, `west-east` or
-    `east-west`; empty: of all. value is None where nothing was measured. stdev is that of the sample (n − 1); None
-    for n = 1.
+    key identifies the quantity (quantities.py), `label` is its text for people, `name` the label with the direction.
+    better: whether more or less is better; None if neither is. way: the direction of the quantity, `west-east` or
+    `east-west`; empty: all directions. value is None if nothing was measured. stdev is that of the sample (n − 1);
+    None for n = 1.
     """
 
     key: str = ""
@@ -503,19 +523,20 @@ class Quantity(Record):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: Any) -> Any:
-        """Use the name as the key of a quantity of which only the name is known."""
+        """Use the name as the key and the label of a quantity that has only a name."""
         if not isinstance(data, Mapping) or "name" not in data:
             return data
         return {**data, "key": data.get("key") or data["name"], "label": data.get("label") or data["name"]}
 
 
 class Finding(CaseIdentity, Telling):
-    """The answer of a test other than throughput for one case: a row of `results.csv`, figures in `findings.csv`.
+    """The answer of a test other than throughput for one case: a row of `results.csv`, with its figures in
+    `findings.csv`.
 
-    quantities[0] is what the test is about. curve is a table where the standard asks for one (frame loss against
-    load), one mapping a row, alike in their keys. load_fps sums both directions. Status as in Outcome;
-    without OK the quantities may be empty. paired: of a comparison at fixed loads, its arms and every pair of
-    trials (docs/comparison.md).
+    quantities[0] is the main result of the test. curve is a table where the standard asks for one (frame loss
+    against load): one mapping for each row, all with the same keys. load_fps is the sum over both directions. Status
+    is as in Outcome; unless it is OK, the quantities may be empty. paired: for a comparison at fixed loads, its arms
+    and every pair of trials (docs/comparison.md).
     """
 
     status: Status
@@ -534,7 +555,7 @@ class Finding(CaseIdentity, Telling):
 
     @property
     def is_short(self) -> bool:
-        """True if its trials were shorter or fewer than the standard's clause on this test asks for."""
+        """True if the trials were shorter or fewer than the standard's clause on this test asks for."""
         return any(deviation.is_short for deviation in self.rfc2544_deviations)
 
 
@@ -551,7 +572,9 @@ class CaseEntry(CaseIdentity):
 
 
 class Calibration(Record):
-    """The generator's own ceiling at one frame size: same kind of interfaces, no DUT, fps."""
+    """The generator's own ceiling at one frame size, measured on the same kind of interfaces without a DUT,
+    frames/s.
+    """
 
     frame_size: int | str
     ip_version: int
@@ -563,10 +586,10 @@ class Calibration(Record):
 
 
 class BaseLoad(Record):
-    """A load at which `espbench check` measures: that of a base's throughput with this loss goal, fps.
+    """A load at which `espbench check` measures, frames/s: the base's throughput for this loss goal.
 
-    duration_s is the length of the trial. floor_fps is tried where the load misses the goal: the least throughput
-    that the check's limit allows.
+    duration_s is the length of the trial. floor_fps is the load to try if the first one misses the goal: the least
+    throughput that the check's limit allows.
     """
 
     goal: float
@@ -579,8 +602,8 @@ class Manifest(Record):
     """`manifest.json`: everything about a run that is not a trial or an outcome."""
 
     format: int
-    espbench: str  # its version
-    code: dict[str, str] = Field(default_factory=dict)  # identifies that espbench (own_code.py)
+    espbench: str  # the version of espbench
+    code: dict[str, str] = Field(default_factory=dict)  # identifies the code of that espbench (own_code.py)
     name: str
     started: str  # ISO 8601, UTC
     plan_path: str = ""  # the place where the plan was read: a profile's relative path starts beside it
@@ -596,7 +619,8 @@ class Manifest(Record):
     calibration: list[Calibration] = Field(default_factory=list)
     contexts: dict[str, dict[str, Any]] = Field(default_factory=dict)  # id → Security Context
     context_of_case: dict[str, str] = Field(default_factory=dict)
-    # Case → where its search began, for each loss goal, fps: a guess from the sizes measured before.
+    # Case → the load at which its search began, for each loss goal, frames/s: a guess from sizes measured
+    # before.
     search_hints: dict[str, list[float | None]] = Field(default_factory=dict)
     warnings: list[str] = Field(default_factory=list)
     resumed: list[str] = Field(default_factory=list)
@@ -604,27 +628,29 @@ class Manifest(Record):
     asked: dict[str, Any] = Field(
         default_factory=dict
     )  # the plan and what it names, every key: equal to resume
-    compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed; empty: no comparison
-    # Case → the loads of a base, in the place of its test; empty: no run of `espbench check`.
+    compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed, at; empty: no comparison
+    # Case → the loads of a base, which replace its test; empty unless `espbench check` made the run.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
 
     @field_validator("code")
     @classmethod
     def _changes_apart(cls, code: dict[str, str]) -> dict[str, str]:
-        """Read code that was recorded before `changed` had a key of its own: it followed the commit."""
+        """Read code that was recorded before `changed` had its own key: it then followed the commit."""
         commit, _, changed = code.get("commit", "").partition(" ")
         return {**code, "commit": commit, "changed": "yes"} if changed else code
 
     @property
     def is_virtual(self) -> bool:
-        """True if the gateways of all its devices have clocks that count instructions."""
+        """True if the gateways of all DUTs of the run are in virtual time, where clocks count instructions."""
         profiles = self.conditions.get("profiles", {})
         duts = {entry.dut for entry in self.cases} or set(profiles)  # a driver-level test has no cases
         return bool(duts) and all(_counts_instructions(profiles.get(dut, {})) for dut in duts)
 
     @property
     def made_by(self) -> str:
-        """The espbench that measured: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; old runs: the version."""
+        """The version of espbench that measured: `0.1.0, commit 0123456789ab, code 0123456789abcdef`; old runs: the
+        version.
+        """
         changed = " with changes" if "changed" in self.code else ""
         commit = f"commit {self.code['commit'][:12]}{changed}" if "commit" in self.code else ""
         code = f"code {self.code['code']}" if "code" in self.code else ""
@@ -632,7 +658,7 @@ class Manifest(Record):
 
 
 def _counts_instructions(profile: Mapping[str, Any]) -> bool:
-    """Return whether a DUT profile has the time of an instruction."""
+    """Return whether a DUT profile sets the time of an instruction, and so describes gateways in virtual time."""
     return "ns_per_instruction" in profile or any(
         _counts_instructions(inner) for inner in profile.values() if isinstance(inner, Mapping)
     )
