@@ -62,10 +62,8 @@ SAME_EACH_TIME = "same_each_time"
 SAME_AS_TRIAL = "same_as_trial"
 
 FCS_BYTES = 4
-CACHE_LINE_BYTES = 32  # of the e500 and the e300
-NOT_SENT = (
-    "generator, not sent"  # of Trial.loss_at: booked beside the losses, though nothing was there to lose
-)
+CACHE_LINE_BYTES = 32  # of the e500 and the e300 cores
+NOT_SENT = "generator, not sent"  # a key of Trial.loss_at: frames that were never sent, so they are no losses
 goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
@@ -477,7 +475,7 @@ class Outcome(CaseIdentity, Telling):
     void_finals: int = 0
     loss_bound: float | None = None
     words: str = ""
-    answer: Statement | None = None  # of `words`; None where nothing but people look at them
+    answer: Statement | None = None  # of `words`; None if only people read it
     reasons: list[Reason] = Field(default_factory=list)
     warnings: list[Remark] = Field(default_factory=list)
     rfc2544_deviations: list[Deviation] = Field(default_factory=list)
@@ -547,7 +545,7 @@ class Finding(CaseIdentity, Telling):
     rfc2544: bool
     encryption: Encryption
     words: str = ""
-    answer: Statement | None = None  # of `words`; None where nothing but people look at them
+    answer: Statement | None = None  # of `words`; None if only people read it
     reasons: list[Reason] = Field(default_factory=list)
     warnings: list[Remark] = Field(default_factory=list)
     rfc2544_deviations: list[Deviation] = Field(default_factory=list)
@@ -606,7 +604,7 @@ class Manifest(Record):
     code: dict[str, str] = Field(default_factory=dict)  # identifies the code of that espbench (own_code.py)
     name: str
     started: str  # ISO 8601, UTC
-    plan_path: str = ""  # the place where the plan was read: a profile's relative path starts beside it
+    plan_path: str = ""  # the plan that was read: relative paths of profiles start beside it
     platform: str
     platform_reason: str
     topology: str
@@ -627,7 +625,7 @@ class Manifest(Record):
     conditions: dict[str, Any] = Field(default_factory=dict)  # these must be equal to compare runs
     asked: dict[str, Any] = Field(
         default_factory=dict
-    )  # the plan and what it names, every key: equal to resume
+    )  # every key of the plan and of what it names; these must be equal to resume a run
     compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed, at; empty: no comparison
     # Case → the loads of a base, which replace its test; empty unless `espbench check` made the run.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)

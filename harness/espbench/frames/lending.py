@@ -52,7 +52,7 @@ class Lending:
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._executor is not None:
-            from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)
+            from espbench.runs.workers import lent  # noqa: PLC0415  (only lending needs it)
 
             for future in list(self._under_way):
                 future.cancel()
@@ -61,7 +61,7 @@ class Lending:
         self._theirs.close()
 
     def _serve(self, executor: Executor) -> None:
-        from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)
+        from espbench.runs.workers import lent  # noqa: PLC0415  (only lending needs it)
 
         with suppress(EOFError, OSError):  # the command has ended
             while True:
@@ -75,7 +75,7 @@ class Lending:
                 future.add_done_callback(partial(self._done, number))
 
     def _done(self, number: int, future: Future[bytes]) -> None:
-        from espbench.runs.workers import lent  # noqa: PLC0415  (nobody else pays for it)
+        from espbench.runs.workers import lent  # noqa: PLC0415  (only lending needs it)
 
         self._under_way.discard(future)
         if not future.cancelled():
@@ -83,5 +83,5 @@ class Lending:
             self._answer(number, future.result() if error is None else lent.lost(error))
 
     def _answer(self, number: int, answer: bytes) -> None:
-        with self._sending, suppress(OSError):  # nobody is there any more
+        with self._sending, suppress(OSError):  # the command has ended
             self._ours.send((number, answer))

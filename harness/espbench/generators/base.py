@@ -263,7 +263,7 @@ class StreamCounts(BaseModel):
     id: int
     from_: PortName = Field(validation_alias="from")
     to: PortName
-    intended_frames: int | None  # None: a flood has no plan
+    intended_frames: int | None  # None: a flood has no schedule
     tx_frames: int
     tx_refused: int = 0  # of tx_frames: refused at once by the full ring of the device behind the port
     unsent: int
@@ -296,7 +296,7 @@ class StreamCounts(BaseModel):
     lateness_us: dict[str, float] | None = None
     tx_stalls: list[Stall] = []
     tx_stalls_more: int = 0  # beyond those listed
-    tx_stalls_more_ms: float = 0.0  # in sum, each until it was made good
+    tx_stalls_more_ms: float = 0.0  # in sum, each until the sender had caught up
     sealed_before: bool | None = None  # True: before the trial, as the cipher is too slow; None: in clear
 
     @property

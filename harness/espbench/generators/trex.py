@@ -160,7 +160,7 @@ class TrexGenerator:
         self._trex.close()
 
     def _check(self, streams: list[Stream], noise: Sequence[Noise]) -> None:
-        """Raise UsageError if the ports cannot carry these streams, or there is noise beside them."""
+        """Raise UsageError if the ports cannot carry these streams, or if there is noise besides them."""
         if len({s.from_ for s in streams}) < len(streams):
             raise UsageError(
                 "generator trex: expected one stream from each port, got two: its counters are the ports'"

@@ -106,7 +106,7 @@ class TrexPorts:
             return self._client.call(method, **params)
         except EspbenchError:
             if self.launched is not None:
-                self.launched.check()  # its death says more
+                self.launched.check()  # if the server died, its error explains more
             raise
 
     def tell(self, name: PortName, method: str, **params: Any) -> None:

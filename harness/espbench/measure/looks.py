@@ -127,7 +127,7 @@ class Looks:
 
 
 def used(before: dict[Side, int | None], after: dict[Side, int | None]) -> dict[Side, int | None]:
-    """Return the CPU time that each gateway used from one look to another, ns; None if not known."""
+    """Return the CPU time that each gateway used from one reading to another, ns; None if not known."""
     return {side: _moved(before.get(side), after_ns) for side, after_ns in after.items()}
 
 

@@ -29,7 +29,7 @@ from espbench.terms import PAIRED, Encryption, Finding, Outcome, Quantity, Reaso
 
 Arm = Literal["a", "b"]
 ARMS: tuple[Arm, Arm] = ("a", "b")
-RUNGS, STEP = 7, 0.04  # of the ladder; the step is of the natural logarithm of the load
+RUNGS, STEP = 7, 0.04  # of the ladder; STEP is a difference of natural logarithms of the load
 # If the throughputs of two arms differ by less than this, the arms share one ladder, and so the same loads.
 ONE_LADDER = math.log(1.15)
 # A trial had another load if its mean rate was lower, or its highest rate higher, than intended by more than

@@ -33,7 +33,7 @@ _SAYS_NOTHING = (Judgement.INVALID, Judgement.DISTURBED)
 RECORDED_TO = 1e-3  # frames/s; a record rounds loads to this
 # At most this many final trials are made at one load to decide whether it meets a goal.
 MOST_FINALS_AT_A_LOAD = 6
-# No further load is tried once so many loads could not be judged by final trials.
+# No further load is tried once this many loads could not be judged by final trials.
 MOST_GIVEN_UP = 4
 
 
@@ -297,7 +297,7 @@ class Evidence:
         )
 
     def missed_below(self, maximum: float) -> int:
-        """Return how many different loads below the maximum missed."""
+        """Return how many different loads below the maximum missed, or count as missed."""
         return sum(load < maximum for load in self._missed | self.soft_missed)
 
     def forwarded_at(self, load: float) -> float | None:

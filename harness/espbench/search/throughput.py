@@ -132,7 +132,8 @@ class ThroughputSearch:
         """
         states = [self._state(goal) for goal in sorted(self.goals)]
         wishes = [state for state in states if isinstance(state, _Wish)]
-        # All goals finish their short trials before the first final one: a final may serve several.
+        # All goals finish their short trials before the first final trial, because one final trial may serve
+        # several goals.
         wish = next((wish for wish in wishes if wish.phase == "search"), wishes[0] if wishes else None)
         if wish is None:
             return None

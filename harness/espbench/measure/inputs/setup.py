@@ -39,8 +39,8 @@ class Shape:
 
     steps: (time, share of the load): from this time on the rate is that share of the load. burst_frames: the number
     of frames in each direction, sent at the load. tag_at_s: the latency of the first frame after this time is
-    recorded. noise: an attack beside the streams. cold: no learning frames are sent, because they would bring up
-    tunnels too early; then SAs may be missing before the trial, as with an action that upsets.
+    recorded. noise: an attack together with the streams. cold: no learning frames are sent, because they would bring
+    up tunnels too early; then SAs may be missing before the trial, as with an action that upsets.
     """
 
     steps: tuple[tuple[float, float], ...] = ()
@@ -84,7 +84,7 @@ class Setup:
 
     @property
     def trial_clock(self) -> TrialClock | None:
-        """Return the clock of virtual time; None where time is real."""
+        """The clock of virtual time; None in real time."""
         if self.bed.virtual_time and isinstance(self.generator, TrialClock):
             return self.generator
         return None
@@ -96,6 +96,7 @@ class Setup:
 
     @property
     def encrypts(self) -> bool:
+        """True if the stack encrypts."""
         return self.stack is not None and self.stack.encrypts
 
 

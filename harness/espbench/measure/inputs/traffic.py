@@ -37,6 +37,7 @@ class Traffic:
 
     @property
     def mean_frame_size(self) -> float:
+        """The mean size of the frames by their weights, bytes with FCS."""
         weights = sum(w for _, w, *_ in self.frames)
         return sum(size * w for size, w, *_ in self.frames) / weights
 

@@ -124,7 +124,7 @@ def _falling_behind_s(offered: Offered) -> float:
 
 
 def _is_late(s: StreamCounts, offered: Offered) -> bool:
-    """Return whether half of a stream's frames left too late; always False for a flood, which has no times."""
+    """Return whether half of a stream's frames left too late; always False for a flood, which has no schedule."""
     if not s.intended_frames or s.lateness_us is None or s.tx_frames < OFFERED_LIMIT * s.intended_frames:
         return False
     interval_s = offered.intended_duration_s / s.intended_frames

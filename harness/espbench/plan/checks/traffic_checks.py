@@ -14,7 +14,7 @@ from espbench.plan.traffic.traffic_pattern import Pattern, load_pattern, rfc2544
 from espbench.plan.traffic.traffic_profiles import is_path, profile_names
 
 _AT = ("traffic",)
-# Generators that keep the exact order of a sequence.
+# These generators keep the exact order of a sequence.
 _KEEP_ORDER = frozenset({"native", "scapy"})
 
 
@@ -62,7 +62,7 @@ def _filled_in(plan: Plan, pattern: Pattern) -> Plan:
         changes["ip_versions"] = [pattern.ip_version]
     if pattern.networks and "networks" not in plan.flows.model_fields_set:
         changes["flows"] = Flows(networks=pattern.networks, ports=plan.flows.ports)
-    # The keys that the user wrote stay apart from those that the profile fills in.
+    # model_fields_set keeps only the keys that the user wrote, without those that the profile fills in.
     return Plan.model_construct(_fields_set={*given}, **dict(plan) | changes)
 
 

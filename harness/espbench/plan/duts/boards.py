@@ -253,7 +253,7 @@ class Board(Strict):
     core: Annotated[str, PlainValidator(_core), text(_CORE_PATTERN, "e500v2")]
     """Its core. `e500 standing in for e300` where QEMU has none of the device's own kind."""
     core_clock: Clock
-    """The core's clock, for the report: what it comes to is ns_per_instruction."""
+    """The core's clock, for the report alone: ns_per_instruction sets the speed."""
     memory_clock: Clock
     """The data rate of its memory: the clock of `bus`; without `bus` for the report alone."""
     ns_per_instruction: NsPerInstruction

@@ -39,7 +39,7 @@ class Labgrid(Strict):
     config: Annotated[str, Field(min_length=1)]
     """labgrid's environment file."""
     target: Annotated[str, Field(min_length=1)] = "main"
-    """The target in it that is this box, with a driver for its power, its console, or both."""
+    """The target of this box in that file, with a driver for its power, its console, or both."""
     back_within: TrialDuration = 300.0
     """The longest time after a power cycle until the box can be reached by ssh again."""
 

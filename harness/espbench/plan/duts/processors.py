@@ -91,11 +91,11 @@ class Assumed(Strict):
     store: Annotated[int, Field(ge=256, le=65536)]
     """Instructions that an engine's store holds."""
     stack: Annotated[int, Field(ge=256, le=65536, multiple_of=16)]
-    """Bytes of a thread, at the price of registers."""
+    """Bytes of a thread's stack; its accesses take as long as those of registers."""
     branch: _Cycles
-    """Cycles aborted by a branch that is taken."""
+    """Cycles lost by a branch that is taken."""
     swap: _Cycles
-    """Cycles aborted when a thread gives way."""
+    """Cycles lost when a thread yields to another."""
     multiply: _Cycles
     """Cycles of a multiplication."""
     rotate: _Cycles

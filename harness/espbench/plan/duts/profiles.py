@@ -55,7 +55,7 @@ class Profile(Strict):
     platform: Literal["netns", "uml", "remote", "qemu_e500", "qemu_x86", "ixp"]
     """The platform on which its gateways run."""
     line_rate: LineRate = 10e9
-    """Nominal rate of its ports, bit/s: what theoretical frame rates are counted from."""
+    """Nominal rate of its ports, bit/s, from which theoretical frame rates are computed."""
     mtu: Annotated[int, Field(ge=1280, le=9000)] = 1500
     """MTU of all its links, bytes."""
     queues: dict[str, str] = Field(default_factory=dict)

@@ -16,20 +16,22 @@ from espbench.plan.reading.reader import Strict
 
 
 class AcceleratorVariant(Strict):
-    """One way to make the driver-level test; keys that are left out are as usual."""
+    """One variant of the driver-level test; keys left out have their defaults."""
 
     keys_are: ClassVar[str] = "a key of a variant"
 
     operation: Literal["encrypt", "decrypt"] = "encrypt"
     """encrypt and make the ICV, or check the ICV and decrypt; the kernel's software made the ciphertext before."""
     descriptors: Literal["as-dispatched", "prebuilt"] = "as-dispatched"
-    """Builds the descriptors of all at once as they are dispatched, or before the clock starts."""
+    """When all operations run at once, build their descriptors as they are dispatched, or before the time is
+    measured.
+    """
     data: Literal["unique", "cached"] = "unique"
     """A block of its own for each operation, or one that all operations read."""
     keys: Annotated[int, Field(ge=1, le=256)] = 1
     """Number of keys, used in turns."""
     check: Literal["last", "after", "during"] = "last"
-    """Compares the last output with the kernel's software; all, after the clock stopped; or all while it runs."""
+    """Outputs compared with the kernel's software: the last; all, after the measured time; or all, during it."""
 
 
 class Bus(AtThroughput):

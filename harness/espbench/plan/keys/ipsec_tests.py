@@ -48,7 +48,8 @@ class FirstPacket(AtThroughput):
     trial: TrialDuration = 10.0
     """The time for which traffic flows; the first frame must have arrived by then."""
     idle: Lifetime = 0.0
-    """Idle timeout of the SAs (strongswan): the tunnel was up, and its SAs were deleted after so long without traffic.
+    """Idle timeout of the SAs (strongswan): the tunnel was up, and its SAs were deleted after this time without
+    traffic.
 
     0: the daemons were just started.
     """

@@ -91,7 +91,9 @@ class Throughput(AroundTrials):
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None
-    """A preset of mlr. rfc2544 (default): 60 s without loss. tst009: one of two may lose. csit: 10 of 21 of 1 s."""
+    """A preset of mlr. rfc2544 (default): 60 s without loss. tst009: 1 of 2 may lose. csit: 10 of 21 of 1 s may
+    lose.
+    """
     loss_verification: Annotated[int, Field(ge=0, le=10)] = 0
     """Times that a load that lost little is tried again before it counts as missed (ETSI GS NFV-TST 009)."""
     warm_start: bool = True
@@ -109,7 +111,7 @@ class Throughput(AroundTrials):
 
 
 class Accelerator(Strict):
-    """Driver-level test of the crypto engine: n+1 after n, against all at once (emulated boards; UML in software)."""
+    """Driver-level test of the crypto engine: operations one by one, against all at once (emulated boards; UML)."""
 
     keys_are: ClassVar[str] = "a key of an accelerator test"
 

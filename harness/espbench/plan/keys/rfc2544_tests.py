@@ -52,7 +52,7 @@ class AtThroughput(AroundTrials):
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput that is used as the load."""
     load: PlanRate | None = None
-    """The load, per direction. Default: the throughput found in this run at the same point."""
+    """The load, per direction. Default: the throughput measured in this run at the same point."""
 
 
 class Latency(AtThroughput):

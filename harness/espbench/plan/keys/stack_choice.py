@@ -90,7 +90,7 @@ class StackChoice(Strict):
     policies: Literal["same", "none"] = "same"
     """plain: the policies of a stack with ESP, but all let traffic pass (same); or no policies (none).
 
-    The first tells what ESP itself costs, the second what a router without IPsec would do.
+    The first shows what ESP itself costs, the second what a router without IPsec would do.
     """
     mode: Mode = "tunnel"
     """ESP mode (RFC 4303 3.1). Transport mode (xfrm, null) protects IP in IP between the gateways."""

@@ -54,7 +54,7 @@ class Rfc2544Frame(Strict):
     """Least bytes of UDP payload with room for stream id, sequence number, time and checksum."""
 
     def smallest_frame(self, ip_version: int) -> int:
-        """Return the smallest frame (with FCS) that carries the payload."""
+        """Return the size of the smallest frame that carries the payload, bytes with FCS."""
         headers = ETHERNET_HEADER_BYTES + IP_HEADER_BYTES[ip_version] + UDP_HEADER_BYTES
         return headers + self.payload_bytes + FCS_BYTES
 
@@ -94,7 +94,7 @@ class Profile(Strict):
     template: str | None = None
     """Headers of the frames as a Scapy expression, from Ether() to UDP() or TCP()."""
     ip_version: Literal[4, 6] | None = None
-    """The IP version it is for. Default: the template's, else any; 4 with pcap."""
+    """The IP version of the profile. Default: the template's, or any without a template; 4 with pcap."""
     networks: Annotated[int, Field(ge=1, le=256)] | None = None
     """Destination networks (RFC 2544 12) of a plan that does not set them."""
 

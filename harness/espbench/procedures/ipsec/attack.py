@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test under attack (ipsec-meth 15): the forwarding rate at the throughput while Home is attacked, rate by rate.
 
-The attacker's frames enter by Home's LAN port, beside the traffic. Linux checks address, port and SPI, not the
-interface by which a packet enters, and the tester has no port on the middle link.
+The attacker's frames enter by Home's LAN port, together with the traffic. Linux checks address, port and SPI, not
+the interface by which a packet enters, and the tester has no port on the middle link.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class _OutageCase(IpsecSeries):
     @property
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """Return the stack's options for this test."""
+        """The stack's options for this test."""
 
     @abstractmethod
     def actions(self, maker: TrialMaker, stack: IkeStack) -> list[Action]:

@@ -90,7 +90,7 @@ class SetUpRateCase(IpsecSeries):
         for side in SIDES:
             try:
                 operations = speed(setup.bed.gateways[side], algorithms, 1)
-            except EspbenchError as error:  # the rates are there without it
+            except EspbenchError as error:  # the set-up rates do not depend on it
                 return {"missing": str(error)}
             ms = {o.name: o.ms for o in operations}
             costs[side] = round(sum(ms[name] for name in needed), 4)
