@@ -111,7 +111,10 @@ class Throughput(AroundTrials):
 
 
 class Accelerator(Strict):
-    """Driver-level test of the crypto engine: operations one by one, against all at once (emulated boards; UML)."""
+    """Driver-level test of the crypto engine: one operation at a time (n+1 after n), against all at once.
+
+    Emulated boards have it; UML has it in software.
+    """
 
     keys_are: ClassVar[str] = "a key of an accelerator test"
 
