@@ -48,7 +48,7 @@ def measure(
     """Run one trial with its waits (RFC 2544 23) and return its record.
 
     Raise TrialBroken if the trial could not be completed, NotBack if a gateway does not come back after a power
-    cycle, InClear if learning frames crossed without encryption, and CannotWrite if the disk is full.
+    cycle, InClear if learning frames crossed without encryption, and CannotWrite if the disk refuses a file.
 
     actions are executed on the gateways while frames flow; the record's `measured` has their results. After an action
     that replaces SAs or restarts a gateway, counters cannot prove encryption, and the record says so.
