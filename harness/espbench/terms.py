@@ -68,7 +68,7 @@ goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
 _AGAIN = re.compile(r"-\d+$")
-# With these reasons the host disturbed the trial, so it says nothing about the DUT.
+# These reasons mean that the host disturbed the trial, so it says nothing about the DUT.
 _OF_HOST = {
     Code.HOST_STALL,
     Code.HOST_STALL_IN_OUTAGE,
@@ -77,10 +77,10 @@ _OF_HOST = {
     Code.SENDER_STARVED,
     Code.EARLIER_HOST,
 }
-# With these remarks the figure is a limit of the tester or the search, not of the DUT.
+# These remarks mean that the figure is a limit of the tester or the search, not of the DUT.
 _LIMITS = {Code.TESTER_LIMITED, Code.AT_MAXIMUM, Code.EARLIER_LIMIT}
-# With these deviations less was measured than the clause on the test asks for (24, 26.x). Deviations in frame
-# sizes or in the waits around a trial are not among them.
+# These deviations mean that less was measured than the clause on the test asks for (24, 26.x). Deviations in
+# frame sizes or in the waits around a trial are not among them.
 _SHORTER = {
     Code.SHORT_FINAL_TRIALS,
     Code.SHORT_TRIALS,

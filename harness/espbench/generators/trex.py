@@ -45,11 +45,11 @@ NOT_MEASURED = [
 _FRAMING_BYTES = 14 + FCS_BYTES
 # The server checks its ports every 10 ms; it may need as long again to begin.
 _NOTICED_S, _BEGUN_S = 0.01, 0.05
-# When TRex ended, its state may have been unknown for this long at most; in a long trial, for this share of
-# it.
+# The state of TRex may have been unknown for this long at most when it ended; in a long trial, for this share
+# of it.
 _UNSEEN_S, _UNSEEN_SHARE = 0.05, 0.005
 _PROGRESS_S = 0.25
-# With AF_PACKET, frames leave once a millisecond, in bursts of all frames that are due.
+# Frames leave AF_PACKET once a millisecond, in bursts of all frames that are due.
 _BURSTY, _TICKS = "af_packet", 1000.0
 # Port counters are refreshed twice a second: unchanged for this long, they are final.
 SETTLED_S, _COUNTER_POLL_S = 1.1, 0.1

@@ -32,10 +32,10 @@ from espbench.terms import (
     problems_recorded,
 )
 
-# With these reasons the gateways' counters before and after a trial may not belong together, so they cannot
-# show that cleartext crossed. With any other reason for a void trial, a leak still counts as a leak.
+# These reasons mean that the gateways' counters before and after a trial may not belong together, so they
+# cannot show that cleartext crossed. With any other reason for a void trial, a leak still counts as a leak.
 GATEWAYS_IN_DOUBT = {Code.COUNTER_BACKWARDS, Code.LINK_CHANGED, Code.SAS_CHANGED, Code.SAS_REPLACED}
-# With these reasons the generator's counts may be wrong. The gateways' counts are still right.
+# These reasons mean that the generator's counts may be wrong. The gateways' counts are still right.
 _TESTER_IN_DOUBT = {Code.GENERATOR_FAULT, Code.MORE_RECEIVED}
 
 

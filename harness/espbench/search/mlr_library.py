@@ -35,8 +35,8 @@ Request = Callable[[float, float, int], TrialRequest]  # load (frames/s), durati
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often void trials are repeated, and the durations of the shortest and the longest trial and of their sum,
-    s.
+    """The number of repeats of void trials, and the durations of the shortest and the longest trial and of their
+    sum, s.
     """
 
     retries: int

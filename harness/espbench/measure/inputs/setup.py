@@ -35,7 +35,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Shape:
-    """How a trial's load departs from a steady load; times in seconds from its start.
+    """The shape of a trial's load, if the load is not steady; times in seconds from its start.
 
     steps: (time, share of the load): from this time on the rate is that share of the load. burst_frames: the number
     of frames in each direction, sent at the load. tag_at_s: the latency of the first frame after this time is

@@ -64,10 +64,10 @@ def compare(
     sender_cpus: set[int],
     sender_ns: int,
 ) -> dict[str, Any]:
-    """Return what the host did to the trial; shares are of the elapsed time of the CPUs concerned.
+    """Return what the host did between two snapshots; shares are of the elapsed time of the CPUs concerned.
 
-    The elapsed time is that from one snapshot to the other: in a record, the time in which frames were sent
-    (measure/looks.py).
+    In a record, that is the time in which frames were sent (measure/looks.py). gateway_ns and sender_ns are the CPU
+    times of gateways and senders, including receivers on the same CPUs.
 
     * foreign_pct: CPU time on the gateways' CPUs that belongs to neither gateway nor tester. None if the tester runs
       there too and cannot be distinguished, or if gateway_ns is not known.
@@ -76,11 +76,8 @@ def compare(
       than the gateways waited. If kept_ns is known, it is that time, in which others kept all gateways from a CPU.
     * steal_pct: time stolen by the hypervisor, of the CPUs of gateways and sender alone.
     * tick_pct: the possible error of any share from /proc/stat, which counts in ticks.
-    * sender_foreign_pct: time of other tasks on the CPUs that send. Interrupts do not count: a DUT may run in them.
+    * sender_foreign_pct: time of other tasks on the CPUs that send; not of interrupts, in which a DUT may run.
     * busy_pct: of each CPU of the host, the time in which it was neither idle nor stolen.
-
-    gateway_ns and sender_ns are the CPU times of the gateways and the senders themselves; sender_ns includes
-    receivers on the same CPUs.
     """
     elapsed = max(1, after.at_ns - before.at_ns)
     every = [c for c in after.cpus if c in before.cpus]

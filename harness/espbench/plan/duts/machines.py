@@ -66,7 +66,7 @@ class Machine(Strict):
         PlainSerializer(lambda value: "adaptive" if value == ADAPTING else value),
         Field(json_schema_extra={"examples": ["adaptive", 8000]}),
     ] = ADAPTING
-    """How a port gathers frames before it interrupts: adaptive, or the highest number of interrupts a second."""
+    """Gathering of frames before a port interrupts: adaptive, or the highest number of interrupts a second."""
 
 
 def machine_problems(machine: Machine | None, line_rate: float, mtu: int) -> Iterator[Problem]:

@@ -23,8 +23,8 @@ class AcceleratorVariant(Strict):
     operation: Literal["encrypt", "decrypt"] = "encrypt"
     """encrypt and make the ICV, or check the ICV and decrypt; the kernel's software made the ciphertext before."""
     descriptors: Literal["as-dispatched", "prebuilt"] = "as-dispatched"
-    """When all operations run at once, build their descriptors as they are dispatched, or before the time is
-    measured.
+    """The run with all operations at once builds their descriptors as they are dispatched, or before the measured
+    time.
     """
     data: Literal["unique", "cached"] = "unique"
     """A block of its own for each operation, or one that all operations read."""

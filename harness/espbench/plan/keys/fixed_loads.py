@@ -15,8 +15,7 @@ from espbench.plan.keys.values import ShareOfThroughput, TrialDuration
 from espbench.plan.reading.reader import Strict
 from espbench.plan.reading.units import Expected
 
-# With fewer rounds, a difference between two configurations cannot be distinguished from one between two
-# boots.
+# Fewer rounds cannot distinguish a difference between two configurations from one between two boots.
 LEAST_ROUNDS = 3
 
 

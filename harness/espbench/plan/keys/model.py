@@ -371,7 +371,7 @@ class Plan(Strict):
 
     @property
     def fixed_loads(self) -> FixedLoads | None:
-        """How arms are compared at fixed loads; None if they are not.
+        """The settings of the comparison at fixed loads; None if the plan has no such comparison.
 
         Frame sizes are never compared at fixed loads: the same rate in frames/s is a different load for the line and
         the gateways.

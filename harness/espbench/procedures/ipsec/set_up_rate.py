@@ -149,8 +149,8 @@ class SetUpRateCase(IpsecSeries):
         everything else.
         """
         of_one = bound["home"] + bound["office"]
-        # With one at a time, the ends wait for each other. With many at once, each end works on another
-        # tunnel meanwhile.
+        # The ends wait for each other if tunnels are set up one at a time. With many at once, each end works
+        # on another tunnel meanwhile.
         limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
         quantities = [
             figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES
