@@ -101,7 +101,7 @@ def arms(groups: Sequence[Group], axis: Axis) -> list[str]:
                 of_arm.setdefault(name, set()).add(s.options)
                 kinds.add(s.kind)
     by_arm = {name: " / ".join(sorted(options)) for name, options in of_arm.items()}
-    # Arms of one stack differ in nothing but options: these are what is compared, and stand beside each arm.
+    # Arms with the same stack differ only in its options. These are what is compared, and each arm shows its own.
     if (
         axis not in ("stack", "version")
         or len(set(by_arm.values())) < 2
@@ -131,7 +131,7 @@ def order(groups: Sequence[Group], is_paired: dict[str, bool], axis: Axis, runs:
 
 
 def runs(compared: Sequence[Run]) -> list[str]:
-    """Say which cases have no outcome, which tests are not compared, which CPUs were shared, and what was a guest."""
+    """Say which cases lack an outcome, which tests are left out, which CPUs were shared, and if gateways are guests."""
     sentences = []
     for run in compared:
         cases = run.compared_cases
@@ -170,7 +170,7 @@ def figures(panels: Sequence[Panel]) -> list[str]:
 
 
 def facts(runs: Sequence[Run], axis: Axis) -> dict[str, str]:
-    """Return the machine the figures are of, each fact once where the runs agree; and what follows from the axis."""
+    """Return facts of the machines by name, each once if the runs agree, and what differs because the axis does."""
     values_of: dict[str, dict[str, None]] = {}
     for run in runs:
         of_run = {"Platform": run.manifest.platform}
