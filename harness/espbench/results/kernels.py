@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kernels.jsonl`, `kernels.csv`: what cipher kernels did on network processors, one line a configuration."""
+"""Reads and writes `kernels.jsonl` and `kernels.csv`: results of cipher kernels on network processors.
+
+Both have one line for each configuration.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +22,24 @@ KernelKey = tuple[str, str, int, str, str, int, int, float, float, int]
 
 
 class MemoryUse(Record):
-    """The use of one shared memory; busy is the share of the time in which its channels were occupied, on average."""
+    """The use of one shared memory; busy is the share of the time in which its channels were busy, on average."""
 
     reads: int
     writes: int
     transfers: int
     busy: float
     refused: int  # references that found the queue full
-    waited: int  # cycles that references waited until they were begun
+    waited: int  # cycles that references waited until they began
 
 
 class KernelResult(Record):
-    """One kernel at one level, compiled in one way, on so many engines and threads of a processor.
+    """The result of one kernel at one level of optimisation, with one compiler, number of engines and of threads.
 
-    cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
-    of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
-    storage: bytes of control data by memory.
-    cycles_of: cycles executing and aborted, by the kind they are due to; waiting for a signal counts as load.
-    faster_dram, faster_sram: by how much the memories' clocks exceed those stated. checked: bytes of output that
-    were compared with what had to come out.
+    cycles: an engine's, until the last thread has processed its `data` bytes. executing, aborted, idle, stalled:
+    shares of the engines' time (docs/npcryptbench.md). code, run: number of instructions by kind, in the program and
+    as executed. storage: bytes of control data by memory. cycles_of: executing and aborted cycles, by the kind of
+    instruction that caused them; waiting for a signal counts as load. faster_dram, faster_sram: by which share the
+    memories' clocks exceed the stated ones. checked: bytes of output that were compared with the expected output.
     """
 
     dut: str
@@ -83,22 +85,22 @@ class KernelResult(Record):
 
     @property
     def cycles_per_byte(self) -> float:
-        """Cycles of the processor for a byte."""
+        """Cycles of the processor for each byte of all threads."""
         return self.cycles / self.total_bytes
 
     @property
     def instructions(self) -> int:
-        """Instructions of the program."""
+        """The number of instructions in the program."""
         return sum(self.code.values())
 
     @property
     def instructions_per_byte(self) -> float:
-        """Instructions that were run for a byte."""
+        """Executed instructions for each byte."""
         return sum(self.run.values()) / self.total_bytes
 
     @property
     def waiting(self) -> float:
-        """The share of the time in which no thread could go on."""
+        """The share of the time in which no thread could continue."""
         return self.idle + self.stalled
 
     def time_share(self, *kinds: str) -> float:
@@ -113,7 +115,7 @@ class KernelResult(Record):
 
 
 def save(run: Path, results: Sequence[KernelResult]) -> None:
-    """Replace both files as a whole; EspbenchError where the disk refuses."""
+    """Replace both files as a whole; raise EspbenchError if they cannot be written."""
     write_atomically(run / FILE, sealed(results))
     write_atomically(run / TABLE, table(results))
 
@@ -143,10 +145,10 @@ def table(results: Sequence[KernelResult]) -> str:
 
 
 def read(run: Path) -> list[KernelResult]:
-    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    """Return the results of a run, none if it has no such test; raise EspbenchError if the file is damaged."""
     return read_records(run / FILE, KernelResult)
 
 
 def read_to_resume(run: Path) -> Records[KernelResult]:
-    """Return the results that are as they were written, for a run that measures the others again."""
+    """Return the results that are undamaged, so that a resumed run can measure the others again."""
     return read_what_is_whole(run / FILE, KernelResult)
