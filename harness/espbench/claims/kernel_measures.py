@@ -2,7 +2,7 @@
 """Answers the claims of NPCryptBench from the results of cipher kernels on network processors; pure functions.
 
 Unless a function says otherwise, it uses results at level 0, of one thread of one engine, compiled by the usual
-compiler at -O2, with the memories' stated clocks. Sections, figures and tables are those of the paper.
+compiler at -O2, with memories as stated.
 """
 
 from __future__ import annotations

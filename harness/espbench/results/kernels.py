@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes `kernels.jsonl` and `kernels.csv`: results of cipher kernels on network processors.
-
-Both have one line for each configuration.
-"""
+"""`kernels.jsonl`, `kernels.csv`: what cipher kernels did on network processors, one line a configuration."""
 
 from __future__ import annotations
 
@@ -33,13 +30,14 @@ class MemoryUse(Record):
 
 
 class KernelResult(Record):
-    """The result of one kernel at one level of optimisation, with one compiler, number of engines and of threads.
+    """One kernel at one level, compiled in one way, on so many engines and threads of a processor.
 
-    cycles: an engine's, until the last thread has processed its `data` bytes. executing, aborted, idle, stalled:
-    shares of the engines' time (docs/npcryptbench.md). code, run: number of instructions by kind, in the program and
-    as executed. storage: bytes of control data by memory. cycles_of: executing and aborted cycles, by the kind of
-    instruction that caused them; waiting for a signal counts as load. faster_dram, faster_sram: by which share the
-    memories' clocks exceed the stated ones. checked: bytes of output that were compared with the expected output.
+    cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
+    of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
+    storage: bytes of control data by memory.
+    cycles_of: cycles executing and aborted, by the kind they are due to; waiting for a signal counts as load.
+    faster_dram, faster_sram: by how much the memories' clocks exceed those stated. checked: bytes of output that
+    were compared with what had to come out.
     """
 
     dut: str
@@ -95,7 +93,7 @@ class KernelResult(Record):
 
     @property
     def instructions_per_byte(self) -> float:
-        """Executed instructions for each byte."""
+        """Instructions that were run for a byte."""
         return sum(self.run.values()) / self.total_bytes
 
     @property

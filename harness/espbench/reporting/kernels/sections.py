@@ -50,7 +50,7 @@ class KernelSection:
 
 
 def sections(results: Sequence[KernelResult]) -> list[KernelSection]:
-    """Return every section for which there are results."""
+    """Return every section that the results have something for."""
     made = (
         _throughput, _levels, _storage, _static_mix, _dynamic_mix, _time, _cycles, _compilers, _scaling, _bursts,
         _ports,
