@@ -205,7 +205,7 @@ def emit(event: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps(event) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        os._exit(0)  # nobody listens any more
+        os._exit(0)  # nobody reads stdout any more
 
 
 def _fail(failure: Failure) -> None:

@@ -30,7 +30,7 @@ def bus_count(m: BusCount, claim: Claim, measured: Points) -> OurValue:
 
 
 def bus_share(m: BusShare, claim: Claim, measured: Points) -> OurValue:
-    """Return one figure of one configuration, at each frame size."""
+    """Return the figure of one configuration that m.what names (model.BusShare), at each frame size."""
     counts = _counted(claim.dut(m.of), m.of, m.frame_sizes, measured)
     if isinstance(counts, OurValue):
         return counts

@@ -23,12 +23,12 @@ BLOCKS = ("aes", "des", "rc5", "rc6", "blowfish", "idea")
 CIPHERS = (*BLOCKS, *STREAMS)
 USUAL = "gcc"
 _NEW = "ixp2800"
-_NEAR_LINEAR = 7.0  # of 8 engines
-_FLAT = 1.1  # of twice the engines
+_NEAR_LINEAR = 7.0  # least gain by 8 engines
+_FLAT = 1.1  # greatest gain by twice the engines
 _NEARLY_DOUBLED = 1.8
-_LINEAR = 1.9  # of twice the threads
-_BUSY = 0.95  # of an engine's time
-_FULL_GAIN = 2.3  # of a clock 2.33 times as high
+_LINEAR = 1.9  # gain by twice the threads
+_BUSY = 0.95  # least share of an engine's time
+_FULL_GAIN = 2.3  # least gain by a clock that is 2.33 times as high
 
 
 class Lacking(Exception):

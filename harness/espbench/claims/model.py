@@ -42,7 +42,7 @@ class Configuration(_Data):
 
 
 class Throughput(_Data):
-    """Mbps at one frame size."""
+    """The throughput at one frame size, Mbps."""
 
     quantity: Literal["throughput"]
     of: Configuration

@@ -88,7 +88,7 @@ class History:
         path = file or _in_cache(folders)
         try:
             return cls(_brought_up(path, stamps, note))
-        except sqlite3.OperationalError as error:  # locked, no room, no rights
+        except sqlite3.OperationalError as error:  # locked, disk full, no permission
             raise EspbenchError(
                 f"{path}: cannot keep the index: {error}\n  what to do: name another file with --index, or try again"
             ) from error

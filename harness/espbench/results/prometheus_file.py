@@ -51,7 +51,7 @@ class PrometheusFile:
         self._write: Callable[[], None] = lambda: write_to_textfile(str(file), registry)
         self._written = 0.0
         self._name = ""
-        self._of_case: dict[str, list[str]] = {}  # the statuses of its results
+        self._of_case: dict[str, list[str]] = {}  # case → statuses of its results
 
     def begin(self, run: RunDirectory) -> Self:
         """Count the trials and results that are on disk already, and write the file."""

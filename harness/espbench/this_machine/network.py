@@ -26,7 +26,7 @@ CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000  # linux/sched.h
 MS_REC, MS_PRIVATE = 1 << 14, 1 << 18  # linux/mount.h
 IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000  # linux/if.h
 IFF_TAP = 2  # linux/if_tun.h
-# The kernel's names for ethtool(8)'s tso, gso and gro; newer kernels have more kinds of the first.
+# The kernel's names for ethtool(8)'s tso, gso and gro; newer kernels have several features for tso.
 FEATURES = {"tso": "tx-tcp*-segmentation", "gso": "tx-generic-segmentation", "gro": "rx-gro"}
 _libc = ctypes.CDLL(None, use_errno=True)
 T = TypeVar("T")

@@ -100,7 +100,7 @@ def _below(root: int, stats: dict[int, list[str]]) -> list[int]:
     for pid, stat in stats.items():
         children[int(stat[PPID])].append(pid)
     below = list(children[root])
-    for pid in below:  # grows while it is walked
+    for pid in below:  # the list grows during the loop
         below += children[pid]
     return below
 

@@ -145,10 +145,10 @@ class Registry:
             if error is None:
                 raise
             error.add_note(str(failure))
-            if isinstance(error, KeyboardInterrupt):  # nobody shows its notes
+            if isinstance(error, KeyboardInterrupt):  # its notes are not printed later
                 print(failure, file=sys.stderr)
         finally:
-            # The journal is removed even when a second Ctrl-C was held back until all was undone.
+            # The journal is removed even if a second Ctrl-C was delayed until everything was undone.
             if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
                 self.path.unlink(missing_ok=True)
             if self._journal is not None:
@@ -422,7 +422,7 @@ def _not_ours(run_id: str, record: dict[str, Any]) -> str:
         return "" if given and ".." not in name else "no control group of this run"
     if kind in ("directory", "file", "mount") and os.path.lexists(name):
         return _no_path_of_ours(run_id, kind, Path(name))
-    return ""  # a process is known by its start, a link by its namespace
+    return ""  # a process is identified by its start, a link by its namespace
 
 
 def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:

@@ -67,7 +67,7 @@ class Side:
 
 
 def side(samples: Sequence[Sample]) -> Side:
-    """Sort the repeats of one arm at one point."""
+    """Sort the repeats of one arm at one point by their status."""
     if violated := sum(s.outcome.status == "VIOLATED" for s in samples):
         return Side({}, {}, Counter(s.outcome.status for s in samples), is_capped=False, violated=violated)
     ok = {s.pair: s.outcome for s in samples if s.outcome.status in WITH_FIGURE and s.outcome.throughput_fps}

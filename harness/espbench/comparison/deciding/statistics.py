@@ -31,7 +31,7 @@ from espbench.comparison.sorting.model import Estimate
 
 CONFIDENCE = 0.95
 PER_CENT = f"{CONFIDENCE * 100:g} %"
-FEWEST_REPEATS = 3  # two repeats say next to nothing of their scatter
+FEWEST_REPEATS = 3  # two repeats show almost nothing about the scatter
 # The scatter of the other points counts for at most this many times the point's own degrees of freedom.
 MOST_BORROWED = 2.0
 

@@ -42,7 +42,7 @@ IP_VERSIONS = {4: "IPv4", 6: "IPv6"}
 class Estimate:
     """A mean over repeats and its confidence interval, in the unit of what is estimated.
 
-    low and high equal value where one repeat alone gives no interval (`n` 1): then nothing is concluded.
+    If there is only one repeat (`n` is 1), there is no interval: low and high equal value, and nothing is concluded.
     """
 
     value: float
@@ -53,7 +53,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Arm:
-    """One of the things compared: its value on the axis, and what the gateways said they run."""
+    """One of the compared configurations: its value on the axis, and the versions that its gateways reported."""
 
     name: str
     # such as `strongSwan 5.9.8, Linux 6.1.176; tunnels=100`; versions are read back, not taken from the plan
@@ -94,7 +94,7 @@ class PointVerdict:
     ratio: Estimate | None
     word: Word
     why: str
-    cpu_ratio: Estimate | None = None  # of cpu_us, B / A; per-point interval, no verdict rests on it
+    cpu_ratio: Estimate | None = None  # of cpu_us, B / A; interval of this point alone, not used by verdicts
     # If one figure is only a bound, ratio is None and one of these is the bound of B / A. It holds together with the
     # intervals of all other verdicts.
     at_least: float | None = None
@@ -231,7 +231,7 @@ class Comparison:
     common: dict[str, str]  # conditions that all panels share
     panels: list[Panel]
     overheads: list[Overhead]
-    words: list[str]  # the paragraph: what a reader who reads nothing else should know
+    words: list[str]  # the summary, for readers who read nothing else
     differences: list[Difference] = field(default_factory=list)  # not of the axis; allowed by the user
     warnings: list[str] = field(default_factory=list)
     is_virtual: bool = False  # of runs in virtual time

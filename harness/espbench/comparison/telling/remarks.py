@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the remarks beside the verdicts: how they were reached, on what machine, and what limits them."""
+"""Writes the remarks about the verdicts: how they were reached, on what machine, and what limits them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def method(family: int, is_paired: dict[str, bool], seed: object) -> str:
 
 
 def allowed(differences: Sequence[Difference]) -> list[str]:
-    """Return the remark that stands above all verdicts if runs of unequal conditions are compared."""
+    """Return the remark that is shown above all verdicts if runs of unequal conditions are compared."""
     if not differences:
         return []
     names = listed([difference.what for difference in differences])
@@ -56,7 +56,7 @@ def allowed(differences: Sequence[Difference]) -> list[str]:
 
 
 def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
-    """Return the remark about all CPU figures in the words: they depend on the load."""
+    """Return the remark that all CPU figures in the sentences depend on the load, if there are such figures."""
     ratios = [v.cpu_ratio for panel in panels for pair in panel.pairs for v in pair.points]
     if not any(ratios) and not any(o.extra_us for o in overheads):
         return []
@@ -66,7 +66,7 @@ def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
 
 
 def violated(samples: Sequence[Sample]) -> list[str]:
-    """Return the warning that stands above all verdicts if arms let frames pass in clear."""
+    """Return the warning that is shown above all verdicts if arms let frames pass in clear."""
     leaks = Counter(
         (s.outcome.stack, s.outcome.suite, s.outcome.frame_size)
         for s in samples

@@ -34,7 +34,7 @@ _GREY = "#8a8f98"
 _HEIGHT = 300
 _SVG_WIDTH = 560
 _MOST_TICKS = 9
-_BESIDE, _MOST_BESIDE = 5.0, 9.0  # pixels between two arms at one x, and from the middle at most
+_BESIDE, _MOST_BESIDE = 5.0, 9.0  # pixels: between two arms at one x, and the most from the middle
 _RATIO_ROOM = 1.06  # between the outermost interval and the edge of the panel
 _WORD_ANGLE = -30  # degrees: names of suites or kernels are too long to stand side by side
 
@@ -77,7 +77,7 @@ class _Sheet:
         self.panel = panel
         self.style = style
         self.legend = legend
-        self.alone = len(panel.x) == 1  # no line to draw: the points carry the figure
+        self.alone = len(panel.x) == 1  # then there are no lines, and points are larger
 
     def rates(self, rows: list[Spec], series: list[str]) -> Spec:
         """Return the chart of the throughput with its intervals, on a logarithmic scale."""
@@ -172,7 +172,7 @@ class _Sheet:
         **more: list[Spec],
     ) -> Spec:
         return {
-            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # only a name; it is never loaded
             "width": _SVG_WIDTH if self.legend else "container",
             "height": _HEIGHT,
             "params": [{"name": "chosen", "value": ""}],

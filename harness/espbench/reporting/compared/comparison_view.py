@@ -95,9 +95,9 @@ class PanelView:
     panel: Panel
     x_title: str
     x_head: str  # x_title, shorter
-    key: str  # what the tables' intervals are
+    key: str  # explains the intervals in the tables
     pairs: list[PairTable]
-    kinds: list[Kind]  # the pictures there are
+    kinds: list[Kind]  # the pictures that have something to show
     legend: list[LegendEntry]
     alt: str
     caption: str

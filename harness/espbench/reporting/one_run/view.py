@@ -108,7 +108,7 @@ class Report:
     violated: list[tuple[str, str]]  # (case, reason) of cases in which frames crossed without encryption
     bounds: int  # results that are lower bounds
     unfinished: int
-    is_virtual: bool  # a clock that counts instructions
+    is_virtual: bool  # the gateways' clock counts instructions
     is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
     is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
@@ -230,7 +230,7 @@ def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list
         why = [
             condensed(r.reasons) or r.words,
             *([r.words] if r.test == PAIRED else []),
-        ]  # of which arm it was
+        ]  # the words of a comparison name the arm
         of_case.setdefault(r.case, (name, "; ".join(dict.fromkeys(why))))
     return list(of_case.values())
 

@@ -31,7 +31,7 @@ _PICTURE_WIDTH = 640
 def document(datasets: dict[str, list[Spec]], layers: Sequence[Spec], *, as_picture: bool) -> Spec:
     """Return a whole chart: as a picture it has a fixed width, on a page it fills the width of its element."""
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # only a name; it is never loaded
         "width": _PICTURE_WIDTH if as_picture else "container",
         "height": _HEIGHT,
         "params": [{"name": "chosen", "value": ""}],

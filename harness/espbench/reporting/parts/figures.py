@@ -166,7 +166,7 @@ class _Sheet:
         ticks: Spec = (
             {"values": decades(*domain), "labelOverlap": False} if unit == "fps" else {"tickCount": 6}
         )
-        self.alone = len(sizes) == 1  # no line to draw: the points carry the figure
+        self.alone = len(sizes) == 1  # then there are no lines, and points are larger
         self.x = size_axis(sizes)
         self.y: Spec = {
             "field": unit,

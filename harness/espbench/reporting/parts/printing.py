@@ -46,7 +46,7 @@ def print_page(page: Path, pdf: Path) -> None:
     outside (its Content-Security-Policy), and Chromium gets a temporary profile.
     """
     program = browser()
-    # Chromium refuses its sandbox to root; the page is espbench's own.
+    # Chromium cannot use its sandbox as root; the page is espbench's own.
     flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with tempfile.TemporaryDirectory(prefix="espbench-print-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / "page.pdf"

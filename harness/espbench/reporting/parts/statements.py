@@ -13,7 +13,7 @@ from espbench.sentences import VARIOUS, Code
 from espbench.terms import Finding, Outcome, Statement
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-# The words that replace a reason which the sentence just before has given.
+# These words replace a reason that the row above gives.
 _AS_ABOVE = "as above"
 
 

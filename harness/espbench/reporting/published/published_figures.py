@@ -122,7 +122,7 @@ def _chart(
             }
         )
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # only a name; it is never loaded
         "width": _SVG_WIDTH if as_picture else "container",
         "height": _HEIGHT,
         "datasets": {"points": rows, "published": published},
