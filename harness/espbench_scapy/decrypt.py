@@ -59,7 +59,7 @@ def association(sa: dict[str, Any]) -> SecurityAssociation:
         auth_algo=integrity,
         auth_key=bytes.fromhex(sa["integrity_key"]) or None,
         tunnel_header=tunnel,
-        # In a sample the high half of the sequence number (RFC 4303 2.2.1) is still 0.
+        # The high half of the sequence number (RFC 4303 2.2.1) is still 0 in a sample.
         esn_en=bool(sa.get("esn")),
         esn=0,
     )
@@ -96,7 +96,7 @@ def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
     inner = packet.getlayer(IP) or packet.getlayer(IPv6)
     if inner is None or UDP not in inner:
         return False
-    # In transport mode over IP in IP, the offered packet is the innermost one.
+    # The offered packet is the innermost one in transport mode over IP in IP.
     while inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6):
         inner = inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6)
     length = inner.len if IP in inner else inner.plen + 40

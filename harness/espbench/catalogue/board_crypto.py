@@ -17,7 +17,7 @@ Behaviour = Literal["async", "polling", "dual-pass", "software"]
 DEFAULT: Behaviour = "async"
 # The files of the guest that read_back() needs.
 FILES = ("/proc/espbench_crypto", "/proc/crypto")
-# For these versions of the SEC the driver has no separate HMAC (Linux 6.1, talitos: TALITOS_FTR_HMAC_OK).
+# The driver has no separate HMAC for these versions of the SEC (Linux 6.1, talitos: TALITOS_FTR_HMAC_OK).
 WITHOUT_DUAL_PASS = frozenset({"2.0"})
 
 _COUNTERS = ("single_pass", "cipher", "digest", "polled", "waited_ns")

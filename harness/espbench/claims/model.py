@@ -151,7 +151,7 @@ class SaLifetime(_Data):
 
 
 class GoalGain(_Data):
-    """How much higher the throughput is at one loss goal (`goal`) than at another (`to`), %, at all common sizes."""
+    """The gain in throughput at one loss goal (`goal`) over another (`to`), %, at all common frame sizes."""
 
     quantity: Literal["goal gain"]
     of: Configuration
@@ -254,10 +254,10 @@ class BusShare(_Data):
 
 
 class BusIncrease(_Data):
-    """How many more bytes `of` moves over the bus than `to`, %, as devices counted them (test bus).
+    """The increase of the bytes over the bus from `to` to `of`, %, as devices counted them (test bus).
 
-    beyond 0: the claim is that this falls from each of the frame sizes to the next. Otherwise the claim is that it is
-    higher at the size `beyond` than at any of them.
+    beyond 0: the claim is that the increase falls from each of the frame sizes to the next. Otherwise the claim is that
+    it is higher at the size `beyond` than at any of them.
     """
 
     quantity: Literal["bus increase"]

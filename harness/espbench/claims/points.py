@@ -69,7 +69,7 @@ class Points:
     bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
     flood: Mapping[CaseKey, float] = field(default_factory=dict)  # ratio of forwarding rate to throughput
     public_keys: tuple[PublicKeyResult, ...] = ()
-    # What ended SAs → how often they were replaced, and a text.
+    # Cause of the end of SAs → how often they were replaced, and a text.
     lifetimes: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     # DUT → `processor` of its profile, as recorded by the first run that has it.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

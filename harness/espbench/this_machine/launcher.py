@@ -56,7 +56,7 @@ def enter_own_pids() -> None:
         wait_for(first, keep=held)
     os.close(held)
     die_with_parent()
-    # In the namespace the parent's pid is 0, whether it lives or not; the pipe shows if it has ended.
+    # The parent's pid is 0 in the namespace, whether it lives or not; the pipe shows if it has ended.
     poll = select.poll()
     poll.register(watched, 0)
     if poll.poll(0):
@@ -101,7 +101,7 @@ def renice(nice: int) -> None:
     """Set the nice value of this process and its session; without the right to, nothing changes."""
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, nice)
-    # With autogrouping, the nice value of a process counts only inside its session; the session has a value too.
+    # Autogrouping lets the nice value of a process count only inside its session; the session has a value too.
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:  # noqa: PTH123
         group.write(str(nice))
 

@@ -49,7 +49,7 @@ def foreign(path: Path) -> str:
 
 def _demand_safe_parents(path: Path, remedy: str) -> None:
     """Raise MachineLacks if a parent, before or after resolving symbolic links, lets others replace the directory."""
-    # In a user namespace the real root is unknown, so the owner of / is trusted.
+    # The real root is unknown in a user namespace, so the owner of / is trusted.
     trusted = {0, os.geteuid(), Path("/").stat().st_uid}
     for parent in dict.fromkeys(
         [*path.absolute().parents, *path.parent.resolve().parents, path.parent.resolve()]

@@ -17,7 +17,7 @@ from espbench.plan import ResolvedPlan
 
 @dataclass(frozen=True)
 class Building:
-    """How to build a revision: the user's command, the git tree, and the paths of the plan that it should write.
+    """The way to build a revision: the user's command, the git tree, and the paths of the plan that it should write.
 
     work: a folder for checkouts and logs.
     """

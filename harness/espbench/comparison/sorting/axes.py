@@ -14,7 +14,7 @@ from espbench.terms import goal_name
 
 AXES: tuple[Axis, ...] = get_args(Axis)
 X = int | str
-# On these axes the arms are compared with the baselines plain and null. On the axes dut, kernel and run, each baseline
+# The arms of these axes are compared with the baselines plain and null. On the axes dut, kernel and run, each baseline
 # has arms and panels of its own.
 OVER_STACKS: tuple[Axis, ...] = ("stack", "version", "suite")
 

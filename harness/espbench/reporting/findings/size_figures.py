@@ -173,7 +173,7 @@ def _ordered(rows: list[Spec]) -> list[Spec]:
 
 
 def _point(sizes: Sequence[int | str]) -> Spec:
-    # With one size there is no line, so the points are larger.
+    # There is no line if there is only one size, so the points are larger.
     return {"type": "point", "filled": True, "size": 110 if len(sizes) == 1 else 30}
 
 
