@@ -354,25 +354,29 @@ def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Sp
 
 
 def _cpu(group: Group) -> list[Spec]:
+    """Return a row for each suite, size and gateway: the median CPU of the repeats at the strictest goal with a figure.
+
+    It is the median, as the throughput in the same panel is: both are then of the same repeats.
+    """
     cells: dict[tuple[str, int | str, float], list[Outcome]] = {}
     for outcome in sorted(group.outcomes, key=lambda o: o.loss_goal):
         cells.setdefault((outcome.suite, outcome.frame_size, outcome.loss_goal), []).append(outcome)
-    strictest: dict[tuple[str, int | str], Outcome] = {}
+    strictest: dict[tuple[str, int | str], list[Outcome]] = {}
     for (suite, size, _), repeats in cells.items():
         if usable := with_figure(repeats):
-            strictest.setdefault((suite, size), usable[0])
+            strictest.setdefault((suite, size), usable)
     rows = []
     for suite in dict.fromkeys(o.suite for o in group.outcomes):
         for size in group.sizes:  # a line is drawn in the order of its rows, and broken by None
-            best = strictest.get((suite, size))
-            readings = (best.cpu_home_pct, best.cpu_office_pct) if best else (None, None)
+            best = strictest.get((suite, size), [])
+            readings = (_median([o.cpu_home_pct for o in best]), _median([o.cpu_office_pct for o in best]))
             for gateway, cpu in zip(("Home", "Office"), readings, strict=True):
                 rows.append(
                     {
                         "series": suite,
                         "size": str(size),
                         "mix": isinstance(size, str),
-                        "goal": goal_name(best.loss_goal) if best else "",
+                        "goal": goal_name(best[0].loss_goal) if best else "",
                         "gateway": gateway,
                         "cpu": None if cpu is None else round(cpu, 2),
                     }
