@@ -74,7 +74,7 @@ tests:
 
 @dataclass(frozen=True)
 class Point:
-    """What a comparison says of one frame size: the ratios second ÷ first, and the verdicts in words."""
+    """One frame size of a comparison: the ratios second ÷ first with their intervals, and the verdicts in words."""
 
     frame_size: int
     cpu: Estimate | None
@@ -85,7 +85,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Made:
-    """One complete comparison: the seconds from its first trial to its last, and the share of void trials."""
+    """One complete comparison; seconds: from its first trial to its last; void: the share of void trials."""
 
     number: int
     points: list[Point]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs that use Scapy (GPL-2.0-only); espbench runs them as processes of their own."""
+"""Programs that use Scapy (GPL-2.0-only); espbench runs them as separate processes."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The clocks: everything is told in CLOCK_MONOTONIC nanoseconds; the kernel stamps frames in CLOCK_REALTIME."""
+"""Reads the clocks: all times are ns of CLOCK_MONOTONIC, but the kernel's time stamps of frames are CLOCK_REALTIME."""
 
 from __future__ import annotations
 
 import time
 
-_STEP_NS = 20_000  # less is the noise of reading two clocks
+_STEP_NS = 20_000  # smaller differences are noise of reading two clocks
 
 
 def now_ns() -> int:
@@ -14,7 +14,7 @@ def now_ns() -> int:
 
 
 def realtime_offset_ns() -> int:
-    """CLOCK_REALTIME minus CLOCK_MONOTONIC, from the tightest of several readings."""
+    """Return CLOCK_REALTIME minus CLOCK_MONOTONIC, ns: of several readings, the one that took the shortest time."""
     readings = []
     for _ in range(8):
         before = time.monotonic_ns()
@@ -25,14 +25,14 @@ def realtime_offset_ns() -> int:
 
 
 class StepWatch:
-    """Watches for a step of the wall clock; `offset_ns` is what it began with."""
+    """Watches for steps of the wall clock; `offset_ns` is its offset at the beginning."""
 
     def __init__(self) -> None:
         self.offset_ns = realtime_offset_ns()
         self.step_ns = 0
 
     def sample(self) -> None:
-        """Look again; the largest step is kept."""
+        """Read the clocks again, and keep the largest step in `step_ns`."""
         moved = realtime_offset_ns() - self.offset_ns
         if abs(moved) > _STEP_NS and abs(moved) > abs(self.step_ns):
             self.step_ns = moved

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Decrypts a capture of the middle link with the known keys and looks for the offered frames.
+"""Decrypts a capture of the middle link with the known keys, and counts the offered frames in it.
 
     python -m espbench_scapy.decrypt CAPTURE.pcap < question.json > answer.json
 
 The question: {"sas": [{"spi", "suite", "source", "destination", "mode", "esn", "encryption_key",
 "integrity_key"}], "frames": {"source", "destination", "ip_bytes", "dst_port", "tunnels",
-"tunnel_bits"}}, keys in hex; with several tunnels, frames of number k have both addresses k subnets
-of that prefix length further. It comes on stdin so that no key stands in a process list. The answer:
-{"packets", "esp", "in_udp", "ike", "spis", "decrypted", "offered", "cleartext", "problems"}, counts
-of packets; `in_udp` are those of `esp` that came in UDP (RFC 3948), `spis` how many different SPIs.
+"tunnel_bits"}}, with keys in hex. With several tunnels, both addresses of tunnel k's frames are k subnets of prefix
+length tunnel_bits higher. The question is read from stdin, so that no key is in a list of processes.
+
+The answer: {"packets", "esp", "in_udp", "ike", "spis", "decrypted", "offered", "cleartext", "problems"}, counts of
+packets; `in_udp` are those of `esp` that came in UDP (RFC 3948), `spis` is the number of different SPIs.
 
 This is an independent check: Scapy's ESP shares no code with the kernel's.
 """
@@ -46,7 +47,7 @@ ALGORITHMS = {
 
 
 def association(sa: dict[str, Any]) -> SecurityAssociation:
-    """One SA as Scapy takes it."""
+    """Return an SA of the question as Scapy's SecurityAssociation."""
     cipher, integrity = ALGORITHMS[sa["suite"]]
     header = IP if ipaddress.ip_address(sa["source"]).version == 4 else IPv6
     tunnel = header(src=sa["source"], dst=sa["destination"]) if sa["mode"] == "tunnel" else None
@@ -58,28 +59,28 @@ def association(sa: dict[str, Any]) -> SecurityAssociation:
         auth_algo=integrity,
         auth_key=bytes.fromhex(sa["integrity_key"]) or None,
         tunnel_header=tunnel,
-        # A sample is taken long before the high half of the number (RFC 4303 2.2.1) is anything but 0.
+        # The high half of the sequence number (RFC 4303 2.2.1) is still 0 in a sample.
         esn_en=bool(sa.get("esn")),
         esn=0,
     )
 
 
 def without_udp(packet: Any) -> Any:
-    """ESP in UDP as if it had come without: the same IP header directly before ESP."""
+    """Return a packet of ESP in UDP without the UDP header: with an IP header of the same addresses before ESP."""
     esp = packet[ESP]
     header = IP if IP in packet else IPv6
     return header(bytes(header(src=packet.src, dst=packet.dst) / esp))
 
 
 def is_ike(packet: Any) -> bool:
-    """Return whether IKE daemons sent the packet, NAT keepalives included, and it is not ESP."""
+    """Return whether a packet is of an IKE daemon, NAT keepalives included, and not ESP."""
     if UDP not in packet or ESP in packet:
         return False
     return NON_ESP in packet or NAT_KEEPALIVE in packet or IKE_PORT in (packet[UDP].sport, packet[UDP].dport)
 
 
 def of_one_tunnel(source: str, destination: str, frames: dict[str, Any]) -> bool:
-    """Return whether both addresses are those of the first frame, moved on by the same number of subnets."""
+    """Return whether both addresses are those of the first tunnel's frames, moved by the same number of subnets."""
     ends = [ipaddress.ip_address(text) for text in (source, destination)]
     firsts = [ipaddress.ip_address(frames[name]) for name in ("source", "destination")]
     if {address.version for address in (*ends, *firsts)} != {ends[0].version}:
@@ -91,11 +92,11 @@ def of_one_tunnel(source: str, destination: str, frames: dict[str, Any]) -> bool
 
 
 def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
-    """Return whether a packet is one of the tester's: addresses, length, port."""
+    """Return whether a packet is one of the offered frames, by its addresses, its length and its port."""
     inner = packet.getlayer(IP) or packet.getlayer(IPv6)
     if inner is None or UDP not in inner:
         return False
-    # Transport mode over IP in IP: the offered packet is the innermost.
+    # The offered packet is the innermost one in transport mode over IP in IP.
     while inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6):
         inner = inner.payload.getlayer(IP) or inner.payload.getlayer(IPv6)
     length = inner.len if IP in inner else inner.plen + 40
@@ -107,7 +108,7 @@ def is_offered(packet: Any, frames: dict[str, Any]) -> bool:
 
 
 def examine(capture: str, question: dict[str, Any]) -> dict[str, Any]:
-    """Count what the capture holds."""
+    """Return the answer to a question about a capture: the counts of its packets."""
     associations = {sa["spi"]: association(sa) for sa in question["sas"]}
     answer: dict[str, Any] = {
         "packets": 0, "esp": 0, "in_udp": 0, "ike": 0, "spis": 0, "decrypted": 0, "offered": 0, "cleartext": 0,
@@ -128,7 +129,7 @@ def examine(capture: str, question: dict[str, Any]) -> dict[str, Any]:
                 continue
             answer["esp"] += 1
             spis.add(packet[ESP].spi)
-            if UDP in packet:  # outside of ESP: what is inside is still encrypted
+            if UDP in packet:  # UDP outside ESP, since the packet inside is still encrypted
                 answer["in_udp"] += 1
                 packet = without_udp(packet)
             known = associations.get(packet[ESP].spi)
@@ -137,7 +138,7 @@ def examine(capture: str, question: dict[str, Any]) -> dict[str, Any]:
                 continue
             try:
                 inner = known.decrypt(packet)  # type: ignore[no-untyped-call]
-            except Exception as error:  # Scapy raises its own and cryptography's, all meaning: not authentic
+            except Exception as error:  # Scapy's own and cryptography's exceptions; all mean: not authentic
                 answer["problems"].append(f"{type(error).__name__}: {error}")
                 continue
             answer["decrypted"] += 1

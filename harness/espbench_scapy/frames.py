@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Test frames of one stream, written frame by frame; the same frames as the native generator's.
+"""Writes the test frames of one stream, frame by frame; they are the same as the native generator's.
 
     UDP or TCP payload:   magic | stream | sequence (48 bit) | tx time (48 bit) | check | 18 19 1a …
 
-All big-endian; tx time is CLOCK_MONOTONIC in ns modulo 2^48. Magic and check depend on the run's key.
+All fields are big-endian; tx time is CLOCK_MONOTONIC in ns modulo 2^48. Magic and check depend on the run's key.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _NO_MAC = "00:00:00:00:00:00"
 
 
 def _mix(a: int, b: int) -> int:
-    """Folds a 128-bit product."""
+    """Return the product of two 64-bit numbers, 128 bits, folded to 64 bits."""
     product = (a & _64) * (b & _64)
     return (product ^ (product >> 64)) & _64
 
 
 class RunKey:
-    """The key that makes this run's frames distinct from others."""
+    """The key that distinguishes the frames of this run from all others."""
 
     def __init__(self, run_key: int, instant: int) -> None:
         turned = (run_key << 17 | run_key >> 47) & _64
@@ -47,7 +47,7 @@ class RunKey:
         self.magic = _mix(self._secret ^ 0xA0761D6478BD642F, 0xE7037ED1A0B428DB) >> 24 & 0xFFFF
 
     def check(self, stream: int, sequence: int, time: int) -> int:
-        """The check over magic, stream, sequence and time."""
+        """Return the check over magic, stream, sequence and time, 16 bits."""
         first = self.magic << 48 | stream << 32 | sequence >> 16
         second = (sequence << 48 & _64) | time & NUMBER_MASK
         turned = (self._secret << 32 | self._secret >> 32) & _64
@@ -57,7 +57,7 @@ class RunKey:
         return (mixed ^ mixed >> 32 ^ mixed >> 16) & 0xFFFF
 
     def header(self, stream: int, sequence: int, time: int) -> bytes:
-        """The 18 bytes at the start of the payload."""
+        """Return the test header: the 18 bytes at the start of the payload."""
         number, at = sequence & NUMBER_MASK, time & NUMBER_MASK
         return b"".join(
             (
@@ -70,12 +70,15 @@ class RunKey:
 
 
 def pattern(length: int) -> bytes:
-    """The payload after the test header."""
+    """Return the payload after the test header, `length` bytes."""
     return bytes((TEST_HEADER + i) & 0xFF for i in range(length))
 
 
 def cycle(shares: list[dict[str, Any]]) -> list[int]:
-    """Indexes into `shares` for one cycle: smooth weighted round robin; equal weights keep their order."""
+    """Return the indexes into `shares` for one cycle, by smooth weighted round robin; equal weights keep their order.
+
+    Raise Failure for weights that are not supported.
+    """
     weights = [share.get("weight", 1) for share in shares]
     if not 1 <= len(weights) <= MOST_SHARES or min(weights) < 1:
         raise Failure(f"frames: expected 1 to {MOST_SHARES} sizes, each with a weight of at least 1")
@@ -100,7 +103,7 @@ def cycle(shares: list[dict[str, Any]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Flows:
-    """Addresses of flow k: the first ones plus k · step; the source moves only with tunnels."""
+    """The addresses of flows: those of flow k are the first ones plus k · step; the source moves only with tunnels."""
 
     count: int
     step: int
@@ -111,7 +114,11 @@ class Flows:
 
     @classmethod
     def of(cls, stream: dict[str, Any]) -> Flows:
-        """Networks add to the third octet of IPv4, the eighth of IPv6; tunnels at their prefix length."""
+        """Return the flows of a stream; raise Failure if they do not fit into the address space.
+
+        The number of a network is added to the third octet of an IPv4 address, or to the eighth of an IPv6 address;
+        that of a tunnel at the prefix length of the tunnels' subnets.
+        """
         src, dst = (ipaddress.ip_address(stream[end]) for end in ("src", "dst"))
         if {src.version, dst.version} != {stream["ip_version"]}:
             raise Failure(f"src {src} and dst {dst} are not IPv{stream['ip_version']}")
@@ -146,7 +153,7 @@ class Flows:
         return cls(networks, step, False, int(src), int(dst), bits // 8)
 
     def addresses(self, index: int) -> bytes:
-        """Source and destination as they stand in the IP header."""
+        """Return source and destination address of a flow, as in the IP header."""
         offset = index * self.step
         source = self.src + (offset if self.source_moves else 0)
         return source.to_bytes(self.octets, "big") + (self.dst + offset).to_bytes(self.octets, "big")
@@ -159,7 +166,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class _Base:
-    """A frame complete but for test header, identification and checksums, and the sums of all the rest."""
+    """A frame that lacks only test header, identification and checksums, with the sums over all other bytes."""
 
     data: bytes
     at: Layout
@@ -168,7 +175,7 @@ class _Base:
 
 
 class Template:
-    """The frames of one stream: of the RFC 2544 form, or with the headers it gives."""
+    """Writes the frames of one stream: in the form of RFC 2544, or with the headers that the stream gives."""
 
     def __init__(self, stream: dict[str, Any], key: RunKey) -> None:
         self.stream, self.key = stream["id"], key
@@ -204,15 +211,15 @@ class Template:
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest frame, without FCS."""
+        """The size of the longest frame, bytes without FCS."""
         return max(length for length, _ in self.sizes)
 
     def ip_lengths(self) -> set[int]:
-        """Bytes from the IP header on that the stream's frames have."""
+        """Return the sizes of the stream's frames from the IP header on, bytes."""
         return {length - self.layouts[variant].ip for length, variant in self.sizes}
 
     def write(self, index: int, sequence: int, time: int) -> bytes:
-        """Frame `index`; flows rotate with it: first through networks or tunnels, then the source ports."""
+        """Return frame `index`; with the index rotate first networks or tunnels, then source ports."""
         size = self.order[index % len(self.order)]
         flow, port = index % self.flows.count, index // self.flows.count % self._ports
         base = self._base(size, flow, port)
@@ -224,7 +231,7 @@ class Template:
             total = total or 0xFFFF  # 0 would say that there is no checksum
         frame[at.checksum : at.checksum + 2] = total.to_bytes(2, "big")
         if at.ip_version == 4:
-            # An identification is only meaningful where the frame may be fragmented (RFC 6864).
+            # An identification is only meaningful if the frame may be fragmented (RFC 6864).
             identification = 0 if self._dont_fragment else index & 0xFFFF
             frame[at.ip + 4 : at.ip + 6] = identification.to_bytes(2, "big")
             check = folded(base.ip_sum + identification) ^ 0xFFFF
@@ -275,7 +282,7 @@ class Template:
 
 
 def _usual(stream: dict[str, Any]) -> bytes:
-    """The RFC 2544 test frame's headers, by Scapy; addresses never reach its look-ups."""
+    """Return the headers of RFC 2544's test frame, made by Scapy; with zero addresses, Scapy looks up no routes."""
     ip = IP(src="0.0.0.0", dst="0.0.0.0") if stream["ip_version"] == 4 else IPv6(src="::", dst="::")
     return bytes(
         Ether(src=_NO_MAC, dst=_NO_MAC) / ip / UDP(sport=stream["src_port"], dport=stream["dst_port"])

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The Scapy generator: the protocol of `espbench-traffic serve` on stdin and stdout, over Scapy's L2 sockets.
+"""Runs the Scapy generator: it serves the protocol of `espbench-traffic serve` on stdin and stdout.
 
     python -m espbench_scapy.generator
 
-For odd frames and for teaching: one thread, one system call a frame, thousands of frames a second. What
-it could not send in time it reports as unsent. Commands, one JSON object a line: hello, open, resolve,
-trial, stop, close.
+It sends over Scapy's L2 sockets, and is meant for unusual frames and for teaching: with one thread and one system call
+for each frame it sends some thousand frames per second. It reports frames that it could not send in time as unsent.
+Commands are JSON objects, one on each line: hello, open, resolve, trial, stop, close.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RETRY_NS = 500_000_000
 
 
 class Commands:
-    """Lines of stdin, read without blocking."""
+    """Reads lines of stdin without blocking."""
 
     def __init__(self) -> None:
         os.set_blocking(0, False)
@@ -45,7 +45,7 @@ class Commands:
         self.ended = False
 
     def next(self) -> str | None:
-        """The next line; None if none is whole."""
+        """Return the next complete line; None if there is none yet."""
         while b"\n" not in self._buffer and not self.ended:
             try:
                 chunk = os.read(0, 1 << 16)
@@ -61,12 +61,12 @@ class Commands:
 
 
 class Generator:
-    """The state behind the commands."""
+    """Serves the commands, with the open ports and the session's key."""
 
     def __init__(self) -> None:
         self._commands = Commands()
         self._ports: dict[str, Port] = {}
-        self._answering: dict[str, set[str]] = {}  # port → addresses it answers for
+        self._answering: dict[str, set[str]] = {}  # port → addresses for which it answers questions
         self._heard: list[tuple[str, neighbours.Heard]] = []
         self._bench: trial.Bench | None = None
 
@@ -105,7 +105,7 @@ class Generator:
             elif kind == "close":
                 self._close()
                 emit({"event": "closed"})
-            elif kind != "stop":  # the trial it was for is over
+            elif kind != "stop":  # a stop that comes after the end of its trial is ignored
                 raise Failure(f"bad command: {kind!r}", "hello, open, resolve, trial, stop or close")
         except KeyError as error:
             raise Failure(f"bad command: {kind} without {error}") from error
@@ -137,12 +137,12 @@ class Generator:
         self._ports, self._answering, self._bench = {}, {}, None
 
     def _resolve(self, command: dict[str, Any]) -> None:
-        """Ask for the gateway's MAC, with the VLAN tags of `tags` if there are any; answer from now on."""
+        """Ask for the gateway's MAC address, with the VLAN tags of `tags`; answer for our own address from now on."""
         port = self._ports.get(command["port"])
         if port is None:
             raise Failure(f"port '{command['port']}' is not open", "open it first")
         address, gateway = command["address"], command["gateway"]
-        # Answer first: a gateway that wants to know us before it answers gets what it needs.
+        # Our address is answered first, since a gateway may ask for it before it answers.
         self._answering.setdefault(port.name, set()).add(address)
         asking = neighbours.question(port.mac, address, gateway, base64.b64decode(command.get("tags", "")))
         timeout_s = command.get("timeout_s", 3.0)
@@ -166,17 +166,17 @@ class Generator:
         )
 
     def _listen(self, seconds: float, *, commands: bool = False) -> None:
-        """Wait for frames or commands, and take the frames."""
+        """Wait for frames (or, with `commands`, for commands too), and process the frames."""
         waiting = [port.fileno() for port in self._ports.values()]
         select.select(waiting + ([0] if commands else []), [], [], max(0.0, seconds))
         for port in self._ports.values():
-            # Between trials a port may be taken away; whoever wants to use it next is told.
+            # Between trials a port may disappear; the next command that uses it will fail.
             with contextlib.suppress(Failure):
                 while (came := port.receive()) is not None:
                     self._other(port, came[0])
 
     def _other(self, port: Port, frame: bytes) -> None:
-        """A frame that is no stream's: answered if it asks for us, kept if it is an answer."""
+        """Process a frame of no stream: answer a question for our address, and keep other questions and answers."""
         heard = neighbours.read(frame)
         if heard is None:
             return
@@ -186,7 +186,7 @@ class Generator:
             self._heard.append((port.name, heard))
 
     def _stop_asked(self) -> bool:
-        """During a trial only `stop` is heard; other commands are refused at once."""
+        """Return whether to stop the trial: after the command `stop`, or if stdin ended. Refuse all other commands."""
         asked = False
         while (line := self._commands.next()) is not None:
             try:
@@ -200,12 +200,12 @@ class Generator:
 
 
 def emit(event: dict[str, Any]) -> None:
-    """One event, one line."""
+    """Write an event as one line of stdout; end the process if nobody reads stdout any more."""
     try:
         sys.stdout.write(json.dumps(event) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        os._exit(0)  # nobody listens any more
+        os._exit(0)  # nobody reads stdout any more
 
 
 def _fail(failure: Failure) -> None:
@@ -223,5 +223,5 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    gc.freeze()  # Scapy's many objects stay: walking them in mid-trial would hold up frames
+    gc.freeze()  # the collector would otherwise walk Scapy's many objects during trials and delay frames
     Generator().serve()

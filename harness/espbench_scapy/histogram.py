@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A histogram of nanoseconds in the HdrHistogram V2 encoding: 1 ns to 100 s, three significant digits."""
+"""Counts times in a histogram with the HdrHistogram V2 encoding: 1 ns to 100 s, three significant digits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import zlib
 
 LONGEST_NS = 100_000_000_000
 _DIGITS = 3
-_SUB_BUCKET_BITS = 11  # 2,048 sub-buckets tell values apart to three digits
+_SUB_BUCKET_BITS = 11  # 2,048 sub-buckets distinguish values to three digits
 _HALF = 1 << (_SUB_BUCKET_BITS - 1)
 _COOKIE, _COMPRESSED_COOKIE = 0x1C849313, 0x1C849314
 
 
 class Histogram:
-    """Counts by bucket; values beyond LONGEST_NS count as it, those below 1 as 1."""
+    """A histogram of times in ns; values above LONGEST_NS count as LONGEST_NS, those below 1 as 1."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
@@ -25,7 +25,7 @@ class Histogram:
         self._most = 0
 
     def record(self, value_ns: int) -> None:
-        """One value, ns."""
+        """Add one value, ns."""
         value_ns = min(max(value_ns, 1), LONGEST_NS)
         index = _index(value_ns)
         self._counts[index] = self._counts.get(index, 0) + 1
@@ -35,7 +35,7 @@ class Histogram:
         self._most = max(self._most, value_ns)
 
     def quantile_ns(self, quantile: float) -> int:
-        """The highest value of the bucket in which the quantile lies."""
+        """Return the highest value of the bucket that contains the quantile, ns; 0 if nothing was recorded."""
         wanted, seen = max(1, round(quantile * self.total)), 0
         for index in sorted(self._counts):
             seen += self._counts[index]
@@ -44,7 +44,7 @@ class Histogram:
         return 0
 
     def told(self) -> dict[str, float | str] | None:
-        """µs, and the whole histogram as `hdr`; None if nothing was recorded."""
+        """Return the statistics as in the protocol, µs, with the histogram as `hdr`; None if nothing was recorded."""
         if not self.total:
             return None
         quantiles = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -57,7 +57,7 @@ class Histogram:
         }
 
     def lateness(self) -> dict[str, float] | None:
-        """Return how late frames left as the protocol tells it, µs."""
+        """Return the statistics of late departures as in the protocol, µs; None if nothing was recorded."""
         if not self.total:
             return None
         quantiles = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
@@ -66,7 +66,7 @@ class Histogram:
         }
 
     def encoded(self) -> str:
-        """HdrHistogram V2, deflate, base64."""
+        """Return the histogram in the encoding HdrHistogram V2, compressed (zlib), in base64."""
         counts, last = bytearray(), -1
         for index in sorted(self._counts):
             if index - last > 1:
@@ -91,7 +91,7 @@ def _highest_of(index: int) -> int:
 
 
 def _zigzag(value: int) -> bytes:
-    """ZigZag LEB128 of a count of at most 63 bits."""
+    """Return the ZigZag LEB128 encoding of a count of at most 63 bits."""
     value = value << 1 if value >= 0 else ((-value) << 1) - 1
     out = bytearray()
     while value >= 0x80:

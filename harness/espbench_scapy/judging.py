@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is a received frame ours, is every byte as it was sent, and which sequence numbers came?
+"""Judges received frames: whether they are of this trial, whether every byte is as sent, and which numbers arrived.
 
-Routers may change MAC addresses, VLAN tags, TTL and DSCP, and NAT addresses and ports (they mend the
-checksums then). Anything else makes a frame of this run *corrupted*; others' frames, those of earlier
-trials and fragments are *foreign*.
+Routers may change MAC addresses, VLAN tags, TTL and DSCP; NAT may change addresses and ports (and corrects the
+checksums). Any other change makes a frame of this run *corrupted*. Frames of others, frames of earlier trials and
+fragments are *foreign*.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SMALLEST_WIRE = 60  # without FCS: shorter frames are padded by the sending por
 
 
 class Kind(Enum):
-    """The kinds of frames in a trial."""
+    """The kinds of frames that arrive in a trial."""
 
     INTACT = "intact"
     CORRUPTED = "corrupted"
@@ -28,7 +28,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """`stream` is an index into the expected streams, `number` counts from 0 within the trial."""
+    """The judgement of one frame.
+
+    stream: index into the expected streams. number: of the frame within the trial, from 0; None if it is not known.
+    time: the low 48 bits of the tx time, ns.
+    """
 
     kind: Kind
     stream: int = 0
@@ -40,7 +44,10 @@ FOREIGN = Verdict(Kind.FOREIGN)
 
 
 class Expected:
-    """The frames of one stream as they look where they arrive."""
+    """The frames of one stream that are expected at a port.
+
+    sequences: the number of planned frames; None for a flood.
+    """
 
     def __init__(self, template: Template, key: RunKey, first_sequence: int, sequences: int | None) -> None:
         self.stream = template.stream
@@ -60,7 +67,7 @@ class Expected:
         self._pattern = pattern(template.longest)
 
     def number(self, payload: bytes) -> tuple[int | None, int] | None:
-        """(number in this trial or None, tx time) if the test header is one this run wrote for this stream."""
+        """Return (number in this trial or None, tx time) of a test header of this run and stream; else None."""
         if len(payload) < TEST_HEADER or be16(payload, 0) != self._key.magic:
             return None
         stream, check = be16(payload, 2), be16(payload, 16)
@@ -72,7 +79,7 @@ class Expected:
         return (None if too_late else number), time
 
     def unhurt(self, frame: bytes, at: Layout) -> bool:
-        """Return whether every byte is as sent, given that its test header is."""
+        """Return whether every byte of a frame is as sent, if its test header is right."""
         end = at.ip + _ip_length(frame, at)
         shape = (at.ip_version, at.protocol, at.transport - at.ip, at.payload - at.transport)
         if end - at.ip not in self._lengths or shape not in self._shapes or not _whole(frame, at, end):
@@ -81,10 +88,10 @@ class Expected:
         return rest == self._pattern[: len(rest)] and _sums_right(frame, at, end)
 
     def recognises(self, frame: bytes, ip: int) -> bool:
-        """Return whether a frame that is not intact is one of this stream, damaged."""
+        """Return whether a frame without a right test header is a damaged frame of this stream."""
         if any(frame[ip + at : ip + at + 2] == self._key.magic.to_bytes(2, "big") for at in self._offsets):
             return True
-        # A healthy frame without our magic is somebody else's, wherever it is addressed.
+        # An undamaged frame without our magic is not ours, whatever its destination.
         at = layout(frame)
         if at is not None:
             end = at.ip + _ip_length(frame, at)
@@ -92,7 +99,7 @@ class Expected:
         return self._addressed(frame, ip)
 
     def claimed(self, frame: bytes, ip: int) -> bool:
-        """Return whether it carries the stream's number where a test header would."""
+        """Return whether a frame has the stream's id where a test header has it."""
         return any(frame[ip + at + 2 : ip + at + 4] == self.stream.to_bytes(2, "big") for at in self._offsets)
 
     def _addressed(self, frame: bytes, ip: int) -> bool:
@@ -110,7 +117,7 @@ class Expected:
 
 
 def judge(streams: list[Expected], frame: bytes) -> Verdict:
-    """Judges one frame, its VLAN tags in place, against the streams that arrive at the port."""
+    """Judge one frame, with its VLAN tags, by the streams that are expected at the port."""
     if len(frame) < 34:
         return FOREIGN
     at = layout(frame)
@@ -128,7 +135,7 @@ def judge(streams: list[Expected], frame: bytes) -> Verdict:
             return Verdict(Kind.CORRUPTED, index, number)
     ip = at.ip if at is not None else _ip_offset(frame)
     suspects = [i for i, expected in enumerate(streams) if expected.recognises(frame, ip)]
-    # Believe the stream number if several streams could be meant.
+    # If the frame could be of several streams, the stream id in it decides.
     claimed = [i for i in suspects if streams[i].claimed(frame, ip)]
     return Verdict(Kind.CORRUPTED, (claimed or suspects)[0]) if suspects else FOREIGN
 
@@ -145,14 +152,14 @@ def _ip_length(frame: bytes, at: Layout) -> int:
 
 
 def _whole(frame: bytes, at: Layout, end: int) -> bool:
-    """Return whether lengths and IP header belong to a frame that ends where this one does, or is padded to 64 B."""
+    """Return whether lengths and IP header fit a frame that ends where this one does, or is padded to 64 B with FCS."""
     if end != len(frame) and not end < len(frame) <= _SMALLEST_WIRE:
         return False
     if end < at.payload or (at.protocol == UDP and be16(frame, at.transport + 4) != end - at.transport):
         return False
     if at.ip_version == 6:
         return True
-    is_fragment = be16(frame, at.ip + 6) & 0x3FFF  # the first of several, too
+    is_fragment = be16(frame, at.ip + 6) & 0x3FFF  # also the first fragment of a packet
     return not is_fragment and folded(word_sum(frame[at.ip : at.transport])) == 0xFFFF
 
 
@@ -162,7 +169,7 @@ def _sums_right(frame: bytes, at: Layout, end: int) -> bool:
 
 
 class SequenceCount:
-    """Exact counts of lost, duplicated, reordered (RFC 4737) and corrupted frames of one stream."""
+    """Counts exactly the lost, duplicated, reordered (RFC 4737) and corrupted frames of one stream."""
 
     _INTACT, _DAMAGED = 1, 2
 
@@ -170,10 +177,10 @@ class SequenceCount:
         self._seen = bytearray()
         self._highest = -1
         self.received = self.duplicated = self.reordered = self.corrupted = 0
-        self._corrupted_copies = 0  # corrupted frames whose number was counted otherwise too
+        self._corrupted_copies = 0  # corrupted frames whose number was also counted by another frame
 
     def intact(self, number: int) -> bool:
-        """An intact frame; true the first time its number comes."""
+        """Count an intact frame; return whether it is the first intact one with its number."""
         self._grow(number)
         before = self._seen[number]
         if before & self._INTACT:
@@ -187,7 +194,7 @@ class SequenceCount:
         return True
 
     def damaged(self, number: int | None) -> None:
-        """A damaged frame, with its number if the header that carries it is unhurt."""
+        """Count a damaged frame; number: its number if its test header is undamaged, else None."""
         self.corrupted += 1
         if number is None:
             return
@@ -197,15 +204,15 @@ class SequenceCount:
 
     @property
     def accounted(self) -> int:
-        """Frames accounted for, each once."""
+        """The number of frames that arrived, intact or corrupted, each counted once."""
         return self.received + self.corrupted - self._corrupted_copies
 
     def lost(self, sent: int) -> int:
-        """Count the frames of `sent` that never came in any shape."""
+        """Return the number of frames, of `sent`, that did not arrive in any form."""
         return max(0, sent - self.accounted)
 
     def missing_runs(self, sent: int) -> list[tuple[int, int]]:
-        """(first, last) of every run of numbers below `sent` that never came, in order."""
+        """Return (first, last) of every run of consecutive numbers below `sent` that did not arrive, in order."""
         seen = bytes(self._seen[:sent]).ljust(sent, b"\0")
         return [(run.start(), run.end() - 1) for run in re.finditer(rb"\0+", seen)]
 

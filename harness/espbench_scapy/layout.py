@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-TAGS = frozenset({0x8100, 0x88A8, 0x9100})  # 802.1Q, 802.1ad, and what was used before it
+TAGS = frozenset({0x8100, 0x88A8, 0x9100})  # 802.1Q, 802.1ad, and the type that was used before 802.1ad
 IPV4, IPV6 = 0x0800, 0x86DD
 TCP, UDP = 6, 17
 ETHERNET = 14
@@ -14,7 +14,7 @@ ETHERNET = 14
 
 @dataclass(frozen=True)
 class Layout:
-    """Offsets into a frame: of the IP header, of the UDP or TCP header, of what follows it."""
+    """Offsets into a frame: of the IP header, of the UDP or TCP header, and of the payload after it."""
 
     ip: int
     transport: int
@@ -24,22 +24,22 @@ class Layout:
 
     @property
     def addresses(self) -> slice:
-        """Source and destination address."""
+        """The place of source and destination address."""
         return slice(self.ip + 12, self.ip + 20) if self.ip_version == 4 else slice(self.ip + 8, self.ip + 40)
 
     @property
     def checksum(self) -> int:
-        """Offset of the UDP or TCP checksum."""
+        """The offset of the UDP or TCP checksum."""
         return self.transport + (6 if self.protocol == UDP else 16)
 
 
 def be16(data: bytes | bytearray | memoryview, at: int) -> int:
-    """A big-endian 16-bit number."""
+    """Return the big-endian 16-bit number at an offset."""
     return int.from_bytes(data[at : at + 2], "big")
 
 
 def tags_end(frame: bytes) -> int:
-    """Offset of the type field after the tags (12 without any)."""
+    """Return the offset of the type field after the VLAN tags (12 without tags)."""
     at = 12
     while be16(frame, at) in TAGS and len(frame) > at + 6:
         at += 4
@@ -47,7 +47,7 @@ def tags_end(frame: bytes) -> int:
 
 
 def layout(frame: bytes) -> Layout | None:
-    """Return where a frame's headers are; None if not UDP or TCP directly in IP, or too short for them."""
+    """Return the places of a frame's headers; None if it is not UDP or TCP directly in IP, or too short for them."""
     at = tags_end(frame)
     ip, kind = at + 2, be16(frame, at)
     if kind == IPV4 and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:
@@ -68,21 +68,21 @@ def layout(frame: bytes) -> Layout | None:
 
 
 def word_sum(data: bytes | bytearray | memoryview) -> int:
-    """Sum of 16-bit big-endian words (RFC 1071), not folded."""
+    """Return the sum of the 16-bit big-endian words (RFC 1071), not folded."""
     whole = len(data) & ~1
     total: int = sum(struct.unpack(f"!{whole // 2}H", data[:whole]))
     return total + (data[-1] << 8) if len(data) & 1 else total
 
 
 def folded(total: int) -> int:
-    """One's complement sum in 16 bits."""
+    """Return a sum folded to 16 bits (one's complement)."""
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total
 
 
 def transport_sum(frame: bytes | bytearray, at: Layout, end: int) -> int:
-    """Sum over pseudo header, transport header and payload up to `end`; folds to 0xffff if it is right."""
+    """Return the sum over pseudo header, transport header and payload up to `end`; right if it folds to 0xffff."""
     return (
         word_sum(frame[at.addresses])
         + at.protocol

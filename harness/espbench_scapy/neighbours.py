@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Asks who has an address, and answers, with Scapy's ARP and neighbour discovery (RFC 826, RFC 4861).
+"""Makes and reads ARP and neighbour discovery frames with Scapy (RFC 826, RFC 4861).
 
-`tags` are VLAN tags as on the wire, type field first (81 00 00 07: VLAN 7); an answer bears its question's.
+`tags` are VLAN tags as on the wire, type field first (81 00 00 07: VLAN 7); an answer has the tags of its question.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EVERYBODY = "ff:ff:ff:ff:ff:ff"
 
 @dataclass(frozen=True)
 class Heard:
-    """A question or an answer about the address `target`."""
+    """A question or an answer about the address `target`, with sender, sender's MAC address, and VLAN tags."""
 
     question: bool
     target: str
@@ -38,7 +38,7 @@ class Heard:
 
 
 def question(mac: str, address: str, target: str, tags: bytes = b"") -> bytes:
-    """The frame that asks who has `target`."""
+    """Return the frame that asks who has `target`."""
     if ipaddress.ip_address(target).version == 4:
         asking = Ether(src=mac, dst=_EVERYBODY) / ARP(
             op=1, hwsrc=mac, psrc=address, hwdst="00:00:00:00:00:00", pdst=target
@@ -55,13 +55,13 @@ def question(mac: str, address: str, target: str, tags: bytes = b"") -> bytes:
 
 
 def answer(mac: str, asked: Heard) -> bytes:
-    """The frame that says: the address asked for is here."""
+    """Return the frame that answers a question: the port with this MAC address has the address."""
     if ipaddress.ip_address(asked.target).version == 4:
         telling = Ether(src=mac, dst=asked.mac) / ARP(
             op=2, hwsrc=mac, psrc=asked.target, hwdst=asked.mac, pdst=asked.sender
         )
     else:
-        # Duplicate address detection asks from the unspecified address: tell everybody.
+        # Duplicate address detection asks from the unspecified address; the answer goes to all nodes.
         dst = "ff02::1" if asked.sender == "::" else asked.sender
         telling = (
             Ether(src=mac, dst=asked.mac)
@@ -73,7 +73,7 @@ def answer(mac: str, asked: Heard) -> bytes:
 
 
 def read(frame: bytes) -> Heard | None:
-    """Return what a frame says; None if it is neither ARP nor neighbour discovery."""
+    """Return the question or answer in a frame; None if it is neither ARP nor neighbour discovery."""
     if len(frame) < 42:
         return None
     end = tags_end(frame)

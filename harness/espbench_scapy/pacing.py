@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The departure schedule of one stream: frame i is due at start + i × interval. Pure; times are ns.
+"""Computes the departure schedule of one stream: frame i is due at start + i × interval. Times are ns; it is pure.
 
-The same rules as the native generator's: after a stall frames follow at most 1.1 times as fast as
-intended, so that catching up is no burst.
+The rules are those of the native generator: after a stall, frames follow each other at most 1.1 times as fast as
+intended, so that catching up makes no burst.
 """
 
 from __future__ import annotations
 
 CATCH_UP = 1.1
-# Frames may leave together if they are at most so far behind.
+# Frames that are late by at most this time may leave together.
 SLACK_NS = 20_000.0
 
 
 class Schedule:
-    """rate None: as fast as possible; frames: so many and no more, whatever the time they take."""
+    """The schedule of one stream.
+
+    rate_fps None: as fast as possible. frames: exactly this number, however long they take; None: as many as duration_s
+    has room for at the rate.
+    """
 
     def __init__(self, start_ns: int, rate_fps: float | None, duration_s: float, frames: int | None) -> None:
         self.start_ns = start_ns
@@ -26,7 +30,7 @@ class Schedule:
 
     @property
     def finished(self) -> bool:
-        """True if all planned frames have left; never, for a flood."""
+        """True if all planned frames have left; always False for a flood."""
         return self.sent == self.planned
 
     def due_ns(self, frame: int) -> int:
@@ -38,7 +42,7 @@ class Schedule:
         return max(self.due_ns(self.sent), self.start_ns + int(self._gate_ns))
 
     def may_send(self, now_ns: int) -> bool:
-        """Return whether the next frame may leave now; it must then be sent or given back."""
+        """Return whether the next frame may leave now; call `took` once it has left."""
         if self.finished or now_ns < self.start_ns:
             return False
         if not self.interval_ns:
@@ -47,6 +51,6 @@ class Schedule:
         return self.next_ns() <= now_ns
 
     def took(self) -> None:
-        """The frame has left."""
+        """Note that the next frame has left."""
         self.sent += 1
         self._gate_ns += self.interval_ns / CATCH_UP

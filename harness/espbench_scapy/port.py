@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A tester port: a Scapy L2 socket inside the port's network namespace, and what the kernel says of the port."""
+"""Opens a tester port: a Scapy L2 socket in the port's network namespace, and the kernel's facts about the port."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SO_RCVBUFFORCE = 33
 CLONE_NEWNET = 0x40000000
 RECEIVE_BUFFER = 64 << 20
 _LONGEST = 16_384
-# Behind these there is no queue: a frame they cannot pass on is gone (the first loss on the path).
+# These devices have no queue: a frame that they cannot pass on is lost (the first place of loss on the path).
 _WITHOUT_QUEUE = ("veth", "tun")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Port:
-    """One open port; `asked` is the protocol's."""
+    """One open port; `asked` is its entry in the protocol's command `open`. Raise Failure if it cannot be opened."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self.name, self.interface = asked["name"], asked["interface"]
@@ -54,17 +54,17 @@ class Port:
         except (OSError, Scapy_Exception, ValueError) as error:
             raise Failure(f"port {self.name}: opening {self.interface}: {error}") from error
         self._fd = self._socket.ins
-        with contextlib.suppress(OSError):  # without the right to, the kernel's limit holds
+        with contextlib.suppress(OSError):  # without the right to, the kernel's limit applies
             self._fd.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
         self._fd.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         self._fd.setblocking(False)
 
     def fileno(self) -> int:
-        """Return the file descriptor, for poll."""
+        """Return the file descriptor of the socket, for select."""
         return self._fd.fileno()
 
     def send(self, frame: bytes) -> str:
-        """`sent`; `refused`: dropped by the device behind the port; `full`: to be offered again."""
+        """Send a frame; return `sent`, `refused` (the device behind the port dropped it) or `full` (try again)."""
         try:
             self._socket.send(frame)  # type: ignore[arg-type]
         except OSError as error:
@@ -76,7 +76,7 @@ class Port:
         return "sent"
 
     def receive(self) -> tuple[bytes, int] | None:
-        """A frame, its VLAN tag put back, and when it arrived (CLOCK_REALTIME, ns); None if there is none."""
+        """Return a frame, with its VLAN tag, and its arrival, ns of CLOCK_REALTIME; None if there is no frame."""
         try:
             _, frame, at = self._socket.recv_raw(_LONGEST)
         except BlockingIOError:
@@ -86,22 +86,22 @@ class Port:
         return (frame, int((at or 0.0) * 1e9)) if frame else None
 
     def begin(self) -> None:
-        """Forget what came before."""
+        """Discard all frames that have arrived so far, and the count of overruns."""
         while self.receive() is not None:
             pass
         self.overrun()
 
     def overrun(self) -> int:
-        """Frames the receive buffer had no room for since this was last asked."""
+        """Return the number of frames for which the receive buffer had no room since the last call."""
         _, drops = struct.unpack("II", self._fd.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
         return int(drops)
 
     def close(self) -> None:
-        """Promiscuous mode ends with the socket."""
+        """Close the socket, which also ends promiscuous mode."""
         self._socket.close()
 
     def told(self) -> dict[str, Any]:
-        """The port as `opened` lists it."""
+        """Return the port as the event `opened` lists it."""
         return {
             "name": self.name, "interface": self.interface, "driver": self.driver, "mac": self.mac,
             "mtu": self.mtu, "carrier": self.carrier, "speed_mbps": None,
@@ -149,7 +149,7 @@ def _driver(query: socket.socket, interface: str) -> str:
 
 
 def _is_initial(netns: str | None) -> bool:
-    """Return whether it is the machine's own network: process 1's, or if that may not be read, this process's."""
+    """Return whether a namespace is the machine's own: that of process 1 or, if it may not be read, of this process."""
     mine = Path(netns or "/proc/self/ns/net")
     for other in (Path("/proc/1/ns/net"), Path("/proc/self/ns/net")):
         try:
@@ -165,7 +165,7 @@ def _is_initial(netns: str | None) -> bool:
 
 @contextlib.contextmanager
 def _inside(netns: str | None) -> Iterator[None]:
-    """Enter a namespace: whatever is opened inside the block stays in it."""
+    """Enter a network namespace for the block; sockets that are opened in the block stay in the namespace."""
     if netns is None:
         yield
         return

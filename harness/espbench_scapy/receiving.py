@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Judges, counts and times what arrives at one port during a trial, stream by stream."""
+"""Judges, counts and times the frames that arrive at one port during a trial, by stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLICES = 20
 
 
 def whole_time(low: int, near_ns: int) -> int:
-    """The time of which a frame carries the low 48 bits, near another."""
+    """Return the time, ns, whose low 48 bits are `low` and which is nearest to near_ns."""
     half = 1 << 47
     time = near_ns & ~NUMBER_MASK | low
     if time > near_ns + half:
@@ -28,7 +28,7 @@ class StreamCount:
         self.sequence = SequenceCount()
         self.latency = Histogram()
         self.last_rx_ns = 0
-        self.arrived_ns: tuple[int, int] | None = None  # the first and the last intact one
+        self.arrived_ns: tuple[int, int] | None = None  # of the first and the last intact frame
         self.longest_gap: tuple[int, int] | None = None
         self.after_stop = 0
         self.stopped_ns = 0  # the time when the last frame left; 0 while sending
@@ -36,7 +36,7 @@ class StreamCount:
         self._slices: list[list[int]] = [[0, 0, 0] for _ in range(SLICES)]  # frames, least and sum of ns
 
     def intact(self, number: int, time: int, at_ns: int) -> None:
-        """A frame as it was sent."""
+        """Count a frame that is as it was sent; time: the low 48 bits of its tx time."""
         self.last_rx_ns = max(self.last_rx_ns, at_ns)
         if not self.sequence.intact(number):
             return
@@ -58,12 +58,12 @@ class StreamCount:
         self.arrived_ns = (first, max(last, at_ns))
 
     def damaged(self, number: int | None, at_ns: int) -> None:
-        """A frame of this stream that is not as it was sent."""
+        """Count a frame of this stream that is not as it was sent."""
         self.last_rx_ns = max(self.last_rx_ns, at_ns)
         self.sequence.damaged(number)
 
     def slices(self) -> list[dict[str, Any]]:
-        """Latency by when the frames were sent."""
+        """Return the latency by the time when the frames were sent, in SLICES parts of the duration."""
         return [
             {
                 "t_s": i * self._slice_ns / 1e9,
@@ -84,7 +84,7 @@ class PortCount:
         self.total = self.foreign = self.merged = 0
 
     def count(self, frame: bytes, at_ns: int) -> bool:
-        """Book one frame; false if it is nobody's here."""
+        """Count one frame; return False if it belongs to no stream of this port."""
         self.total += 1
         verdict = judge(self.expected, frame)
         if verdict.kind is Kind.FOREIGN:
@@ -94,6 +94,6 @@ class PortCount:
         if verdict.kind is Kind.INTACT and verdict.number is not None:
             stream.intact(verdict.number, verdict.time, at_ns)
         else:
-            self.merged += len(frame) > self.expected[verdict.stream].longest + 8  # beside up to two tags
+            self.merged += len(frame) > self.expected[verdict.stream].longest + 8  # up to two tags
             stream.damaged(verdict.number, at_ns)
         return True

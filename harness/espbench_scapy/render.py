@@ -3,9 +3,9 @@
 
     python -m espbench_scapy.render < question.json > answer.json
 
-The question: {"expressions": ["Ether()/IP(tos=184)/UDP(sport=5060, dport=5060)"]}. The answer, one for
-each: {"headers": [{"bytes": base64} or {"expected", "got", "remedy"}]}. Nothing is ever handed to
-Python's eval: the expression's tree is walked, and whatever is no layer, field or literal is refused.
+The question: {"expressions": ["Ether()/IP(tos=184)/UDP(sport=5060, dport=5060)"]}. The answer has an entry for each
+expression: {"headers": [{"bytes": base64} or {"expected", "got", "remedy"}]}. Nothing is ever given to Python's eval:
+the syntax tree of the expression is walked, and everything but layers, fields and literals is refused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LAYERS: dict[str, type[Packet]] = {
 }  # fmt: skip
 OPTIONS = {name: getattr(inet, name) for name in dir(inet) if name.startswith("IPOption_")}
 ORDER = "Ether(), up to two Dot1Q() or Dot1AD(), IP() or IPv6(), UDP() or TCP(), joined by /"
-# The generator writes these into every frame: a template cannot set them.
+# The generator writes these fields into every frame, so a template cannot set them.
 WRITTEN = {
     "Ether": {"dst", "src", "type"},
     "Dot1Q": {"type"},
@@ -45,7 +45,7 @@ WRITTEN = {
     "UDP": {"len", "chksum"},
     "TCP": {"dataofs", "chksum"},
 }
-# RFC 2544 C.2.6.4 has these ports, for expressions that leave the ports out.
+# These ports of RFC 2544 C.2.6.4 are used for expressions without ports.
 SOURCE_PORT, DESTINATION_PORT = 49184, 7
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.LShift: operator.lshift, ast.RShift: operator.rshift, ast.BitOr: operator.or_,
@@ -55,7 +55,7 @@ _LARGEST = 1 << 128
 
 
 class Refused(Exception):
-    """The expression is not a template."""
+    """An expression is not a valid template."""
 
     def __init__(self, expected: str, got: str, remedy: str) -> None:
         super().__init__(f"expected {expected}, got {got}; {remedy}")
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 def rendered(expression: str) -> bytes:
-    """The header bytes from Ethernet to the end of UDP or TCP. Raises Refused."""
+    """Return the header bytes from Ethernet to the end of UDP or TCP; raise Refused."""
     if len(expression) > LONGEST:
         raise Refused(f"a template of at most {LONGEST} characters", f"{len(expression)}", "shorten it")
     try:
@@ -86,7 +86,7 @@ def _layers(node: ast.expr) -> Packet:
 
 
 def _called(node: ast.expr, known: dict[str, type[Packet]]) -> Packet:
-    """A constructor with fields by name, such as IP(tos=46<<2)."""
+    """Return the packet of a constructor with fields by name, such as IP(tos=46<<2)."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         _refuse(node, f"layers ({', '.join(LAYERS)}) joined by /", f"write {ORDER}")
     name = node.func.id
@@ -107,7 +107,7 @@ def _called(node: ast.expr, known: dict[str, type[Packet]]) -> Packet:
         fields[keyword.arg] = _literal(keyword.value)
     try:
         return known[name](**fields)
-    except Exception as error:  # Scapy raises whatever its fields raise
+    except Exception as error:  # Scapy passes on all exceptions of its fields
         wrong = f"{ast.unparse(node)}: {error}"
         raise Refused(f"fields that {name}() has, with values they take", wrong, "see Scapy's ls()") from None
 
@@ -144,7 +144,10 @@ def _refuse(node: ast.expr, expected: str, remedy: str) -> NoReturn:
 
 
 def _built(packet: Packet) -> bytes:
-    """The bytes, once the layers are those a generator can fill. Addresses never reach Scapy's look-ups."""
+    """Return the bytes of a packet; raise Refused unless the generator can fill its layers.
+
+    With zero addresses, Scapy looks up no routes and no neighbours.
+    """
     parts: list[Packet] = []
     while not isinstance(packet, NoPayload):
         parts.append(packet)
@@ -167,13 +170,13 @@ def _built(packet: Packet) -> bytes:
     parts[-2].fields |= {"src": nowhere, "dst": nowhere}
     try:
         return bytes(parts[0])
-    except Exception as error:  # Scapy raises whatever its fields raise
+    except Exception as error:  # Scapy passes on all exceptions of its fields
         wrong = f"{'/'.join(names)}: {error}"
         raise Refused("values that fit their fields", wrong, "see Scapy's ls()") from None
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Every expression's bytes, or why there are none."""
+    """Return the answer to a question: the bytes of every expression, or why there are none."""
     headers: list[dict[str, str]] = []
     for expression in question["expressions"]:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One stream on its way out: which frames leave when, and how late they did."""
+"""Sends the frames of one stream, and notes when they left and how late they were."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from espbench_scapy.histogram import Histogram
 from espbench_scapy.pacing import Schedule
 from espbench_scapy.port import Port
 
-# A stall begins where lateness jumps, and lasts until it is made good (as in traffic/src/count/tx_stalls.rs).
+# A stall begins when lateness jumps, and lasts until the frames have caught up (as in traffic/src/count/tx_stalls.rs).
 LATE_NS, STALL_NS = 100_000, 500_000
 _LISTED = 1000
-_MARK_NS = 500_000  # it is noted so often which frame left when
+_MARK_NS = 500_000  # interval at which the departure of a frame is noted
 
 
 class Outgoing:
-    """Sends one stream's frames from the trial's loop."""
+    """Sends the frames of one stream; the loop of the trial calls `step`."""
 
     def __init__(self, template: Template, schedule: Schedule, first_sequence: int, port: Port) -> None:
         self._template, self.schedule, self._first, self._port = template, schedule, first_sequence, port
@@ -30,16 +30,16 @@ class Outgoing:
         self.stalls_more = 0
         self.stalls_more_ns = 0
         self._late_ns = self._left_ns = 0
-        # The stall that goes on: when it began, its pauses, lateness before it and after it.
+        # The present stall: when it began, the sum of its pauses, the lateness before it and after its last pause; ns.
         self._stall: tuple[int, int, int, int] | None = None
 
     @property
     def sent(self) -> int:
-        """Frames that left; those the device behind the port refused at once are among them."""
+        """The number of frames that left, including those that the device behind the port refused."""
         return self.schedule.sent
 
     def step(self) -> bool:
-        """Send the next frame if it is due; whether one left."""
+        """Send the next frame if it is due; return whether a frame left."""
         now = now_ns()
         if not self.schedule.may_send(now):
             return False
@@ -60,7 +60,7 @@ class Outgoing:
         return True
 
     def sent_at(self, index: int) -> int:
-        """Return when a frame left, ns, interpolated between the marks around it."""
+        """Return when a frame left, ns, interpolated between the noted departures before and after it."""
         after = next((i for i, mark in enumerate(self._marks) if mark[0] > index), len(self._marks))
         first, first_ns = self._marks[max(0, after - 1)]
         last, last_ns = self._marks[after] if after < len(self._marks) else (self.sent, self.last_tx_ns)
@@ -69,15 +69,15 @@ class Outgoing:
         return first_ns + round((index - first) / (last - first) * max(0, last_ns - first_ns))
 
     def departure_fps(self) -> float | None:
-        """Return how fast frames left, from the first to the last; None for fewer than two."""
+        """Return the rate at which frames left, frames/s, from the first to the last; None for fewer than two."""
         return (self.sent - 1) * 1e9 / (self.last_tx_ns - self.first_tx_ns) if self.sent > 1 else None
 
     def close(self) -> None:
-        """The sending is over."""
+        """End a stall that is still going on, since all frames were sent."""
         self._end_of_stall()
 
     def book(self, due_ns: int, now: int) -> None:
-        """A frame that was due left now."""
+        """Record the lateness of a frame that was due at due_ns and left at now, and update the stalls."""
         late = max(0, now - due_ns)
         self.lateness.record(late)
         self.late_frames += late > LATE_NS

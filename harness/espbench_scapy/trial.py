@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One trial: send, wait for the residue, count, report. One thread does it all, so it is slow and simple."""
+"""Runs one trial: sends, waits for the residue, counts, reports. One thread does everything, slowly but simply."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from espbench_scapy.receiving import PortCount, StreamCount
 from espbench_scapy.sending import Outgoing
 
 LEAD_NS = 30_000_000
-# A trial sends all its frames: where that takes longer than intended it goes on for so many times its duration and
-# so much more. As traffic/src/send/pace.rs.
+# A trial sends all its frames. If that takes longer than intended, it may take LONGEST times its duration plus
+# LONGEST_MORE_NS, as in traffic/src/send/pace.rs.
 LONGEST, LONGEST_MORE_NS = 1.5, 500_000_000
 SETTLE_S, SILENCE_S, PROGRESS_NS = 0.03, 0.1, 500_000_000
 FASTEST_FPS = 50e6
-_AT_ONCE = 16  # frames sent, then received, before the loop looks at the rest
-_SPIN_NS = 200_000  # a sleeping process wakes late: the last of a wait is spun
+_AT_ONCE = 16  # frames that are sent, then received, before the loop does anything else
+_SPIN_NS = 200_000  # the end of a wait is spun, since a sleeping process wakes late
 _EPISODES = 1000
 _MISSING = {
     "steps": "keeps one rate for a trial",
@@ -37,7 +37,7 @@ _MISSING = {
 class Bench:
     """The parts of the session that a trial needs.
 
-    `poll` hears commands and says whether to stop; `other` gets frames of no stream (questions for our address).
+    `poll` reads commands and returns whether to stop; `other` gets frames of no stream (questions for our address).
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Bench:
         emit: Callable[[dict[str, Any]], None],
     ) -> None:
         self.ports, self.key, self.poll, self.other, self.emit = ports, key, poll, other, emit
-        self.next_sequence = 0  # goes on from trial to trial: a late frame of an earlier one is foreign
+        self.next_sequence = 0  # over all trials: a late frame of an earlier one is foreign
 
 
 def run(bench: Bench, asked: dict[str, Any]) -> dict[str, Any]:
-    """The protocol's `trial` event."""
+    """Run a trial and return the protocol's event `trial`; raise Failure."""
     check(asked, bench.ports)
     try:
         return _Trial(bench, asked).run()
@@ -62,7 +62,7 @@ def run(bench: Bench, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
-    """A request that makes no sense is refused before any frame is sent."""
+    """Raise Failure for a request that makes no sense, before any frame is sent."""
     limits = {"duration_s": (0.001, 86_400.0), "residue_s": (0.0, 3600.0), "quiet_s": (0.0, 3600.0)}
     for name, (least, most) in limits.items():
         value = asked.get(name)
@@ -89,7 +89,7 @@ def check(asked: dict[str, Any], ports: dict[str, Port]) -> None:
 
 
 def _check_kinds(asked: dict[str, Any]) -> None:
-    """Refuse what only the native generator can do."""
+    """Raise Failure for a request that only the native generator can fulfil."""
     native = "use generator: native"
     if asked.get("noise"):
         raise Failure("expected no noise beside the streams; generator scapy is too slow for it", native)
@@ -114,7 +114,7 @@ class _Trial:
         self._steps = StepWatch()
         self._start_ns = now_ns() + LEAD_NS
         self._deadline_ns = self._start_ns + int(duration_ns * LONGEST) + LONGEST_MORE_NS
-        self._cut_ns = 0  # the time when sending was ended
+        self._cut_ns = 0  # the time when sending ended
         self._ports = {name: PortCount() for name in bench.ports}
         self._out: list[Outgoing] = []
         self._in: list[StreamCount] = []
@@ -122,7 +122,7 @@ class _Trial:
             schedule = Schedule(
                 self._start_ns, stream.get("rate_fps"), asked["duration_s"], stream.get("burst_frames")
             )
-            if schedule.planned is None:  # a flood is as long as it was asked for
+            if schedule.planned is None:  # a flood lasts exactly as long as requested
                 self._deadline_ns = self._start_ns + duration_ns
             first = bench.next_sequence
             self._out.append(Outgoing(template, schedule, first, bench.ports[stream["from"]]))
@@ -180,9 +180,9 @@ class _Trial:
             self._wait(min(due, self._deadline_ns) - now_ns() - _SPIN_NS)
 
     def _wait(self, ns: int) -> None:
-        """Wait until a frame comes or the time is over."""
+        """Wait until a frame arrives or the time is over, at most 50 ms; receive frames."""
         if ns > 0:
-            # poll() rounds up to whole milliseconds.
+            # select() is used because poll() rounds up to whole milliseconds.
             select.select(list(self._bench.ports.values()), [], [], min(ns / 1e9, 0.05))
         self._receive()
         self._look_around()
@@ -207,7 +207,7 @@ class _Trial:
         )  # fmt: skip
 
     def _receive(self) -> bool:
-        """Take some of what has come; whether there was any."""
+        """Receive some of the frames that have arrived; return whether there were any."""
         any_came = False
         for name, port in self._bench.ports.items():
             for _ in range(_AT_ONCE):
@@ -295,7 +295,7 @@ class _Trial:
         }  # fmt: skip
 
     def _sending_s(self, out: Outgoing) -> float:
-        """Time spent sending, the last frame's interval included; with frames left over, until it was ended."""
+        """Return the time spent sending, s, with the last frame's interval; until the end if frames were left over."""
         if not out.sent:
             return 0.0
         spent = (max(0, out.last_tx_ns - self._start_ns) + out.schedule.interval_ns) / 1e9
@@ -305,5 +305,5 @@ class _Trial:
 
 
 def _run_queue_wait_ns() -> int:
-    """Return how long this thread has been runnable without a CPU, since it began."""
+    """Return how long this thread has been runnable without a CPU since it started, ns."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1])

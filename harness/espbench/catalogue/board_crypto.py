@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says how an e500 guest's IPsec gets at its SEC: the option of its kernel, and what the guest says of it.
+"""Checks how the IPsec of an e500 guest uses its SEC: the option of its kernel, and the state that the guest reports.
 
-What each behaviour is and by what code: docs/powerquicc.md and harness/emulator/kernel/crypto.c.
+docs/powerquicc.md explains the behaviours, and harness/emulator/kernel/crypto.c implements them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from espbench.catalogue.suites import Suite
 
 Behaviour = Literal["async", "polling", "dual-pass", "software"]
 DEFAULT: Behaviour = "async"
-# The guest's files that read_back() takes.
+# The files of the guest that read_back() needs.
 FILES = ("/proc/espbench_crypto", "/proc/crypto")
-# Versions of the SEC whose driver has no HMAC by itself (Linux 6.1, talitos: TALITOS_FTR_HMAC_OK).
+# The driver has no separate HMAC for these versions of the SEC (Linux 6.1, talitos: TALITOS_FTR_HMAC_OK).
 WITHOUT_DUAL_PASS = frozenset({"2.0"})
 
 _COUNTERS = ("single_pass", "cipher", "digest", "polled", "waited_ns")
@@ -25,9 +25,11 @@ _COUNTERS = ("single_pass", "cipher", "digest", "polled", "waited_ns")
 
 @dataclass(frozen=True)
 class Crypto:
-    """Holds what a guest says. Descriptors given to the SEC since the boot: single_pass (cipher and hash in one),
-    cipher, digest; of them those the CPU waited for: polled, for waited_ns ns in all. sec: the version by the
-    device tree, None: no SEC is driven. drivers: algorithm → the driver that a new user of it gets.
+    """The state that a guest reports.
+
+    Numbers of descriptors given to the SEC since the boot: single_pass (cipher and hash in one), cipher, digest; for
+    `polled` of them the CPU waited, waited_ns ns in all. sec: the SEC's version according to the device tree; None: the
+    kernel drives no SEC. drivers: algorithm → the driver that a new user of the algorithm gets.
     """
 
     behaviour: str
@@ -46,7 +48,7 @@ class Crypto:
 
 
 def read_back(texts: Mapping[str, str]) -> Crypto:
-    """Read the contents of FILES, by path."""
+    """Return the guest's state from the contents of FILES, by path."""
     said = dict(line.split("=", 1) for line in texts[FILES[0]].splitlines())
     return Crypto(
         behaviour=said["behaviour"],
@@ -69,7 +71,7 @@ def drivers(proc_crypto: str) -> dict[str, str]:
 
 
 def algorithm(suite: Suite) -> str:
-    """Return the suite as the crypto API names it; ESP wraps that in a generator of IVs."""
+    """Return the name of the suite's algorithm in the crypto API, without the IV generator that ESP puts around it."""
     if suite.aead:
         return suite.aead.kernel_name
     assert suite.encryption is not None
@@ -78,9 +80,9 @@ def algorithm(suite: Suite) -> str:
 
 
 def driver(crypto: Crypto, suite: Suite) -> str | None:
-    """Say what computes the suite's ESP: None while no SA has asked for it.
+    """Return the name of the driver that computes the suite's ESP; None as long as no SA has requested it.
 
-    A suite whose driver has no "talitos" in its name is computed by the CPU.
+    If the name has no "talitos" in it, the CPU computes the suite.
     """
     inner = algorithm(suite)
     for name, by in crypto.drivers.items():
@@ -91,7 +93,7 @@ def driver(crypto: Crypto, suite: Suite) -> str | None:
 
 
 def mistakes(asked: Behaviour, crypto: Crypto, suite: Suite) -> list[str]:
-    """List what is not as asked for; read the guest once the suite's SAs are there."""
+    """Return what is not as asked for, in sentences; crypto must be read after the suite's SAs were set up."""
     problems = []
     if crypto.behaviour != asked:
         problems.append(f"crypto: expected {asked}, the guest's kernel says {crypto.behaviour}")
@@ -107,7 +109,7 @@ def mistakes(asked: Behaviour, crypto: Crypto, suite: Suite) -> list[str]:
 
 
 def _wanted(asked: Behaviour, suite: Suite) -> tuple[str, re.Pattern[str]] | None:
-    """Say, in words and as a pattern, which drivers are the behaviour. None: whatever Linux has for this suite."""
+    """Return which drivers belong to a behaviour, in words and as a pattern; None: any driver that Linux has."""
     if asked == "software":
         return "the kernel's own code", re.compile(r"(?!.*talitos).*")
     if suite.aead or suite.iv_bytes == 0:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that cross the memory's bus for a frame, as the first article's section "Bus Bandwidth" counts them.
+"""Computes the bytes that cross the memory bus for a frame, as section "Bus Bandwidth" of the first article does.
 
-Network to memory, memory to accelerator and back, memory to network; with the keys. Descriptors, tables and the CPU's
-own accesses are left out, as the article leaves them out. Frames count with their FCS.
+They are the bytes from network to memory, memory to accelerator and back, and memory to network, with the keys. Like
+the article, this leaves out descriptors, tables and the CPU's own accesses. Frames count with their FCS.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY_BYTES = {"3des-sha1": 24 + 20, "aes128-sha1": 16 + 20, "aes256-sha256": 32 
 
 @dataclass(frozen=True)
 class Moves:
-    """Bytes moved for one frame; sent: of the frame that leaves, or of the two of a packet that was cut."""
+    """The bytes that are moved for one frame; sent: those of the frame that leaves, or of both frames if fragmented."""
 
     received: int
     to_engine: int
@@ -35,15 +35,15 @@ class Moves:
 
 
 def plain(frame_size: int) -> Moves:
-    """Return what forwarding a frame moves: in, and out again."""
+    """Return the bytes that forwarding a frame moves: in, and out again."""
     return Moves(frame_size, 0, 0, frame_size)
 
 
 def encrypted(frame_size: int, suite: str) -> Moves:
-    """Return what encrypting and forwarding a frame moves, with an engine that does cipher and hash in one pass.
+    """Return the bytes that encrypting and forwarding a frame moves, if the engine does cipher and hash in one pass.
 
-    To the engine: keys, ESP header and IV, the padded packet; back: the ciphertext, the ICV. A packet that does
-    not fit the usual MTU any more leaves as two.
+    To the engine go keys, ESP header, IV and the padded packet; ciphertext and ICV come back. A packet that no longer
+    fits into the usual MTU leaves in two frames.
     """
     listed = suites()[suite]
     packet = listed.esp_packet_size(frame_size - _FRAMING, "tunnel", 4)
@@ -58,5 +58,5 @@ def encrypted(frame_size: int, suite: str) -> Moves:
 
 
 def increase_pct(frame_size: int, suite: str) -> float:
-    """Return by how much more ESP moves than plain forwarding, %."""
+    """Return how many more bytes ESP moves than plain forwarding, %."""
     return 100 * (encrypted(frame_size, suite).total / plain(frame_size).total - 1)

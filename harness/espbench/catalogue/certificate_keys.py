@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of keys that certificates may have: how they are named in plans, for people, and by OpenSSL."""
+"""Lists the kinds of keys that certificates may have, with their names in plans, in reports and in OpenSSL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ DEFAULT_KEY: CertificateKey = "rsa2048"
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """One kind: its name for people, and in `openssl speed`; what strongSwan calls a signature by it begins with."""
+    """The names of one kind of key.
+
+    shown: for people. speed: in `openssl speed`. charon: how strongSwan's name of a signature with it begins.
+    """
 
     shown: str
     speed: str
@@ -30,4 +33,4 @@ CERTIFICATE_KEYS: Mapping[CertificateKey, KeyFacts] = {
     "ed25519": KeyFacts("Ed25519", "ed25519", "ED25519"),
 }
 NSS_KEYS: tuple[CertificateKey, ...] = ("rsa2048", "rsa3072", "rsa4096")
-"""The kinds that espbench sets libreswan up with."""
+"""The kinds of keys that espbench can give to libreswan."""

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stacks a plan may name, and what its checks need to know of each."""
+"""Lists the stacks that a plan may name, with the facts that the checks of a plan need."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 NULL_SUITE = "null-null"  # the one suite of the stack `null`
-# pluto cannot keep an SA for ever: this is the longest it takes (ipsec.conf(5), salifetime), s.
+# pluto cannot keep an SA for ever; this is the longest lifetime that it accepts (ipsec.conf(5), salifetime), s.
 PLUTO_KEEPS_S = 86_400
 
 
 @dataclass(frozen=True)
 class StackFacts:
-    """Says what is true of a stack wherever it runs.
+    """Facts about a stack that hold wherever it runs.
 
-    daemon is the IKE daemon that negotiates for it, whose `version` or `prefix` a plan may choose;
-    empty where nothing negotiates. kernel_esp: the kernel's ESP (XFRM) carries the traffic.
-    largest_packet: bytes of the largest cleartext IP packet it carries, whatever the MTU, and why.
-    longest_lifetime_s: of an SA before it is rekeyed. closes_idle: its daemon can delete SAs without traffic.
-    boards_only: it is code of the emulated boards' kernel.
+    daemon: the IKE daemon that negotiates for the stack, whose `version` or `prefix` a plan may choose; empty if
+    nothing negotiates. kernel_esp: the kernel's ESP (XFRM) carries the traffic. largest_packet: the largest cleartext
+    IP packet that the stack carries whatever the MTU, bytes, and the reason. longest_lifetime_s: of an SA before it is
+    rekeyed. closes_idle: the daemon can delete SAs without traffic. boards_only: the stack exists only in the kernel of
+    emulated boards.
     """
 
     description: str
@@ -32,7 +32,7 @@ class StackFacts:
 
     @property
     def ike(self) -> bool:
-        """True if it negotiates its SAs with IKEv2."""
+        """True if the stack negotiates its SAs with IKEv2."""
         return bool(self.daemon)
 
 
@@ -51,7 +51,7 @@ STACKS = {
     "lean-esp": StackFacts(
         "static SAs in an ESP of espbench's own with as little code as can be: a bound on emulated boards, no product",
         kernel_esp=False,
-        # It works with every suite that a board has; it does not fragment.
+        # This size fits with every suite that a board has.
         largest_packet=(1438, "it does not fragment what is longer than the link once encrypted"),
         boards_only=True,
     ),
@@ -63,18 +63,18 @@ STACKS = {
     "libreswan": StackFacts(
         "libreswan's pluto negotiates (IKEv2), the kernel's ESP carries the traffic; successor of OpenSwan",
         daemon="libreswan",
-        # A tenth more is left for the rekeying itself.
+        # The rest, a tenth of this, is left for the rekeying itself.
         longest_lifetime_s=PLUTO_KEEPS_S * 10 // 11,
     ),
     "strongswan-libipsec": StackFacts(
         "strongSwan with ESP in user space (libipsec, a TUN device), always inside UDP",
         kernel_esp=False,
         daemon="strongswan",
-        # kernel-libipsec gives its device that MTU once, and its buffer for reading that size.
+        # kernel-libipsec gives its device this MTU at the start, and its read buffer this size.
         largest_packet=(1400, "charon reads at most 1400 B from its TUN device"),
     ),
 }
 
-# Two daemons that negotiate with each other, both for the kernel's ESP.
+# Any two of these stacks can negotiate with each other, both for the kernel's ESP.
 INTEROPERABLE = tuple(name for name, facts in STACKS.items() if facts.ike and facts.kernel_esp)
 BASELINES = ("plain", "null")

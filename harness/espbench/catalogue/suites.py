@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ESP suites as data: what the kernel is asked for, and how large their packets are."""
+"""Has the ESP suites as data: the kernel's names of their algorithms, and the sizes of their packets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Data(BaseModel):
 
 
 class Encryption(_Data):
-    """A cipher as NETLINK_XFRM takes it."""
+    """A cipher, as NETLINK_XFRM needs it."""
 
     kernel_name: str
     key_bits: int
@@ -62,18 +62,17 @@ class Suite(_Data):
 
     @property
     def icv_bytes(self) -> int:
-        """Length of the integrity check value on the wire."""
+        """Length of the integrity check value on the wire, bytes."""
         with_icv = self.aead or self.integrity
         return with_icv.icv_bits // 8 if with_icv else 0
 
     def esp_packet_size(
         self, inner_ip_bytes: int, mode: Mode, outer_ip_version: int, udp: bool = False
     ) -> int:
-        """Return bytes of the IP packet on the ciphertext side (RFC 4303 2), link framing not counted.
+        """Return the size of the IP packet on the ciphertext side (RFC 4303 2), bytes without link framing.
 
-        inner_ip_bytes is the cleartext IP packet with its header; transport mode leaves that
-        header outside, tunnel mode encrypts it and puts a new one in front. udp: ESP inside UDP
-        (RFC 3948).
+        inner_ip_bytes: size of the cleartext IP packet with its header. Transport mode leaves that header outside;
+        tunnel mode encrypts it and puts a new one in front. udp: ESP inside UDP (RFC 3948).
         """
         header = _outer_header(outer_ip_version, udp)
         outside = IP_HEADER_BYTES[outer_ip_version] if mode == "transport" else 0
@@ -85,7 +84,7 @@ class Suite(_Data):
     def largest_inner(
         self, mtu: int, mode: Mode = "tunnel", outer_ip_version: int = 4, udp: bool = False
     ) -> int:
-        """Return bytes of the largest cleartext IP packet that needs no fragmenting in this MTU."""
+        """Return the size of the largest cleartext IP packet that needs no fragmentation with this MTU, bytes."""
         header = _outer_header(outer_ip_version, udp)
         room = mtu - header - _SPI_AND_SEQUENCE - self.iv_bytes - self.icv_bytes
         align = max(4, self.block_bytes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what documents claim of devices with what runs measured on the same devices, emulated.
+"""Compares what documents claim about devices with what runs measured on the same devices, emulated.
 
-`model` is a claim as data, `measures` finds our value for each kind of quantity, `judge` compares the two.
-Of the profiles, only those that come with espbench are read. May import `catalogue`, `results`, `plan` and
+`model` defines a claim as data, `measures` computes our value for each kind of quantity, and `judge` compares the two.
+Only DUT profiles that come with espbench are read. May import `catalogue`, `results`, `plan` and
 `plan.resolved`.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers claims by the bytes that devices counted on the memory's bus: pure functions of those counts."""
+"""Answers claims about bytes on the memory bus from the bytes that devices counted; pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECOND_HEADERS = _FRAME_HEADER + 20  # of a second fragment, Ethernet and IPv4
 
 
 def bus_count(m: BusCount, claim: Claim, measured: Points) -> OurValue:
-    """Return the bytes counted, as a ratio to those of the article's account."""
+    """Return the ratio of the bytes that were counted to those that the article accounts for, at each frame size."""
     counts = _counted(claim.dut(m.of), m.of, m.frame_sizes, measured)
     if isinstance(counts, OurValue):
         return counts
@@ -30,7 +30,7 @@ def bus_count(m: BusCount, claim: Claim, measured: Points) -> OurValue:
 
 
 def bus_share(m: BusShare, claim: Claim, measured: Points) -> OurValue:
-    """Return one figure of one configuration, at each frame size."""
+    """Return the figure of one configuration that m.what names (model.BusShare), at each frame size."""
     counts = _counted(claim.dut(m.of), m.of, m.frame_sizes, measured)
     if isinstance(counts, OurValue):
         return counts
@@ -48,7 +48,7 @@ def bus_share(m: BusShare, claim: Claim, measured: Points) -> OurValue:
 
 
 def bus_increase(m: BusIncrease, claim: Claim, measured: Points) -> OurValue:
-    """Return how much more one configuration moves than another, and whether that changes with the size as claimed."""
+    """Return how many more bytes one configuration moves than another, %, and whether its trend is as claimed."""
     sizes = [*m.frame_sizes, m.beyond] if m.beyond else m.frame_sizes
     above = _counted(claim.dut(m.of), m.of, sizes, measured)
     below = _counted(claim.dut(m.to), m.to, sizes, measured)
@@ -76,7 +76,10 @@ def _engine(m: BusShare, claim: Claim, counts: Mapping[int, BusBytes], measured:
 
 
 def _fragments(of: Configuration, counts: Mapping[int, BusBytes]) -> OurValue:
-    """Return whether more is sent than one frame with the packet, by the headers of a second; no FCS is in memory."""
+    """Return whether more bytes are sent than one frame with the packet has: at least the headers of a second frame.
+
+    Frames that are sent have no FCS in memory.
+    """
     suite = suites()[of.suite]
     more = {
         size: _sent(each, size) - suite.esp_packet_size(size - FRAMING_BYTES, "tunnel", 4) - _FRAME_HEADER
@@ -87,7 +90,7 @@ def _fragments(of: Configuration, counts: Mapping[int, BusBytes]) -> OurValue:
 
 
 def _sent(each: BusBytes, frame_size: int) -> float:
-    """Return the bytes of frames sent, without FCS; those received have theirs in memory."""
+    """Return the bytes of the frame sent, which has no FCS in memory: all bytes less those of the frame received."""
     return each.frames - frame_size
 
 

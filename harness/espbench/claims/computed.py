@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims that standards or the SEC model answer without a run."""
+"""Answers claims that follow from standards or from the model of the SEC, without a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGE_SIZES = (1024, 1280, 1456)
 
 
 def computed(m: Computed) -> OurValue:
-    """Return the figure a claim of this kind comes to."""
+    """Return the computed value of a claim."""
     match m.what:
         case "clear link":
             return ranged([layer2_mbps(link_fps(m.frame_size, "none", _GIGABIT), m.frame_size)])
@@ -47,7 +47,7 @@ def _bus(m: Computed) -> OurValue:
 
 
 def _bus_falls(suite: str) -> OurValue:
-    """Answer whether ESP's share on the bus, beside plain forwarding, falls with each size that passes whole."""
+    """Return whether ESP's increase of the bytes on the bus falls from each size that is not fragmented to the next."""
     increases = {size: increase_pct(size, suite) for size in _SIZES}
     holds = (
         all(after < before for before, after in pairwise(increases.values())) and min(increases.values()) > 0
@@ -56,7 +56,7 @@ def _bus_falls(suite: str) -> OurValue:
 
 
 def _bus_beyond_the_mtu(m: Computed) -> OurValue:
-    """Answer whether a size whose packets are cut has a higher share than the large sizes that are not cut."""
+    """Return whether the increase is higher at a size whose packets are fragmented than at the large sizes below."""
     increases = {size: increase_pct(size, m.suite) for size in (*_LARGE_SIZES, m.frame_size)}
     others = [increases[size] for size in _LARGE_SIZES]
     return OurValue(holds=increases[m.frame_size] > max(others), text=_increases(increases))
@@ -67,13 +67,13 @@ def _increases(of: Mapping[int, float]) -> str:
 
 
 def rsa_cycles(modulus_bits: int, exponent_bits: int) -> float:
-    """Cycles of an RSA operation in the SEC model's PKEU (harness/emulator/sec/README.md)."""
+    """Return the cycles of an RSA operation in the PKEU of the SEC model (harness/emulator/sec/README.md)."""
     digits = modulus_bits / _DIGIT_BITS
     return 35 * digits**2 + 240 * digits + 1.5 * exponent_bits * (digits**2 + 3 * digits + 27)
 
 
 def _held_out() -> OurValue:
-    """Return whether the cycles that are fitted to one half of the printed times give the other half as printed."""
+    """Return whether cycles that are fitted to one half of the printed times reproduce the other half as printed."""
     held_out, fitted = half("held out"), fit(half("fitted"))
     agree, furthest = as_printed(fitted.rounded(), held_out)
     exact, exact_furthest = as_printed(fitted, held_out)
@@ -85,7 +85,7 @@ def _held_out() -> OurValue:
 
 
 def _asymmetric(modulus_bits: int) -> OurValue:
-    """Return whether RSA with a full exponent takes a thousand times the SEC's cycles of a cipher with its hash."""
+    """Return whether RSA with a full exponent takes about 1,000 times the SEC's cycles of a cipher with its hash."""
     size = modulus_bits // 8
     ratio = rsa_cycles(modulus_bits, modulus_bits) / (_CIPHER_FIXED + _CIPHER_BYTE * size)
     low, high = (10**magnitudes for magnitudes in (2.5, 3.5))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claim and our value → judgement: agrees, differs, not measured, cannot be measured here."""
+"""Judges a claim by our value: agrees, differs, not measured, cannot be measured here."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ WORDS: tuple[Word, ...] = ("agrees", "differs", "not measured", "cannot be measu
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim, our side of it, and what is to be said of the two."""
+    """A claim, our value, and the judgement."""
 
     claim: Claim
     ours: OurValue
     word: Word
-    why: str  # what is missing, or the reason for a difference; empty where nothing is known
+    why: str  # what is missing, or the reason for a difference; empty if it is not known
 
 
 def judge_all(claims: Iterable[Claim], points: Points) -> list[Judged]:
-    """Return every claim held against the same points."""
+    """Return the judgement of every claim by the same points."""
     return [judge(claim, our_value(claim, points)) for claim in claims]
 
 
 def judge(claim: Claim, ours: OurValue) -> Judged:
-    """Judge a claim. Ours agrees if all of it is within the tolerance; a bracket too wide to tell is no measurement."""
+    """Judge a claim by our value, which agrees if all of it is within the tolerance.
+
+    A bracket that is partly within the tolerance is too wide, and counts as not measured.
+    """
     if claim.cannot:
         return Judged(claim, ours, "cannot be measured here", claim.cannot)
     if not ours.exists:
@@ -55,10 +58,10 @@ def _within(claim: Claim, value: float, ours: OurValue) -> bool:
 
 
 def _too_wide(claim: Claim, value: float, ours: OurValue) -> str:
-    """Say what is missing if the measured sizes leave open whether ours is within the tolerance; else return "".
+    """Say what is missing if the measured sizes do not show whether our value is within the tolerance; else return "".
 
-    Our value lies above ours.low and not above ours.high. It is outside the tolerance if that whole range is
-    outside, and inside if the whole range is inside.
+    Our value is above ours.low and at most ours.high. It is outside the tolerance if this whole range is outside, and
+    inside if the whole range is inside.
     """
     low, high = _tolerated(claim, value)
     outside = ours.high < low or ours.low >= high

@@ -23,21 +23,24 @@ BLOCKS = ("aes", "des", "rc5", "rc6", "blowfish", "idea")
 CIPHERS = (*BLOCKS, *STREAMS)
 USUAL = "gcc"
 _NEW = "ixp2800"
-_NEAR_LINEAR = 7.0  # of 8 engines
-_FLAT = 1.1  # of twice the engines
+_NEAR_LINEAR = 7.0  # least gain by 8 engines
+_FLAT = 1.1  # greatest gain by twice the engines
 _NEARLY_DOUBLED = 1.8
-_LINEAR = 1.9  # of twice the threads
-_BUSY = 0.95  # of an engine's time
-_FULL_GAIN = 2.3  # of a clock 2.33 times as high
+_LINEAR = 1.9  # gain by twice the threads
+_BUSY = 0.95  # least share of an engine's time
+_FULL_GAIN = 2.3  # least gain by a clock that is 2.33 times as high
 
 
 class Lacking(Exception):
-    """A configuration was not measured; its text says which."""
+    """A configuration was not measured; the message names it."""
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """The results of runs, from which the measures select; processors: DUT → its processor as the runs recorded it."""
+    """The results of runs, from which the measures select.
+
+    processors: DUT → `processor` of its profile, as the runs recorded it.
+    """
 
     results: Sequence[KernelResult]
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -46,7 +49,7 @@ class Kernels:
         self, dut: str, kernel: str, level: int = 0, *, engines: int = 1, threads: int = 1,
         compiler: str = USUAL, option: str = "O2", faster: bool = False,
     ) -> KernelResult:  # fmt: skip
-        """Return the result of a configuration; Lacking where there is none."""
+        """Return the result of a configuration; raise Lacking if there is none."""
         wanted = (dut, kernel, level, compiler, option, engines, threads, faster)
         for r in self.results:
             is_faster = bool(r.faster_dram or r.faster_sram)
@@ -60,10 +63,10 @@ class Kernels:
         raise Lacking(f"{dut}: {kernel}, {how}")
 
     def stated(self, dut: str) -> Mapping[str, Any]:
-        """Return what is stated of a processor (`processor: stated:`), as the run had it.
+        """Return the figures that the vendor states for a processor (`processor: stated:`), as the run had them.
 
-        Today's profile stands in for a processor of which no run recorded it: then nothing was measured on it, or
-        before runs recorded every key.
+        If no run recorded them, today's profile is used. Then nothing was measured on this processor, or only by runs
+        of a version that did not record all keys.
         """
         if dut in self.processors:
             stated: Mapping[str, Any] = self.processors[dut]["stated"]
@@ -83,7 +86,10 @@ def answer(
     results: Sequence[KernelResult],
     processors: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> OurValue:
-    """Return our side of a claim about kernels, on one generation where it names one."""
+    """Return our value for a claim about kernels.
+
+    what: a key of MEASURES. dut: the processor; measures over all generations do not use it.
+    """
     try:
         return MEASURES[what](Kernels(results, processors or {}), dut)
     except Lacking as lack:
@@ -101,7 +107,7 @@ def _names(kernels: Sequence[str]) -> str:
 def _is_set(
     kernels: Sequence[str], expected: Sequence[str], values: dict[str, float], pattern: str
 ) -> OurValue:
-    """Answer whether exactly these kernels have a property."""
+    """Return whether exactly the expected kernels have a property."""
     return statement(
         (), f"{_names(kernels)}; {_listed(values, pattern)}", holds=set(kernels) == set(expected)
     )
@@ -153,7 +159,7 @@ def _latency_over_half(k: Kernels, dut: str) -> OurValue:
 
 
 def _latency_magnitudes(k: Kernels, dut: str) -> OurValue:
-    """Return whether shared memory takes one or two magnitudes longer than the one cycle of arithmetic."""
+    """Return whether all latencies of shared memory are one or two magnitudes above the one cycle of arithmetic."""
     cycles = {f"{d} {each}": n for d in GENERATIONS for each, n in _latencies(k, d).items()}
     text = f"{min(cycles.values()):.0f} to {max(cycles.values()):.0f} cycles"
     return statement((), text, holds=all(10 <= n < 1000 for n in cycles.values()))
@@ -165,7 +171,7 @@ def _latencies(k: Kernels, dut: str) -> dict[str, float]:
     return {f"{memory} {way}": float(of[way]) for memory, of in memories.items() for way in ("read", "write")}
 
 
-# Table IV, bytes: local memory where there is some, else scratch; then the next memory.
+# Table IV, bytes: in the fastest memory (local memory, or scratch if there is none), and in the next one.
 _TABLE_IV: dict[str, dict[str, tuple[int, int]]] = {
     "ixp1200": {
         "aes": (176, 5120), "des": (2176, 0), "rc5": (136, 0), "rc6": (176, 0), "blowfish": (72, 4096),
@@ -179,7 +185,7 @@ _TABLE_IV: dict[str, dict[str, tuple[int, int]]] = {
 
 
 def _storage(k: Kernels, dut: str) -> OurValue:
-    """Return the sum of the storage, without SEAL, for which the table has only a bound."""
+    """Return whether the storage of each kernel is as in table IV, except SEAL's, for which it has only a bound."""
     memories = ("scratch", "sram") if dut == GENERATIONS[0] else ("local", "scratch")
     ours = {n: tuple(k.one(dut, n).storage[m] for m in memories) for n in _TABLE_IV[dut]}
     text = ", ".join(f"{n} {first} + {second}" for n, (first, second) in ours.items())
@@ -241,13 +247,13 @@ def _memory_and_immediate(results: dict[str, KernelResult]) -> dict[str, float]:
 
 
 def _least_memory_and_immediate(k: Kernels, dut: str) -> OurValue:
-    """Return the share of MD5, which the paper names as the least."""
+    """Return the share of MD5, which is the least according to the paper."""
     shares = _memory_and_immediate(k.all(dut))
     return ranged([shares["md5"]], text=_listed(shares, "{:.1f}"))
 
 
 def _more_computing(k: Kernels, dut: str) -> OurValue:
-    """Return whether arithmetic exceeds the 60 %, and branches stay below the 10 %, of table V's other suites."""
+    """Return whether arithmetic is above 60 % and branches are below 10 %, the shares of other suites in table V."""
     results = k.all(dut)
     alu = 100 * mean(_run_share(r, "simple", "complex", "local") for r in results.values())
     branches = 100 * mean(_run_share(r, "branch", "jump") for r in results.values())
@@ -268,7 +274,7 @@ def _fastest_to_slowest(k: Kernels, dut: str) -> OurValue:
 
 
 def _slowest(kernel: str, *also: str) -> Callable[[Kernels, str], OurValue]:
-    """Return a measure that answers whether these are the slowest, in any order."""
+    """Return a measure that says whether these kernels are the slowest, in any order."""
 
     def measure(k: Kernels, dut: str) -> OurValue:
         mbps = {n: r.mbps for n, r in k.all(dut).items()}
@@ -316,7 +322,7 @@ def _des_more_yet_faster(k: Kernels, dut: str) -> OurValue:
 
 
 def _tables_behind(k: Kernels, dut: str) -> OurValue:
-    """Return whether block ciphers with tables in shared memory are the slowest of them on IXP2X00."""
+    """Return whether the block ciphers with tables in shared memory are the slowest block ciphers on the IXP2X00."""
     texts, holds = [], True
     for d in GENERATIONS[1:]:
         results = {n: k.one(d, n) for n in BLOCKS}
@@ -410,7 +416,7 @@ def _memory_time(k: Kernels, dut: str) -> OurValue:
 
 
 def _memory_rise(k: Kernels, dut: str) -> OurValue:
-    """Return the mean share of memory instructions in time, as a ratio to that in executed instructions."""
+    """Return the ratio of the memory instructions' mean share of time to their mean share of executed instructions."""
     values = {}
     for d in (GENERATIONS[0], _NEW):
         results = k.all(d)
@@ -460,7 +466,7 @@ def _unoptimised_longer(k: Kernels, dut: str) -> OurValue:
 
 
 def _compilers_alike(k: Kernels, dut: str) -> OurValue:
-    """Return the mean over kernels of one compiler's speed, and size, in the other's."""
+    """Return the mean ratios of speed and of code size between Clang and GCC, over the kernels."""
     ratios = {}
     for option in ("O1", "O2"):
         pairs = [
@@ -472,7 +478,7 @@ def _compilers_alike(k: Kernels, dut: str) -> OurValue:
 
 
 def _unrolling_lengthens(k: Kernels, dut: str) -> OurValue:
-    """Return the mean ratio of the size by Clang, which unrolls loops at -O2, to that by GCC."""
+    """Return the mean ratio of the code size by Clang, which unrolls loops at -O2, to that by GCC."""
     ratios = {n: k.one(_NEW, n, compiler="clang").instructions / k.one(_NEW, n).instructions for n in KERNELS}
     return ranged([mean(ratios.values())], text=_listed(ratios, "{:.2f}"))
 
@@ -502,7 +508,7 @@ def _by_hand_against_compiler(k: Kernels, dut: str) -> OurValue:
 def _scaled(
     k: Kernels, engines: tuple[int, int], threads: tuple[int, int], level: int = 2
 ) -> dict[str, float]:
-    """Return the throughput with the second numbers of engines and threads, relative to that with the first."""
+    """Return each kernel's throughput with the second numbers of engines and threads, relative to the first."""
     return {
         n: k.one(_NEW, n, level, engines=engines[1], threads=threads[1]).mbps
         / k.one(_NEW, n, level, engines=engines[0], threads=threads[0]).mbps
@@ -521,7 +527,7 @@ def _idle_with_four_threads(k: Kernels, dut: str) -> OurValue:
 
 
 def _busy_gain_nothing(k: Kernels, dut: str) -> OurValue:
-    """Return whether kernels of which one thread keeps an engine busy gain nothing by eight threads."""
+    """Return whether kernels that keep an engine busy with one thread gain nothing from eight threads."""
     busy = [n for n in KERNELS if 1 - k.one(_NEW, n, 2).waiting >= _BUSY]
     gains = {n: gain for n, gain in _scaled(k, (1, 1), (1, 8)).items() if n in busy}
     if not busy:
@@ -614,7 +620,7 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "hashes longer": _hashes_longer,
     "code shrinks": _code_shrinks,
     "mean code": _mean_code,
-    # An engine reaches local memory as an operand of arithmetic, so what we need an instruction for is part of it.
+    # An engine accesses local memory as an operand of arithmetic; the instructions that RV32 needs for that count here.
     "simple mix": _mix_share("simple", "local"),
     "complex mix": _mix_share("complex"),
     "branch mix": _mix_share("branch", "jump"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An accelerator without DMA, computed, against the measured one: from which block on is which done first?
+"""Compares a computed accelerator without DMA with the measured one: which is faster for which size of blocks?
 
-The CPU writes keys and data into its registers and reads the results: cipher first, then hash, eight bytes an access.
-It has the SEC's own cycles for both. How long an access takes, no document says; so the answer is the range of times
-with which a claim holds.
+The CPU writes keys and data into the registers of the computed accelerator, eight bytes an access, and reads the
+results: first for the cipher, then for the hash. Both take the SEC's own cycles. No document says how long an access
+takes, so the answer is the range of access times with which a claim holds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PASSES = 3  # of the data: into the cipher, out of it, into the hash
 
 
 def low_level(m: LowLevel, claim: Claim, measured: Points) -> OurValue:
-    """Return whether some time of an access makes the claim true, and which."""
+    """Return whether there are access times with which the claim is true, and which."""
     sizes = {m.small, m.large} if m.what == "crossover" else {m.small}
     ours = {
         a.size: a
         for a in sorted(
             measured.accelerator, key=lambda a: a.operations
-        )  # of several runs the longest counts
+        )  # the last one stays: of several runs, the one with most operations
         if (a.dut, a.crypto, a.suite) == (claim.dut(m), DEFAULT, m.suite)
         and a.size in sizes
         and not a.variant.words
@@ -45,6 +45,6 @@ def low_level(m: LowLevel, claim: Claim, measured: Points) -> OurValue:
 
 
 def _access_ns(m: LowLevel, size: int, time_ns: float) -> float:
-    """Return the time of an access with which the computed accelerator needs as long for a block."""
+    """Return the access time, ns, with which the computed accelerator takes time_ns for a block."""
     accesses = m.set_up + _PASSES * size / _ACCESS_BYTES
     return (time_ns - size * m.ns_per_byte) / accesses

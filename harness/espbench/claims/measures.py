@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our value for each kind of quantity, from points alone: pure functions."""
+"""Computes our value for each kind of quantity from the points of runs; pure functions."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from espbench.claims.public_key_measures import public_key
 from espbench.claims.wording import name, sizes_in_words
 from espbench.results.accelerator import AcceleratorResult
 
-_SAME_LOAD = 2.0  # % of CPU: what the search's resolution alone can make two loads differ by
-_SAME_RATIO = 0.04  # of a ratio: what the resolution of its two throughputs can make it differ by
-_APART = 0.02  # of a spread between suites
+_SAME_LOAD = 2.0  # % of CPU: two loads may differ by this because of the search's resolution
+_SAME_RATIO = 0.04  # a ratio may differ by this share because of the resolution of its throughputs
+_APART = 0.02  # least growth of the ratio between the slowest and the fastest suite
 
 
 def our_value(claim: Claim, points: Points) -> OurValue:
-    """Return our side of a claim; `missing` where the runs have not got it."""
+    """Return our value for a claim; it has only `missing` if the runs do not have the figures."""
     return lacking(claim.cannot or claim.lacks) if claim.ours is None else _measure(claim.ours, claim, points)
 
 
@@ -74,7 +74,10 @@ def _measure(m: Measure, claim: Claim, points: Points) -> OurValue:
 def _at(
     dut: str, configuration: Configuration, sizes: Sequence[int], points: Points
 ) -> list[Point] | OurValue:
-    """Return the points at these sizes that were measured; what is missing, where that is one of the two ends."""
+    """Return the points at those of these sizes that were measured.
+
+    If the smallest or the largest size was not measured, return a value that says so.
+    """
     curve = points.curve(dut, configuration)
     if absent := [size for size in (min(sizes), max(sizes)) if size not in curve]:
         absent = list(dict.fromkeys(absent))
@@ -87,7 +90,7 @@ def _at(
 def _both(
     m: Ratio | CostRatio | Trend, claim: Claim, points: Points
 ) -> tuple[list[Point], list[Point]] | OurValue:
-    """Return the points of both setups at the sizes that both have."""
+    """Return the points of both configurations at the sizes that both have."""
     above = _at(claim.dut(m.of), m.of, m.frame_sizes, points)
     below = _at(claim.dut(m.to), m.to, m.frame_sizes, points)
     if isinstance(above, OurValue):
@@ -99,7 +102,7 @@ def _both(
 
 
 def _why(dut: str, configuration: Configuration, sizes: Sequence[int], points: Points) -> str:
-    """Return the status of cases that were tried and have no figure."""
+    """Return in brackets the statuses of cases that were measured and have no figure."""
     tried = {
         status
         for key, status in points.failed.items()
@@ -174,7 +177,7 @@ def _ratios(ratios: Sequence[float], points: Sequence[Point]) -> str:
 
 @_measure.register
 def _trend(m: Trend, claim: Claim, measured: Points) -> OurValue:
-    """Return whether the ratio changes from the first size to the last by more than the resolution, and never back."""
+    """Return whether the ratio changes between first and last size by more than the resolution, and never goes back."""
     both = _both(m, claim, measured)
     if isinstance(both, OurValue):
         return both
@@ -263,7 +266,7 @@ def _cost_ratio(m: CostRatio, claim: Claim, measured: Points) -> OurValue:
 
 @_measure.register
 def _saturation(m: Saturation, claim: Claim, measured: Points) -> OurValue:
-    """Return the range of the size from which on the CPU no longer limits: above the last size that it limits."""
+    """Return the bracket of the size from which on the CPU is not the limit: above the last size at which it is."""
     points = list(measured.curve(claim.dut(m.of), m.of).values())
     if len(points) < 2:
         return lacking(f"{claim.dut(m.of)}, {name(m.of)}: two frame sizes")
@@ -313,12 +316,12 @@ def _goal_gain(m: GoalGain, claim: Claim, measured: Points) -> OurValue:
 
 
 def _accelerated(dut: str, measured: Points) -> list[AcceleratorResult]:
-    """Return the device's results of the accelerator test as usual: no variant, the engine used asynchronously."""
+    """Return the device's results of the usual accelerator test: no variant, engine used asynchronously."""
     return [a for a in _of_articles(dut, measured) if not a.variant.words]
 
 
 def _of_articles(dut: str, measured: Points) -> list[AcceleratorResult]:
-    """Return the same of all variants, those of most operations last: of several runs they are the figures."""
+    """Return the device's results of all variants, sorted by operations: of several runs, that with most counts."""
     of_dut = (a for a in measured.accelerator if (a.dut, a.crypto) == (dut, DEFAULT))
     return sorted(of_dut, key=lambda a: a.operations)
 
@@ -337,7 +340,7 @@ def _accelerator(m: Accelerator, claim: Claim, measured: Points) -> OurValue:
 
 @_measure.register
 def _accelerator_variant(m: AcceleratorVariant, claim: Claim, measured: Points) -> OurValue:
-    """Return the ratio of speeds of a variant to the test without it, of as many operations."""
+    """Return the ratio of the speed of a variant to that of the usual test with as many operations."""
     by_operations: dict[int, dict[bool, float]] = {}
     for a in _of_articles(claim.dut(m), measured):
         if (a.suite, a.size) == (m.suite, m.size) and a.variant.words in ([], [m.variant]):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim as data: what a document says, where, and what of a run it is compared with.
+"""Defines a claim as data: what a document says, where, and with which figure of a run it is compared.
 
-`reports/published/claims/*.yaml`, a list of claims each; unknown keys are refused. The figures themselves stay
-in `reports/published/*.yaml`; a test shows that none of them is without its claim.
+Each file `reports/published/claims/*.yaml` has a list of claims; unknown keys are refused. The figures themselves are
+in `reports/published/*.yaml`; a test checks that each of them has a claim.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Configuration(_Data):
 
 
 class Throughput(_Data):
-    """Mbps at one frame size."""
+    """The throughput at one frame size, Mbps."""
 
     quantity: Literal["throughput"]
     of: Configuration
@@ -58,9 +58,9 @@ class Cpu(_Data):
 
 
 class CpuFalls(_Data):
-    """The CPU load falls, or stays, from each of the measured frame sizes to the next larger one, `start` to `end`.
+    """The CPU load falls from frame size `start` to `end`, and does not rise from any measured size to the next.
 
-    steadily: it falls from each to the next.
+    steadily: it falls from each size to the next.
     """
 
     quantity: Literal["cpu falls"]
@@ -71,7 +71,7 @@ class CpuFalls(_Data):
 
 
 class Ratio(_Data):
-    """Throughput of one configuration in that of another, at these frame sizes."""
+    """The ratio of the throughput of one configuration to that of another, at these frame sizes."""
 
     quantity: Literal["ratio"]
     of: Configuration
@@ -90,7 +90,7 @@ class Trend(_Data):
 
 
 class SlowerOperation(_Data):
-    """The throughput through both gateways, as a ratio to that of the slower operation on a single one."""
+    """The ratio of the throughput through both gateways to that of the slower operation on a single gateway."""
 
     quantity: Literal["slower operation"]
     of: Configuration
@@ -98,7 +98,7 @@ class SlowerOperation(_Data):
 
 
 class CostRatio(_Data):
-    """CPU time for a frame of one configuration in that of another, at these frame sizes."""
+    """The ratio of the CPU time per frame of one configuration to that of another, at these frame sizes."""
 
     quantity: Literal["cost ratio"]
     of: Configuration
@@ -114,7 +114,7 @@ class Saturation(_Data):
 
 
 class SaturatesFirst(_Data):
-    """The CPU's relief begins at a smaller frame size, or goes further at each, than on the other devices."""
+    """At none of these frame sizes is the CPU load higher than on the other devices, and at some it is lower."""
 
     quantity: Literal["saturates first"]
     of: Configuration
@@ -123,7 +123,7 @@ class SaturatesFirst(_Data):
 
 
 class LimitAt(_Data):
-    """The CPU (is_cpu), or something else, limits each of these devices at a frame size."""
+    """The CPU (is_cpu), or something other than the CPU, limits each of these devices at a frame size."""
 
     quantity: Literal["limit"]
     of: Configuration
@@ -133,7 +133,7 @@ class LimitAt(_Data):
 
 
 class FloodRatio(_Data):
-    """The forwarding rate at line rate, as a ratio to the throughput, at these frame sizes (test flood)."""
+    """The ratio of the forwarding rate at line rate to the throughput, at these frame sizes (test flood)."""
 
     quantity: Literal["flood"]
     of: Configuration
@@ -141,14 +141,17 @@ class FloodRatio(_Data):
 
 
 class SaLifetime(_Data):
-    """ESP SAs end by time, by bytes or without traffic, and new ones take their place (rekey_loss, first packet)."""
+    """ESP SAs end after a time, after bytes or without traffic, and are replaced by new ones.
+
+    The tests are rekey_loss and, for SAs without traffic, time_to_first_packet.
+    """
 
     quantity: Literal["sa lifetime"]
     ends: Literal["time", "bytes", "idle"]
 
 
 class GoalGain(_Data):
-    """Throughput at one loss goal in that at another, %, more; every case that has both."""
+    """The gain in throughput at one loss goal (`goal`) over another (`to`), %, at all common frame sizes."""
 
     quantity: Literal["goal gain"]
     of: Configuration
@@ -157,7 +160,7 @@ class GoalGain(_Data):
 
 
 class Accelerator(_Data):
-    """Time of `n+1 after n` in that of `all at once`, at one block size (driver-level test)."""
+    """The ratio of the time of `n+1 after n` to that of `all at once`, at one block size (driver-level test)."""
 
     quantity: Literal["accelerator"]
     suite: str
@@ -167,7 +170,7 @@ class Accelerator(_Data):
 
 
 class AcceleratorSpread(_Data):
-    """Time of the slowest suite in that of the fastest, `n+1 after n`, at one block size."""
+    """The ratio of the time of the slowest suite to that of the fastest, `n+1 after n`, at one block size."""
 
     quantity: Literal["accelerator spread"]
     size: int
@@ -175,7 +178,7 @@ class AcceleratorSpread(_Data):
 
 
 class AcceleratorTrend(_Data):
-    """The time for a byte falls with the block size, or the suites drift apart (`n+1 after n`)."""
+    """The time per byte falls with the block size, or the times of the suites drift apart (`n+1 after n`)."""
 
     quantity: Literal["accelerator trend"]
     what: Literal["time for a byte falls", "suites drift apart"]
@@ -184,7 +187,7 @@ class AcceleratorTrend(_Data):
 
 
 class AcceleratorVariant(_Data):
-    """Speed of a variant of the driver-level test, as a ratio to that of the test without it, at one block size."""
+    """The ratio of the speed of a variant of the driver-level test to that of the usual test, at one block size."""
 
     quantity: Literal["accelerator variant"]
     variant: Literal["prebuilt", "decrypt", "cached", "check=after", "check=during"]
@@ -195,7 +198,7 @@ class AcceleratorVariant(_Data):
 
 
 class AcceleratorSuites(_Data):
-    """The time of one suite, as a ratio to that of another, all at once, at one block size."""
+    """The ratio of the time of one suite to that of another, `all at once`, at one block size."""
 
     quantity: Literal["accelerator suites"]
     of: str
@@ -205,11 +208,12 @@ class AcceleratorSuites(_Data):
 
 
 class LowLevel(_Data):
-    """An accelerator that the CPU feeds through registers, computed, against the measured one (n+1 after n).
+    """A computed accelerator, which the CPU feeds through registers, against the measured one (n+1 after n).
 
-    crossover: it is done first with a block of `small` bytes, and later with one of `large`. none: the measured one
-    could be first with `small` already, its driver's time aside. set_up: accesses to registers beside the data.
-    ns_per_byte: of cipher and hash, one after the other. longest_access_ns: an access does not take longer.
+    crossover: the computed one is faster for a block of `small` bytes, and slower for one of `large`. none: without
+    the time of its driver, the measured one could be faster even for `small`. set_up: accesses to registers other than
+    those for data. ns_per_byte: of cipher and hash, one after the other. longest_access_ns: upper bound of the time of
+    an access.
     """
 
     quantity: Literal["low level"]
@@ -224,7 +228,10 @@ class LowLevel(_Data):
 
 
 class BusCount(_Data):
-    """Bytes over the bus for a frame that devices counted, in those of the article's own account (test bus)."""
+    """The ratio of the bytes over the bus per frame that devices counted to those that the article accounts for.
+
+    The test is bus.
+    """
 
     quantity: Literal["bus count"]
     of: Configuration
@@ -232,11 +239,11 @@ class BusCount(_Data):
 
 
 class BusShare(_Data):
-    """One figure of the bytes that devices counted in one configuration (test bus).
+    """A figure made of the bytes that devices counted in one configuration (test bus).
 
-    engine: bytes to and from the engine, as a ratio to those of `to`. descriptors: of Ethernet and engine, % of
-    what the article's account counts. growth: bytes sent for one received. fragments: whether more than one frame is
-    sent.
+    engine: the ratio of the bytes to and from the engine to those of `to`. descriptors: bytes of the descriptors of
+    Ethernet and engine, % of the bytes that the article accounts for. growth: bytes sent for each byte received.
+    fragments: whether more than one frame is sent.
     """
 
     quantity: Literal["bus share"]
@@ -247,9 +254,10 @@ class BusShare(_Data):
 
 
 class BusIncrease(_Data):
-    """The bytes that `of` moves over the bus beyond those of `to`, %, as devices counted them (test bus).
+    """The increase of the bytes over the bus from `to` to `of`, %, as devices counted them (test bus).
 
-    beyond 0: it falls from each of the frame sizes to the next; else at that size it is more than at any of them.
+    beyond 0: the claim is that the increase falls from each of the frame sizes to the next. Otherwise the claim is that
+    it is higher at the size `beyond` than at any of them.
     """
 
     quantity: Literal["bus increase"]
@@ -260,7 +268,7 @@ class BusIncrease(_Data):
 
 
 class Computed(_Data):
-    """A figure that follows from standards or from the SEC model alone: no run is asked."""
+    """A figure that follows from standards or from the model of the SEC, without a run."""
 
     quantity: Literal["computed"]
     what: Literal[
@@ -290,7 +298,7 @@ class PublicKeyTime(_Data):
 
 
 class PublicKeyTable(_Data):
-    """One half of the published times, measured in a guest, are as they are printed (claims/unit_fit.py)."""
+    """All times of one half of the published table, measured in a guest, are as printed (claims/unit_fit.py)."""
 
     quantity: Literal["public key table"]
     half: Literal["fitted", "held out"]
@@ -298,9 +306,9 @@ class PublicKeyTable(_Data):
 
 
 class PublicKeyOverhead(_Data):
-    """The time that driver, descriptor and operands take, % of the whole, at all published sizes and clocks.
+    """The share of time that driver, descriptor and operands take, %, at all published sizes and clocks.
 
-    beside ciphers: whether each of them is less than any of the driver-level test, one operation after the other.
+    beside ciphers: whether every such share is below the least share in the driver-level test (`n+1 after n`).
     """
 
     quantity: Literal["public key overhead"]
@@ -309,7 +317,10 @@ class PublicKeyOverhead(_Data):
 
 
 class PublicKeyGain(_Data):
-    """The time of RSA in software, as a ratio to that of the unit, on one guest; 3-bit exponents or others."""
+    """The ratio of the time of RSA in software to that of the unit, on one guest.
+
+    small_exponent: of exponents of 3 bits, else of all others.
+    """
 
     quantity: Literal["public key gain"]
     small_exponent: bool
@@ -317,7 +328,7 @@ class PublicKeyGain(_Data):
 
 
 class PublicKeyCpu(_Data):
-    """The CPU time of RSA in software, as a ratio to that of an operation by the unit; all that were measured."""
+    """The ratio of the CPU time of RSA in software to that of an operation by the unit, for all that were measured."""
 
     quantity: Literal["public key cpu"]
     dut: str = ""
@@ -371,13 +382,13 @@ PublicKeyTest = PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGa
 
 
 class Claim(_Data):
-    """One claim.
+    """One claim of a document.
 
-    says: in the document's words, or nearly. value and unit: the figure it comes to; None: a statement that
-    holds or does not. tolerance: the share of the value that ours may differ by and agree. ours: what is held
-    against it, and plans: those of plans/ that measure it. Without it `cannot` says why nothing can be, or `lacks` what
-    espbench has not got yet to measure it. because: why ours differs, where that was found.
-    predicted: what was expected of ours, written before it was run.
+    says: the claim, in the document's words or nearly. value, unit: its figure; value None: it is a statement, which
+    holds or does not. tolerance: our value agrees if it differs by at most this share of the value. ours: the quantity
+    of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
+    can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is
+    known. predicted: our expectation, written before the run.
     """
 
     id: str
@@ -414,13 +425,13 @@ class Claim(_Data):
         return self
 
     def dut(self, configuration: Configuration | AcceleratorTest | PublicKeyTest | None = None) -> str:
-        """Return the profile that stands for the claim's device, or the one a configuration names."""
+        """Return the name of the profile that a configuration names, or of that of the claim's device."""
         named = configuration.dut if configuration is not None else ""
         return named or (self.device or "").lower()
 
 
 def read_claims(path: Path) -> list[Claim]:
-    """Return the claims of one file; EspbenchError names the file and every key that is wrong."""
+    """Return the claims of one file; raise EspbenchError, which names the file and every wrong key."""
     try:
         return [Claim.model_validate(entry) for entry in own_yaml(path)]
     except (OSError, yaml.YAMLError, ValidationError, TypeError) as error:

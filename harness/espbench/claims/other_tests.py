@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the figures of tests beside throughput from runs: bytes over the bus, floods, lifetimes of SAs."""
+"""Reads the figures of tests other than throughput from runs: bytes over the bus, floods, lifetimes of SAs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Runs = Iterable[tuple[Manifest, Sequence[Finding]]]
 
 
 def bus_counts(runs: Runs) -> dict[CaseKey, BusBytes]:
-    """Return the bytes over the bus for a frame, of each case with a bus test."""
+    """Return the bytes over the bus per frame, of each case with a bus test."""
     moved: dict[CaseKey, BusBytes] = {}
     for key, values in _figures(runs):
         counted, frames, engine, descriptors = (
@@ -27,7 +27,7 @@ def bus_counts(runs: Runs) -> dict[CaseKey, BusBytes]:
 
 
 def floods(runs: Runs) -> dict[CaseKey, float]:
-    """Return the forwarding rate of a flood, as a ratio to the throughput, of each case that has both."""
+    """Return the ratio of the forwarding rate under flood to the throughput, of each case that has both."""
     return {
         key: ratio
         for key, values in _figures(runs)
@@ -37,7 +37,10 @@ def floods(runs: Runs) -> dict[CaseKey, float]:
 
 
 def lifetimes(runs: Runs) -> dict[str, tuple[float, str]]:
-    """Return what ended SAs (time, bytes, idle) → how often new ones took their place, in the last case, and words."""
+    """Return what ended SAs (time, bytes, idle) → how often they were replaced in the last such case, and a text.
+
+    For idle the number is the time to the first packet, which shows that the SAs were replaced.
+    """
     ended: dict[str, tuple[float, str]] = {}
     for _, findings in runs:
         for f in findings:
@@ -56,7 +59,7 @@ def lifetimes(runs: Runs) -> dict[str, tuple[float, str]]:
 
 
 def _figures(runs: Runs) -> Iterator[tuple[CaseKey, dict[str, float | None]]]:
-    """Yield the quantities of each finding that counts: of a known behaviour, IPv4, one size, shown to be encrypted."""
+    """Yield the quantities of each usable finding: known behaviour, IPv4, one frame size, encryption proven or none."""
     for manifest, findings in runs:
         behaviours, erring = behaviours_of(manifest), said_of_links(manifest)
         for f in findings:

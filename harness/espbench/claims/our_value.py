@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our value for a claim, as a range, with the points it came from; or why there is none."""
+"""Defines our value for a claim: a range or a statement, or what was not measured."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from espbench.claims.points import Point
 
 @dataclass(frozen=True)
 class OurValue:
-    """Our side of a claim.
+    """Our value for a claim.
 
-    low, high: our figure, or the lowest and highest of several. bracket: the true figure lies between the two,
-    low itself excluded. holds: of a statement that is no number. missing: what was not measured; then there is
-    nothing else. Short: some figure rests on trials shorter than RFC 2544 24 asks for.
+    low, high: our figure, or the lowest and the highest of several. bracket: the true figure is above low and at most
+    high. holds: whether a statement without a number holds. text: details for people. goal: the loss goal of all
+    figures, if they have the same. missing: what was not measured; then nothing else is set. is_short: some trial was
+    shorter than RFC 2544 24 wants.
     """
 
     low: float = math.nan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of runs as points that can be asked for: device, behaviour, suite, frame size, direction."""
+"""Turns the results of runs into points, which are selected by device, behaviour, suite, frame size and direction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from espbench.results.kernels import KernelResult
 from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
 
 MOST_LOSS = 1e-5
-"""The articles' `zero loss` is less than 0.001 %; of what was measured the goal nearest to it counts."""
+"""The articles' `zero loss` is less than 0.001 %; the loosest measured goal up to this one is used."""
 BUSY_PCT = 97.0
-"""The CPU load from which on the CPU is the limit: a search may end up to its resolution below the limit."""
+"""The CPU is the limit from this load on, since a search may end below the limit by up to its resolution."""
 _FULL = 0.97  # of a link's capacity
 
 Limit = Literal["CPU", "link", "accelerator", "other"]
@@ -48,7 +48,7 @@ class Point:
 
 @dataclass(frozen=True)
 class BusBytes:
-    """Bytes over the bus for a frame, as devices counted them; of_account: in those of the article's own account."""
+    """Bytes over the bus per frame, as devices counted them; of_account: their ratio to the article's own account."""
 
     counted: float  # of the kinds that the article counts: frames, data and keys
     frames: float  # received and sent
@@ -67,16 +67,16 @@ class Points:
     cores: Mapping[str, str] = field(default_factory=dict)  # DUT → the core that was emulated
     kernels: tuple[KernelResult, ...] = ()
     bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
-    flood: Mapping[CaseKey, float] = field(default_factory=dict)  # forwarded, in the throughput
+    flood: Mapping[CaseKey, float] = field(default_factory=dict)  # ratio of forwarding rate to throughput
     public_keys: tuple[PublicKeyResult, ...] = ()
-    # Cause of the end of SAs → how often new ones took their place, and in which words.
+    # Cause of the end of SAs → how often they were replaced, and a text.
     lifetimes: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    # DUT → `processor` of its profile as the first run with it recorded that.
+    # DUT → `processor` of its profile, as recorded by the first run that has it.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def duts(self) -> list[str]:
-        """Every DUT there is anything of."""
+        """Every DUT that has any measurement."""
         return list(
             dict.fromkeys(
                 [p.dut for p in self.points]
@@ -87,7 +87,7 @@ class Points:
         )
 
     def curve(self, dut: str, configuration: Configuration, goal: float | None = None) -> dict[int, Point]:
-        """Return frame size → point, in ascending order. goal None: each size's loosest up to 0.001 %."""
+        """Return frame size → point, in ascending order; goal None: of each size the loosest goal up to 0.001 %."""
         by_size: dict[int, Point] = {}
         for p in sorted(self.points, key=lambda p: (p.frame_size, p.loss_goal)):
             suite = {"plain": "none", "null": "null-null"}.get(configuration.behaviour, configuration.suite)
@@ -108,7 +108,7 @@ def points(
     public_keys: Iterable[PublicKeyResult] = (),
     lifetimes: Mapping[str, tuple[float, str]] | None = None,
 ) -> Points:
-    """Return the points of all runs: IPv4, frames of one size, shown to be encrypted (or a baseline)."""
+    """Return the points of all runs: IPv4, frames of one size, with proven encryption (or of a baseline)."""
     groups: dict[Key, list[tuple[Outcome, float]]] = {}
     failed: dict[Key, str] = {}
     cores: dict[str, str] = {}
@@ -134,7 +134,7 @@ def points(
                 failed[key] = "the plan's maximum, no limit of the DUT"
                 continue
             groups.setdefault(key, []).append((o, manifest.line_rate_bps))
-    # One repeat in which frames passed in clear: whatever the others carried is no figure of IPsec.
+    # If frames passed in clear in one repeat, the other repeats are not figures of IPsec either.
     figures = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
     return Points(
         figures,
@@ -156,9 +156,9 @@ def behaviours_of(manifest: Manifest) -> dict[str, Behaviour | None]:
 
 
 def said_of_links(manifest: Manifest) -> str:
-    """Return the words after the name of a DUT whose links have errors, such as ` with middle: loss 1e-05`.
+    """Return a suffix for the name of a DUT whose links have errors, such as ` with middle: loss 1e-05`.
 
-    With errors, it counts as another DUT.
+    A DUT with such links counts as another DUT.
     """
     links = {name: said for name, said in manifest.conditions.get("links", {}).items() if name != "seed"}
     return "".join(f"; {name}: {said}" for name, said in links.items()).replace(";", " with", 1)
@@ -174,7 +174,7 @@ def _why_not(o: Outcome) -> str:
 def behaviour_of(kind: str, options: Mapping[str, object]) -> Behaviour | None:
     """Return how a case's stack uses the accelerator; None for stacks that no claim is about.
 
-    The articles' plain forwarding had no IPsec at all. So the baseline that pays for ESP's policies is not it.
+    The articles' plain forwarding had no IPsec at all, so the baseline with ESP's policies does not count as `plain`.
     """
     plain = "plain" if options.get("policies") == "none" else ""
     crypto = str(options.get("crypto", "async"))
@@ -206,7 +206,7 @@ def _point(key: Key, group: list[tuple[Outcome, float]]) -> Point:
 
 
 def _limit(p: Point, key: Key, line_rate: float) -> Limit:
-    """Return what limited the throughput: the first of CPU, link and crypto engine that was used fully."""
+    """Return the limit of the throughput: the CPU or the link if it is fully used, else the engine if there is one."""
     if p.cpu_pct is not None and p.cpu_pct >= BUSY_PCT:
         return "CPU"
     if _fills_the_link(p.fps, key, line_rate):
@@ -226,7 +226,7 @@ def link_fps(frame_size: int, suite: str, line_rate: float) -> float:
 
 
 def tunnelled_size(frame_size: int, suite: str) -> int:
-    """Return bytes with FCS of the frame on the middle link, not fragmented (ESP tunnel, IPv4)."""
+    """Return the size of the frame on the middle link, bytes with FCS, without fragmentation (ESP tunnel, IPv4)."""
     listed = suites().get(suite)
     if listed is None:
         return frame_size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers the claims about public keys from what guests measured (test public_key_unit); pure functions."""
+"""Answers the claims about public keys from the measurements of guests (test public_key_unit); pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from espbench.claims.points import Points
 from espbench.claims.unit_fit import HALF_A_DIGIT_MS, Printed, half, table
 from espbench.results.accelerator import PublicKeyResult
 
-_DEVICE = "mpc8548e"  # the paper names none; the unit's clock is set to its
+_DEVICE = "mpc8548e"  # the paper names no device; the guest's unit runs at the paper's clocks
 _EMPTY_MS = (
     0.001  # the empty operation that is subtracted keeps the unit busy for 31 cycles: 0.94 µs at 33 MHz
 )
@@ -28,7 +28,7 @@ _SMALL = 3
 
 
 def public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
-    """Return the figure of a claim about public keys."""
+    """Return our value for a claim about public keys."""
     dut = claim.dut(m) or _DEVICE
     results = [r for r in measured.public_keys if r.dut == dut]
     match m:
@@ -75,7 +75,7 @@ def _time(m: PublicKeyTime, results: Sequence[PublicKeyResult], dut: str) -> Our
 
 
 def _table(m: PublicKeyTable, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
-    """Return whether each time of the half is as printed, within half its last digit and the empty operation."""
+    """Return whether each time of the half is as printed, to half its last digit plus an empty operation."""
     pairs = _all_of(half(m.half), results, dut)
     if isinstance(pairs, OurValue):
         return pairs
@@ -97,10 +97,10 @@ def _overhead(results: Sequence[PublicKeyResult], dut: str) -> OurValue:
 
 
 def _beside_ciphers(overhead: OurValue, measured: Points, dut: str) -> OurValue:
-    """Return whether overhead weighs less in every public-key operation than in any of ciphers and hashes.
+    """Return whether the overhead's share is lower in every public-key operation than in any of ciphers and hashes.
 
-    Of the driver-level test, overhead is what one operation after the other takes beyond all at once, as the engine
-    never waits there.
+    In the driver-level test the engine never waits if all operations are dispatched at once. The overhead is the time
+    by which one after the other takes longer.
     """
     shares = [
         100 * (1 - a.at_once_ns / a.after_ns)
@@ -116,11 +116,11 @@ def _beside_ciphers(overhead: OurValue, measured: Points, dut: str) -> OurValue:
 
 
 _Pair = tuple[PublicKeyResult, PublicKeyResult]
-"""One operation by the unit and in software."""
+"""The results of one operation, by the unit and in software."""
 
 
 def _both_ways(results: Sequence[PublicKeyResult]) -> list[_Pair]:
-    """Return every operation that was measured both ways, at the engine's own clock."""
+    """Return every operation that was measured by the unit and in software at the same clock of the engine."""
     software = {(r.operation, r.bits, r.exponent_bits): r for r in results if r.by == "software"}
     return [
         (r, other)
@@ -132,7 +132,7 @@ def _both_ways(results: Sequence[PublicKeyResult]) -> list[_Pair]:
 
 
 def _gain(m: PublicKeyGain, results: Sequence[PublicKeyResult], dut: str) -> OurValue:
-    """Return the range of the ratio of times over all sizes that were measured both ways."""
+    """Return the range of the ratio of times over all sizes that were measured by the unit and in software."""
     gains = {
         _words(unit): software.ms / unit.ms
         for unit, software in _both_ways(results)
@@ -142,7 +142,7 @@ def _gain(m: PublicKeyGain, results: Sequence[PublicKeyResult], dut: str) -> Our
 
 
 def _cpu(results: Sequence[PublicKeyResult], dut: str) -> OurValue:
-    """Return the range of the ratio of CPU times, over the same sizes and exponents of all lengths."""
+    """Return the range of the ratio of CPU times, over the same sizes and all lengths of exponents."""
     gains = {
         _words(unit): software.ms * software.cpu_pct / (unit.ms * unit.cpu_pct)
         for unit, software in _both_ways(results)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the cycles of the public-key unit to one half of the published times, and holds them against the other half.
+"""Fits the cycles of the public-key unit to one half of the published times, and compares them with the other half.
 
-Entries are counted along the printed table, row by row. The first, third, fifth … are fitted, so that the second,
-fourth … (50, 83, 133 and 333 MHz) are held out. With d, the 32-bit digits of the modulus, and e, the bits of the
-exponent, cycles are p d^2 + q d + 3/2 e (a d^2 + b d + c): linear in five constants (3/2 is the definition of a bit's
-share). Each time counts by how many cycles its printed digit leaves open.
+Entries are counted along the printed table, row by row. The first, third, fifth … are fitted; the second, fourth …
+(50, 83, 133 and 333 MHz) are held out. With d, the number of 32-bit digits of the modulus, and e, the bits of the
+exponent, the cycles are p d^2 + q d + 3/2 e (a d^2 + b d + c), which is linear in five constants (3/2 multiplications
+per bit of the exponent are assumed). The weight of each time follows from the number of cycles that its last printed
+digit leaves open.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SIGNIFICANT = 2
 
 @dataclass(frozen=True)
 class Printed:
-    """One printed time."""
+    """One printed time, ms, with its sizes and the clock of the unit."""
 
     modulus_bits: int
     exponent_bits: int
@@ -32,25 +33,25 @@ class Printed:
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of which the cycles of an operation are made."""
+    """The five constants that give the cycles of an operation."""
 
     preparation: tuple[float, float]  # of d^2, d
     multiplication: tuple[float, float, float]  # of d^2, d, 1
 
     def ms(self, entry: Printed) -> float:
-        """Return the time of an operation at its clock."""
+        """Return the time of an entry's operation at its clock, ms."""
         terms = _terms(entry.modulus_bits, entry.exponent_bits)
         cycles = sum(k * t for k, t in zip((*self.preparation, *self.multiplication), terms, strict=True))
         return float(cycles) / entry.mhz / 1e3
 
     def rounded(self) -> Constants:
-        """Return them as the emulator has them: two significant digits, which is what three printed ones carry."""
+        """Return the constants with two significant digits, as the emulator has them."""
         p, q, a, b, c = (float(f"{k:.{_SIGNIFICANT}g}") for k in (*self.preparation, *self.multiplication))
         return Constants((p, q), (a, b, c))
 
 
 def table() -> list[Printed]:
-    """List the printed times along the table, row by row."""
+    """Return the printed times along the table, row by row."""
     return [
         Printed(time.modulus_bits, time.exponent_bits, mhz, ms)
         for document in documents().values()
@@ -65,7 +66,7 @@ def half(which: str) -> list[Printed]:
 
 
 def fit(entries: Sequence[Printed]) -> Constants:
-    """Return the constants of least squares, each time weighted by the cycles that half its last digit is worth."""
+    """Return the constants by least squares; a time's weight follows from the cycles of half its last digit."""
     rows = [
         (_terms(e.modulus_bits, e.exponent_bits), Fraction(str(e.ms)) * e.mhz * 1000, Fraction(1, e.mhz * 5))
         for e in entries
@@ -81,13 +82,13 @@ def fit(entries: Sequence[Printed]) -> Constants:
 
 
 def as_printed(constants: Constants, entries: Sequence[Printed]) -> tuple[int, float]:
-    """Return how many times are as printed, and how far the furthest is away, ms."""
+    """Return how many computed times are as printed, and the greatest difference, ms."""
     off = [abs(constants.ms(entry) - entry.ms) for entry in entries]
     return sum(each <= HALF_A_DIGIT_MS for each in off), max(off)
 
 
 def without_size(modulus_bits: int, exponent_bits: int) -> float:
-    """Return the error, %, of the time of a pair of sizes at the lowest clock that is predicted by the other five."""
+    """Return the error, %, of a pair of sizes at the lowest clock whose time is predicted from the other pairs."""
     others = [e for e in table() if (e.modulus_bits, e.exponent_bits) != (modulus_bits, exponent_bits)]
     one = next(e for e in table() if (e.modulus_bits, e.exponent_bits) == (modulus_bits, exponent_bits))
     return 100 * (fit(others).ms(one) / one.ms - 1)
@@ -99,7 +100,7 @@ def _terms(modulus_bits: int, exponent_bits: int) -> tuple[Fraction, ...]:
 
 
 def _solved(matrix: list[list[Fraction]]) -> list[Fraction]:
-    """Solve exactly by elimination; the last column is the right-hand side."""
+    """Return the exact solution of linear equations by elimination; the last column is the right-hand side."""
     size = len(matrix)
     for column in range(size):
         pivot = next(row for row in range(column, size) if matrix[row][column])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names the configurations and sizes that a claim asks for."""
+"""Writes as text the configurations and sizes that a claim needs."""
 
 from __future__ import annotations
 

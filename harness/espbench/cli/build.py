@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench build PROFILE`: what a profile's gateways are made of, built once into the cache."""
+"""`espbench build PROFILE`: builds what a profile's gateways need, once, into the cache."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build(
 
 
 class _Shown:
-    """A line for each step that is done, and on a terminal a live one for that which is not."""
+    """Prints a line for each finished step; on a terminal, a live line shows the step in progress."""
 
     def __init__(self, console: Console, progress: Progress | None) -> None:
         self._console = console

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench calibrate`: what each generator itself can do on this machine, side by side, without a DUT."""
+"""`espbench calibrate`: measures each generator itself on this machine, without a DUT, and compares them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def calibrate(
 
 
 def _refuse(names: list[str], west: str | None, east: str | None) -> None:
-    """Raise UsageError for one port without the other, or a generator that there is not."""
+    """Raise UsageError for one port without the other, or for an unknown generator."""
     if (west is None) != (east is None):
         raise UsageError("calibrate: expected both --west and --east, or neither, got one of them")
     for name in names:
@@ -117,13 +117,13 @@ def _refuse(names: list[str], west: str | None, east: str | None) -> None:
 
 
 def _joined_ports(registry: Registry) -> Testbed:
-    """Make two ports that are joined to each other."""
+    """Return a test bed of two new ports that are joined to each other."""
     addressing = addressing_of(load_topology("gateway-to-gateway"), MTU)
     return netns.NetnsPlatform(addressing).calibration_bed(registry, placement.choose())
 
 
 def _own_ports(west: str, east: str, *, owned: bool) -> Testbed:
-    """Take the user's two ports; `owned`: their network carries nothing but the test."""
+    """Return a test bed of the user's two ports; `owned`: their network carries nothing but the test."""
     placed = placement.choose(gateways=0)
     ports: dict[PortName, external.ExternalPort] = {}
     given: dict[PortName, str] = {"west": west, "east": east}
@@ -155,7 +155,7 @@ def _candidates(names: list[str], registry: Registry, logs: Path) -> list[Candid
 
 
 def _attaching(bed: Testbed) -> _Attach:
-    """Opens the ports; the frames of each go straight to the other's MAC address."""
+    """Return a function that opens the ports; the frames of each port go straight to the other's MAC address."""
 
     def attach(generator: Generator) -> tuple[Testbed, dict[PortName, str], tuple[str, str]]:
         watched = sorted({cpu for cpus in bed.placement.cpus.values() for cpu in cpus})
@@ -225,7 +225,7 @@ def _cells(e: Examined) -> list[str]:
 
 
 def _short(value: float | None, units: tuple[tuple[float, str], ...]) -> str:
-    """Return three digits and a unit, so that a row fits a terminal of 80 columns."""
+    """Return a value with three digits and a unit, so that a row fits into a terminal of 80 columns."""
     if value is None:
         return "–"
     unit, name = next(((unit, name) for unit, name in units if value >= unit), units[-1])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench clean`: remove what killed controllers left behind."""
+"""`espbench clean`: removes everything that killed controllers left behind."""
 
 from __future__ import annotations
 
-# Says how a box is undone, and one that was left switched off.
+# This import registers how to undo changes of a box, and how to switch on one that was left switched off.
 from espbench.platforms.remote import remote_gateway as _boxes  # noqa: F401
 from espbench.this_machine import registry
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench compare RUN [RUN…]`: which of two configurations is faster, where, and by how much."""
+"""`espbench compare RUN [RUN…]`: says which of two configurations is faster, where, and by how much."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def _by_topology(
 
 
 def _say_virtual(*, is_virtual: bool) -> None:
-    """Print the sentence that stands at the top of every document of figures in virtual time."""
+    """Print the sentence that is at the top of every document with figures in virtual time, if these are such."""
     if is_virtual:
         _console().print(f"Virtual. {ABOUT_VIRTUAL}", soft_wrap=True)
 
 
 def _console() -> Console:
-    """Return the terminal; in a pipe the same, with no colours."""
+    """Return the console; in a pipe it has a fixed width and no colours."""
     console = Console(highlight=False, emoji=False, markup=False)
     if console.is_terminal:
         return console
@@ -116,7 +116,7 @@ def _console() -> Console:
 
 
 def _directory(out: Path, axis: str) -> Path:
-    """Return a new directory; two comparisons of one second get different ones."""
+    """Make and return a new directory; two comparisons in the same second get different ones."""
     stem = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{axis.replace('_', '-')}"
     for number in range(1, 1000):
         path = out / (stem if number == 1 else f"{stem}-{number}")
@@ -131,7 +131,7 @@ def _directory(out: Path, axis: str) -> Path:
 
 
 def _show(comparison: Comparison) -> None:
-    """Print the verdicts and the words in the terminal."""
+    """Print the verdicts and the sentences of a comparison in the terminal."""
     console = _console()
     _say_virtual(is_virtual=comparison.is_virtual)
     if comparison.common:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench doctor`: what this machine can measure, and what is missing for the rest."""
+"""`espbench doctor`: says what this machine can measure, and what is missing for the rest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def doctor(
 
 
 def survey() -> dict[str, list[Readiness]]:
-    """Return everything espbench can use, asked of this machine."""
+    """Return the readiness of platforms, stacks, generators and builds on this machine, by kind."""
     platforms = {name: _all(name, kind.readiness()) for name, kind in PLATFORMS.items()}
     namespaces = platforms["netns"]
     lack = esp_missing() if namespaces.ready else "needs namespaces"
@@ -77,7 +77,7 @@ def survey() -> dict[str, list[Readiness]]:
 
 
 def _stack(name: str, platforms: Mapping[str, Readiness], lack: str) -> Readiness:
-    """Ready where a platform can carry it and, for a daemon, where its files can be had."""
+    """Return the readiness of a stack: a platform must support it, and a daemon's packages must be available."""
     namespaces, guests = platforms["netns"], platforms["uml"]
     facts = STACKS[name]
     kernel_esp = facts.kernel_esp and lack

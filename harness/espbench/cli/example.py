@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench example [NAME]`: the plans that come with espbench, to run as they are or to change."""
+"""`espbench example [NAME]`: lists or prints the plans that come with espbench, to run or to change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _file(name: str) -> Path:
 
 
 def _first_sentence(name: str) -> str:
-    """Return what the comment at the head of a plan says first; the gateways of a plan without one."""
+    """Return the first sentence of the comment at the top of a plan; without a comment, its `dut`."""
     lines = []
     for line in _text(name).splitlines():
         if not line.startswith("#"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench list WHAT`: the names a plan may use."""
+"""`espbench list WHAT`: lists the names that a plan may use."""
 
 from __future__ import annotations
 

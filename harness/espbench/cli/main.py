@@ -69,31 +69,31 @@ def _options(
 
 
 def main() -> None:
-    """Entry point; exits with the contract's codes (docs/commands.md)."""
-    # A terminal may have no µ, and a path bytes that are no text: what cannot be shown is escaped.
+    """Run the command line and exit with a documented exit code (docs/commands.md)."""
+    # A terminal may lack characters such as µ, and a path may have bytes that are not text; these are escaped.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, the run resumable.
+    # SIGTERM and a closed terminal end a run as Ctrl-C does: everything is undone, and the run can be resumed.
     ending.listen()
     try:
         code = _command(console)
         ending.deaf()
-    except KeyboardInterrupt:  # between two steps of ours
+    except KeyboardInterrupt:  # it came after _command, which catches its own
         code = Interrupted.exit_code
     try:
         registry.undo_the_rest()
     except EspbenchError as error:
         _tell(console, error)
-    # The undoing that a first signal started may have failed; the user still interrupted the command.
+    # Even if the clean-up after a first signal failed, the user has interrupted the command.
     sys.exit(Interrupted.exit_code if ending.heard() else code)
 
 
 def _command(console: Console) -> int:
-    """Run what the command line asks for; its exit code, its error told."""
+    """Run the command, print its error if it has one, and return the exit code."""
     try:
-        # Outside standalone mode a typer.Exit is caught there, and its code returned.
+        # Outside standalone mode, `app` catches a typer.Exit and returns its code.
         returned = app(standalone_mode=False)
         return returned if isinstance(returned, int) else 0
     except (KeyboardInterrupt, typer.Abort):
@@ -103,7 +103,7 @@ def _command(console: Console) -> int:
         _tell(console, error)
         return error.exit_code
     except Exception as error:
-        # click's own usage errors: an unknown option, a missing argument.
+        # Usage errors of click itself, such as an unknown option or a missing argument, have these methods.
         if hasattr(error, "format_message") and hasattr(error, "show"):
             error.show()
             return UsageError.exit_code

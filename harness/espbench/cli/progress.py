@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a run in the terminal: the case, the trial, the bounds so far, the time left."""
+"""Shows the progress of a run in the terminal: the case, the trial, the bounds so far, the time left."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _SHORT = {"search": "search", "final": "final", "measure": "trial"}
 
 
 class TerminalObserver:
-    """Keeps a line for each finished trial and case, and two live lines below them on a terminal.
+    """Prints a line for each finished trial and case; a terminal also has two live lines below them.
 
-    metrics: is told the same.
+    metrics: gets the same events.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TerminalObserver:
         self._trial: TaskID | None = None
         self._bounds: Bounds = []
         self._left = self._which = ""
-        self._explained: set[str] = set()  # reasons of several lines: a gateway's last words
+        self._explained: set[str] = set()  # reasons of several lines that were printed once
 
     def note(self, text: str) -> None:
         self._print(f"[dim]{plainly(text)}[/dim]")
@@ -107,7 +107,7 @@ class TerminalObserver:
             self._progress.update(self._case, description=self._which + self._left)
 
     def _why(self, reasons: list[Reason]) -> str:
-        """Return the whole message; its further lines only the first time."""
+        """Return the reasons as text; of a text with several lines, the others are given only the first time."""
         text = "; ".join(map(str, reasons))
         first, *further = text.splitlines() or ["no reason given"]
         if not further or text in self._explained:
@@ -121,7 +121,7 @@ class TerminalObserver:
 
 @contextlib.contextmanager
 def terminal(run: Path, observer: Callable[[Console, Progress | None], Shown]) -> Iterator[Shown]:
-    """Yield an observer that writes to stderr; it has live lines only if stderr is a terminal."""
+    """Print the run directory and yield an observer that writes to stderr, with live lines if that is a terminal."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"run directory {run}", markup=False)
     if not console.is_terminal:
@@ -134,7 +134,7 @@ def terminal(run: Path, observer: Callable[[Console, Progress | None], Shown]) -
 
 @contextlib.contextmanager
 def measuring(*, shared: bool = False, wait: bool = False) -> Iterator[None]:
-    """Hold the machine's lock while the block measures; stderr tells for whom one waits, and how long."""
+    """Hold the machine's lock while the block measures; stderr shows for which processes it waits, and how long."""
     with contextlib.ExitStack() as held:
         waiting = _Waiting(Console(stderr=True, highlight=False, soft_wrap=True))
         try:
@@ -145,7 +145,7 @@ def measuring(*, shared: bool = False, wait: bool = False) -> Iterator[None]:
 
 
 class _Waiting:
-    """A live line on a terminal, else a line for each new holder."""
+    """Shows what the command waits for: lines for each new holder of the lock, and a live line on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -169,13 +169,13 @@ class _Waiting:
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds."""
+    """Return a time as minutes and seconds: `2:05`."""
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes}:{rest:02}"
 
 
 def trial_words(request: Request, bounds: Bounds) -> str:
-    """Describe a trial that begins, and what is known so far."""
+    """Describe in words a trial that begins, and the bounds that are known so far."""
     trial = f"{_kind(request)}, {request.load_fps:,.0f} fps for {request.duration_s:g} s"
     return f"{trial}   {_bounds(bounds)}"
 
@@ -206,7 +206,7 @@ def _figures(o: Outcome) -> str:
 
 
 def _instructions(o: Outcome) -> str:
-    """`instructions/frame home 9,009, office 7,744`; empty in real time."""
+    """Return `instructions/frame home 9,009, office 7,744`; empty in real time."""
     counted = {"home": o.instructions_home_per_frame, "office": o.instructions_office_per_frame}
     of_each = ", ".join(f"{side} {value:,.0f}" for side, value in counted.items() if value is not None)
     return f"instructions/frame {of_each}" if of_each else ""
@@ -217,5 +217,5 @@ def _has_cpu(outcome: Outcome) -> bool:
 
 
 def plainly(text: str) -> str:
-    """Return a text in which the terminal library finds no markup."""
+    """Return a text that is escaped, so that the terminal library takes nothing in it for markup."""
     return text.replace("[", r"\[")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench report RUN`: write the report of a run again."""
+"""`espbench report RUN`: writes the report of a run again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that an interrupted run may go on: everything its figures depend on must be as it was when the run began."""
+"""Checks that an interrupted run may be resumed: everything that its figures depend on must be unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from espbench.results import FORMAT, RunDirectory
 from espbench.terms import CaseEntry, Manifest
 from espbench.version import __version__
 
-_MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling is of these
+_MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling depends on these
 _EMULATED = ("qemu_e500", "qemu_x86", "ixp")
 _MOST_SHOWN = 8
 _UNDO = "undo the change, or start a new run, which measures every case anew"
@@ -30,7 +30,7 @@ def same_run(
     reasons: str,
     entries: list[CaseEntry],
 ) -> None:
-    """Raise UsageError if resuming would put figures of something else beside those already measured."""
+    """Raise UsageError if the figures of a resumed run would not belong together with those already measured."""
     begun = directory.manifest
     if begun.format != FORMAT:
         raise _refused(
@@ -39,7 +39,7 @@ def same_run(
             f"format {begun.format}, begun by espbench {begun.espbench}",
             "resume it with the espbench that began it, or start a new run; `espbench report` reads it all the same",
         )
-    # A profile or recording beside the plan is not in the run directory: it may have changed.
+    # Traffic profiles and recordings are files beside the plan and not in the run directory, so they may have changed.
     frames = resolved.traffic.fingerprint
     if (before := begun.conditions.get("traffic", frames)) != frames:
         raise _refused(
@@ -73,7 +73,7 @@ def same_run(
 
 
 def other_code(begun: Manifest) -> list[str]:
-    """Warn of a run that goes on with other code of the same version; empty where that is the same, or not known."""
+    """Return a warning if a run is resumed with other code of the same version; empty if it is the same or unknown."""
     was, now = begun.code, own_code()
     if all(was.get(key, now.get(key)) == now.get(key) for key in ("code", "generator")):
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench run PLAN`: measure, and write the report."""
+"""`espbench run PLAN`: measures a plan, and writes the report."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from espbench.this_machine.registry import Registry
 from espbench.version import __version__
 
 INCOMPLETE = 3
-ANSWERED = ("OK", "BELOW_MINIMUM")  # all there is to say of a case was found
+ANSWERED = ("OK", "BELOW_MINIMUM")  # the measurement of such a case is complete
 
 
 PlanFile = Annotated[Path | None, typer.Argument(help="The plan, a YAML file.")]
@@ -166,7 +166,7 @@ def _elsewhere(cluster: str | None, lent: int | None, choices: list[Choice], at_
 def _read(
     plan: Path | None, resume: Path | None, beside: Path | None, seed: int | None
 ) -> tuple[RunDirectory | None, ResolvedPlan]:
-    """Read the plan, or open the run directory that is to be continued and read its plan."""
+    """Read the plan; with resume, open that run directory, read its plan, and return both."""
     if resume is not None and seed is not None:
         raise UsageError(
             f"run: --seed {seed}: a run goes on with the seed that it began with; leave --seed out"
@@ -183,7 +183,7 @@ def _read(
 
 
 def _go_on(begun: RunDirectory) -> RunDirectory:
-    """Mend an interrupted run's files, and write down that it was resumed."""
+    """Repair the files of an interrupted run, record that it was resumed, and return it."""
     for text in begun.mend():
         print(text, file=sys.stderr)
     moments = [*begun.manifest.resumed, _now()]
@@ -193,7 +193,7 @@ def _go_on(begun: RunDirectory) -> RunDirectory:
 
 
 def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
-    """Return whether some case has no figure, or a bound in its place."""
+    """Return whether some result has no figure, or only a bound in its place."""
     return any(result.status not in ANSWERED for result in results)
 
 
@@ -233,7 +233,7 @@ def _measure(
     except OSError as error:
         if not refused_by_disk(error):
             raise
-        # A log: whatever opened it, or wrote to it, has no more to say of it.
+        # The file is a log, whose writers do not handle errors of the disk.
         failure = write_failure(error.filename or directory.path, error, "every trial before is safe")
         failure.add_note(_resume(directory))
         raise failure from error
@@ -243,7 +243,7 @@ def _measure(
 
 
 def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:
-    """Return how many things could be measured at the same time."""
+    """Return how many cases and accelerator figures could be measured at the same time."""
     asked = resolved.plan.accelerator
     figures = (
         len(choices) * len(asked.crypto) * len(asked.suites) * len(asked.sizes) * len(asked.variants)
@@ -292,7 +292,7 @@ def _public_keys(
     new_generator: Callable[[], Generator],
     note: Callable[[str], None],
 ) -> None:
-    """Make the figures of the engine's public-key unit, if the plan asks for them."""
+    """Measure the engine's public-key unit, if the plan asks for it."""
     asked = resolved.plan.public_key_unit
     if asked is None or directory.manifest.base_loads:
         return
@@ -309,7 +309,7 @@ def _side_by_side(
     *,
     profiled: bool,
 ) -> list[Outcome | Finding]:
-    """Let workers measure the cases. Each makes what it needs in a registry of its own; this process makes nothing."""
+    """Let workers measure the cases. Each worker has a registry for what it makes; this process makes no gateways."""
     placement = place(resolved, choices)
     nothing = Workspace(Registry(secrets.token_hex(3)), directory.logs, placement, profiled)
     beds = Beds(resolved, {c.dut: c.platform for c in choices}, nothing, observer.note)
@@ -325,7 +325,7 @@ def _side_by_side(
         observer,
     )
     results = session.run()
-    if resolved.plan.public_key_unit is not None:  # its boards differ by their clocks: one after the other
+    if resolved.plan.public_key_unit is not None:  # boards with different clocks are measured in turn
         with Registry(secrets.token_hex(3)) as registry:
             workspace = Workspace(registry, directory.logs, placement, profiled)
             own_beds = Beds(resolved, {c.dut: c.platform for c in choices}, workspace, observer.note)
@@ -368,12 +368,12 @@ def _platform(choices: list[Choice]) -> str:
 
 
 def _why(choices: list[Choice]) -> list[str]:
-    """List why these platforms, each reason once."""
+    """Return the reasons why these platforms were chosen, each once."""
     return [*dict.fromkeys(c.reason for c in choices if c.reason)]
 
 
 def _reasons(choices: list[Choice]) -> list[str]:
-    """List each platform with its reason; none of boxes espbench did not build."""
+    """Return each platform with the reason why it was chosen; boxes that a plan names have none."""
     return [f"{c.platform.name}: {c.reason}" for c in choices if c.reason]
 
 
@@ -389,7 +389,7 @@ def _same_run(directory: RunDirectory, resolved: ResolvedPlan, choices: list[Cho
 
 
 def _write_report(path: Path) -> Path:
-    """Write the report in a process of its own: charts need much memory, and the controller is to stay small."""
+    """Write the report in a process of its own, since charts need much memory; return its path."""
     done = subprocess.run(
         [sys.executable, "-m", "espbench", "report", str(path)], capture_output=True, text=True, check=False
     )

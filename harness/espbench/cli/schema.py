@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench schema`: the JSON Schema of plans, for editors."""
+"""`espbench schema`: prints the JSON Schema of plans, for editors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a run of several cases at once in the terminal, and decides how many there may be."""
+"""Shows in the terminal a run that measures several cases at once, and decides how many cases that are."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from espbench.terms import Finding, Outcome
 def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool) -> int:
     """Return how many cases are measured at once.
 
-    In virtual time these are as many as the user asked for; by default, as many as there are CPUs, memory and room for
-    links for.
-    Raises UsageError if several are asked for that would take each other's CPUs.
+    In virtual time these are as many as the user asked for; by default, as many as the CPUs, the memory and the space
+    for links suffice for. In real time it is one. Raise UsageError if the user asked for several in real time, which
+    would take CPU time from each other.
     """
     if not virtual_time:
         if asked not in (None, 1):
@@ -82,7 +82,7 @@ def refuse_executor(cluster: str | None, resolved: ResolvedPlan, *, virtual_time
 
 
 class ManyCases:
-    """Prints what came of a case when it is finished, in one piece; below, on a terminal, a line for each under way."""
+    """Prints all lines of a case when it is finished; a terminal also has a live line for each case in progress."""
 
     def __init__(
         self, console: Console, progress: Progress | None, metrics: PrometheusFile | None = None
@@ -97,11 +97,11 @@ class ManyCases:
         self._console.print(f"[dim]{plainly(text)}[/dim]")
 
     def of(self, name: str) -> OneOfMany:
-        """Return an observer of one case, or of another task of that name."""
+        """Return an observer of one case, or of another task with this name."""
         return OneOfMany(name, self._console, self._progress, self._metrics)
 
     def finished(self, tasks: int, of: int) -> None:
-        """Show how many tasks of all are done."""
+        """Show how many of all tasks are done."""
         self._done = f"{tasks} of {of} done"
         if self._progress:
             if self._all is None:
@@ -121,7 +121,7 @@ class ManyCases:
 
 
 class OneOfMany(TerminalObserver):
-    """Keeps the lines of its case until the end, and the live one that says where it is."""
+    """Collects the lines of one case until its end, and has a live line that shows its progress."""
 
     def __init__(
         self, name: str, console: Console, progress: Progress | None, metrics: PrometheusFile | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench validate PLAN`: check a plan and list its cases; touches nothing."""
+"""`espbench validate PLAN`: checks a plan and counts its cases; changes nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finished results → which of two configurations is faster, where, and at what CPU cost; pure.
+"""Compares finished results: says which of two configurations is faster, where, and at what CPU cost.
 
-`build` makes a whole comparison: outcomes are sorted (`sorting`), decided on (`deciding`) and put in words
-(`telling`). May import `results` and `comparison.*`.
+It reads run directories and writes nothing. `build` makes a whole comparison: outcomes are sorted (`sorting`), judged
+(`deciding`) and put into words (`telling`). May import `results` and `comparison.*`.
 """
 
 from espbench.comparison.build import compare, of_run

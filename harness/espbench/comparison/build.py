@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs → a whole comparison: arms, panels, verdicts, overheads, words."""
+"""Builds a whole comparison from runs: arms, panels, verdicts, overheads and sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from espbench.errors import UsageError
 from espbench.results import RunDirectory
 from espbench.terms import Finding
 
-# A run interleaved over one of these is so over the other: the arms are the same.
+# A run that is interleaved over one axis of a pair is interleaved over the other too: the arms are the same.
 _SAME_ORDER = ({"stack", "version"}, {"dut", "kernel"})
 
 
@@ -47,10 +47,10 @@ def compare(
     reference: str | None = None,
     allow_different: bool = False,
 ) -> Comparison:
-    """Compare finished runs over an axis (default: the plan's, `run` for several runs).
+    """Compare finished runs over an axis (default: the axis of the plan; `run` for several runs).
 
-    UsageError where there is nothing to compare, conditions other than the axis differ, or some runs are in virtual
-    time and others are not; allow_different permits different conditions only.
+    Raise UsageError if there is nothing to compare, if conditions other than the axis differ, or if some runs are in
+    virtual time and others are not. allow_different permits different conditions only.
     """
     return of(read(directories), by, reference, allow_different)
 
@@ -117,7 +117,7 @@ def of(
 
 
 def _planned_reference(runs: Sequence[Run], axis: Axis) -> str | None:
-    """Return the reference of a run's own plan, if the run is compared over the axis of its plan."""
+    """Return the reference that the plan of the only run names, if that run is compared over the axis of its plan."""
     if len(runs) != 1 or runs[0].compare.get("by") != axis:
         return None
     planned = runs[0].compare.get("reference")
@@ -132,7 +132,7 @@ def _panels(plan: Layout, names: Sequence[str], interleaved: set[str]) -> tuple[
 
 
 def _fixed_loads(runs: Sequence[Run], axis: Axis, names: Sequence[str]) -> list[Finding]:
-    """Return the findings at fixed loads of one run over its own axis, held against the reference that it had."""
+    """Return the findings at fixed loads, if a single run interleaved this axis and compared with this reference."""
     if len(runs) != 1 or not _is_interleaved(runs[0], axis):
         return []
     return [f for f in runs[0].paired if f.paired.get("a", names[0]) == names[0] or axis == "kernel"]
@@ -177,7 +177,7 @@ def _panel(group: Group, x_name: Name) -> Panel:
 def _pairs(
     names: Sequence[str], groups: Sequence[Group], interleaved: set[str], x_is_size: bool
 ) -> tuple[list[list[PairVerdicts]], int]:
-    """Return each panel's pairs, with the reference first, and the number of their verdicts."""
+    """Return the verdicts of each panel's pairs (A is the reference), and the number of verdicts of all panels."""
     a = names[0]
     points: dict[str, list[tuple[int, Point]]] = {}
     paired: dict[str, bool] = {}
@@ -190,7 +190,7 @@ def _pairs(
                     point = Point(x, (case, x), side(theirs[x]), side(mine[x]), (a, b))
                     points.setdefault(b, []).append((index, point))
                     runs = [{s.run for s in arm[x]} for arm in (mine, theirs)]
-                    # Pairs exist only within a run that measured the two in turns.
+                    # Repeats form pairs only if one run measured both arms in turns.
                     ok = runs[0] == runs[1] and runs[0] <= interleaved
                     paired[b] = paired.get(b, True) and ok
     family = sum(map(len, points.values()))

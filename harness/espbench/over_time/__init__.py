@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs as series: what each point of each plan gave from run to run, and where that changed.
+"""Arranges many runs in series: the figures of each point of each plan from run to run, and where they changed.
 
-`index` keeps them in a file that can be thrown away, `facts` and `figures` say what is taken from a run directory,
-`changes` where a series changes, `query` what is read from the index, `telling` words it; `records` are the types.
-May import `this_machine`, `results`, `comparison.sorting` and `gate`.
+`index` keeps the series in a file that may be deleted at any time. `facts` and `figures` extract data from a run
+directory, `changes` finds where a series changes, `query` reads the index, and `telling` words changes; `records`
+defines the types. May import `this_machine`, `results`, `comparison.sorting` and `gate`.
 """
 
 from espbench.over_time.index import History

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds where a series changes: an exact series where its value does, a noisy one near where jumpavg says so.
+"""Finds where a series changes: an exact series where its value changes, a noisy one near the place that jumpavg finds.
 
-jumpavg (of FD.io's continuous tests, as MLRsearch is) groups consecutive results so that the description of the groups
-as normal distributions takes the fewest bits. Its work rises with the square of the number of results, so it gets
-WINDOW of them at a time. The half of a window that is settled is not passed to the next. A new level needs LEAST runs
-in a row; fewer runs that differ from those around them are outliers.
+jumpavg (like MLRsearch from FD.io's continuous tests) groups consecutive results so that the description of the groups
+as normal distributions takes the fewest bits. Its computing time rises with the square of the number of results, so it
+gets only WINDOW of them at a time. Changes in the first half of a window are final, and the next window begins at the
+last of them, or in the middle. A new level needs LEAST runs in a row; if fewer runs differ from those around them, they
+are outliers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SETTLED = WINDOW // 2
 
 @dataclass(frozen=True)
 class Jump:
-    """A jump: points[at] differs from points[before]; was, now: as in Change."""
+    """A change at points[at], compared with points[before]; was, now: as in Change."""
 
     before: int
     at: int
@@ -36,7 +37,7 @@ class Jump:
 
 
 def exact(points: Sequence[Point]) -> list[Jump]:
-    """Return each place where a repeat that both runs have, or a status, differs from the run before."""
+    """Return each place where a status, or the value of a repeat that both runs have, differs from the run before."""
     jumps = []
     for at in range(1, len(points)):
         was, now = points[at - 1], points[at]
@@ -47,9 +48,9 @@ def exact(points: Sequence[Point]) -> list[Jump]:
 
 
 def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list[Jump]:
-    """Return the places that jumpavg finds; runs without a figure are passed over.
+    """Return the places that jumpavg finds; runs without a figure are skipped.
 
-    known_windows: what was found in windows before, by what was in them; what is found now is put there.
+    known_windows: results of earlier searches, by the content of the window; new results are added.
     """
     windows: Windows = {} if known_windows is None else known_windows
     known = [number for number, point in enumerate(points) if point.repeats]
@@ -64,7 +65,7 @@ def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list
 
 
 def _starts(values: Sequence[Sequence[float]], windows: Windows) -> list[int]:
-    """Return where each group but the first begins; each item is the repeats of a run, which stay together."""
+    """Return the index at which each group but the first begins; values: for each run, its repeats' figures."""
     starts: list[int] = []
     start = 0
     while len(values) - start > 1:
@@ -82,7 +83,7 @@ def _starts(values: Sequence[Sequence[float]], windows: Windows) -> list[int]:
 
 
 def _in_window(values: Sequence[Sequence[float]]) -> list[int]:
-    """Return where groups of at least LEAST runs begin; runs of shorter groups are outliers, and are left out."""
+    """Return the index at which each group but the first begins; groups of fewer than LEAST runs are left out."""
     kept = list(range(len(values)))
     while True:
         groups = _groups([values[number] for number in kept])
@@ -101,7 +102,7 @@ def _in_window(values: Sequence[Sequence[float]]) -> list[int]:
 def _groups(values: Sequence[Sequence[float]]) -> list[int]:
     """Return the number of runs in each group, in their order."""
     one = [max(len(values), LEAST)]
-    # Too few for two groups; or all zero, and jumpavg measures in parts of the greatest.
+    # There are too few runs for two groups, or all values are zero, while jumpavg divides by the greatest.
     if len(values) < 2 * LEAST or max(max(of_run) for of_run in values) <= 0:
         return one
     try:

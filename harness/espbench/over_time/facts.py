@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extracts the conditions of a run: what must be equal in a series, and what may explain a change."""
+"""Extracts the conditions of a run: those that must be equal in a series, and those that may explain a change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espbench.terms import Manifest
 
 _DIGITS = 10
 _HOST = "host: "
-# Said of each run anew; it is no condition.
+# These keys differ in each run, and are no conditions.
 _FLUCTUATING = ("cpu_mhz", "load average at start", "note")
 
 
@@ -23,14 +23,14 @@ def is_exact(manifest: Manifest) -> bool:
 
 
 def facts(manifest: Manifest) -> dict[str, str]:
-    """Return everything that could be why a figure is otherwise than another run's, as text.
+    """Return all facts, as text, that could explain why a figure differs from another run's.
 
-    In virtual time nothing of the machine is in a figure, so nothing of it is here.
+    In virtual time figures do not depend on the machine, so facts about the machine are left out.
     """
     exact = is_exact(manifest)
     recorded = conditions.of_run(manifest, virtual=exact)
     known = {**recorded.instrument, **recorded.subject, "platform": manifest.platform}
-    # The commit is left out: most change nothing of what measures.
+    # The commit is left out, since most commits do not change the code that measures.
     known |= {
         f"espbench's {key}": manifest.code[key] for key in ("code", "generator") if key in manifest.code
     }
@@ -47,10 +47,10 @@ def facts(manifest: Manifest) -> dict[str, str]:
 
 
 def series_conditions(manifest: Manifest) -> str:
-    """Return a digest of what must be equal for two runs' figures to be of one series.
+    """Return a digest of the conditions that must be equal if the figures of two runs belong to one series.
 
-    That is what the plan asked, the platform and, in real time, the CPU; not versions of espbench, of kernels and of
-    daemons, which are what a series is to show.
+    These are the plan's settings, the platform and, in real time, the CPU. Versions of espbench, kernels and daemons
+    may differ, since a series shows their effect.
     """
     known = conditions.of_plan("", manifest.topology, manifest.line_rate_bps, manifest.conditions)
     own = conditions.own_kernels(known)
@@ -63,5 +63,5 @@ def series_conditions(manifest: Manifest) -> str:
 
 
 def differences(was: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Return (what, was, now) of each fact that differs; `nothing` where one run does not say it."""
+    """Return (what, was, now) for each fact that differs; `nothing` if a run does not have it."""
     return conditions.differences(was, now)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a run that make series: of throughput tests what they are about and what it cost; of others all."""
+"""Selects the figures of a run that form series: throughput and its cost per frame; of other tests all figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espbench.terms import PAIRED, Finding, Outcome
 
 _IN_REAL_TIME = ("cpu_home_us_per_frame", "cpu_office_us_per_frame")
 _IN_VIRTUAL_TIME = ("instructions_home_per_frame", "instructions_office_per_frame")
-# Column of results.csv → what people call it, its unit, which way is better.
+# Column of results.csv → its name for people, its unit, and whether more or less is better.
 _OF_OUTCOME = {
     "throughput_fps": ("throughput", "frames/s", "more"),
     "cpu_home_us_per_frame": ("CPU per frame, Home", "µs", "less"),
@@ -38,14 +38,14 @@ class Key:
 
 @dataclass
 class Figures:
-    """Figures of one run and series: one of each repeat that has any, and the statuses of all repeats."""
+    """The figures of one run in one series: one for each repeat that has a figure, and the statuses of all repeats."""
 
     by_repeat: dict[int, float] = field(default_factory=dict)
     statuses: list[str] = field(default_factory=list)
 
     @property
     def median(self) -> float | None:
-        """The median over repeats; None where no repeat has a figure."""
+        """The median over repeats; None if no repeat has a figure."""
         return statistics.median(self.by_repeat.values()) if self.by_repeat else None
 
     @property
@@ -55,7 +55,7 @@ class Figures:
 
 
 def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, Figures]:
-    """Return every figure of a run. A LOWER_BOUND has none: it says how far this run saw, not what the DUT does."""
+    """Return every figure of a run. A LOWER_BOUND is none: it shows what the run could judge, not the DUT."""
     by_key: dict[Key, Figures] = {}
     for result in results:
         if result.test == PAIRED:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of many runs: a file of SQLite that is made from run directories, and made anew when it is gone.
+"""Keeps the index of many runs: an SQLite file that is made from run directories, and made again if it is missing.
 
-A run is read again when its manifest or its results look otherwise than when it was read (size, time of change, inode).
+A run is read again if size, time of change or inode of its manifest or its results differ from when it was read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from espbench.this_machine import kept
 
 VERSION = 2
 _WAIT_S = 60.0
-_READ_OFTEN = 200  # runs between two reports of how far it is
+_READ_OFTEN = 200  # runs between two messages about the progress
 _SCHEMA = """
 CREATE TABLE run (
   id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, name TEXT, plan TEXT, started TEXT, moment REAL, espbench TEXT,
@@ -53,11 +53,11 @@ CREATE INDEX change_of_series ON change (series);
 
 
 def silent(_: str) -> None:
-    """Say nothing of how far the reading is."""
+    """Ignore messages about the progress."""
 
 
 class History:
-    """The runs below some folders, indexed; made by `open`, closed at the end of `with`."""
+    """The index of the runs below some folders; `open` makes it, and the end of `with` closes it."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -68,9 +68,9 @@ class History:
     ) -> History:
         """Bring the index of these folders up to date, and open it.
 
-        A folder is a run directory, or holds some at whatever depth. file: where the index is, else in the cache, one
-        for each set of folders. note is told, from time to time, how far the reading is. UsageError where a folder is
-        none, or none of them holds a run.
+        A folder is a run directory, or contains some at any depth. file: the index (default: a file in the cache for
+        each set of folders). note: is called from time to time with a message about the progress. Raise UsageError if a
+        folder does not exist, or if none of them contains a run, and EspbenchError if the file cannot be used.
         """
         for folder in folders:
             if not folder.is_dir():
@@ -88,28 +88,28 @@ class History:
         path = file or _in_cache(folders)
         try:
             return cls(_brought_up(path, stamps, note))
-        except sqlite3.OperationalError as error:  # locked, no room, no rights
+        except sqlite3.OperationalError as error:  # locked, disk full, no permission
             raise EspbenchError(
                 f"{path}: cannot keep the index: {error}\n  what to do: name another file with --index, or try again"
             ) from error
-        except sqlite3.DatabaseError:  # damaged, or no database: it is worth nothing
+        except sqlite3.DatabaseError:  # damaged or not a database; it can be made again
             _remove(path)
             return cls(_brought_up(path, stamps, note))
 
     def runs(self) -> list[RunRow]:
-        """Return every run, the oldest first; those that could not be read last."""
+        """Return every run, the oldest first; runs that could not be read come last."""
         return query.runs(self._database)
 
     def series(self, plan: str = "", case: str = "", figure: str = "") -> list[Series]:
-        """Return every series, in the order of plan, case and figure; each text given must be in the series' own."""
+        """Return every series whose plan, case and figure contain these texts, ordered by plan."""
         return query.series(self._database, plan, case, figure)
 
     def points(self, series: Series) -> list[Point]:
-        """Return the figure of each run, the oldest first."""
+        """Return the points of a series, one for each run, the oldest first."""
         return query.points(self._database, series.number)
 
     def changes(self, plan: str = "", case: str = "", figure: str = "") -> list[Change]:
-        """Return every change of these series, the newest first."""
+        """Return every change of the series whose plan, case and figure contain these texts, the newest first."""
         return query.changes(self._database, plan, case, figure)
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ def _in_cache(folders: Sequence[Path]) -> Path:
 
 
 def _runs_below(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, stamp) of each run directory; nothing below one is looked at, and no link is followed."""
+    """Yield (path, stamp) of each run directory; do not search below a run directory, and follow no links."""
     stamp = _stamp(folder)
     if stamp:
         yield folder, stamp
@@ -146,7 +146,7 @@ def _runs_below(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _stamp(folder: str) -> str:
-    """Return size and time of a run's manifest and results, without reading them; empty: not a run directory."""
+    """Return size, time of change and inode of a run's manifest and results; empty: it is not a run directory."""
     parts = []
     for name in ("manifest.json", "results.json"):
         try:
@@ -167,7 +167,7 @@ def _remove(path: Path) -> None:
 def _brought_up(path: Path, stamps: dict[str, str], note: Callable[[str], None]) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
     try:
-        # Losing it costs a second reading; waiting for the disk would cost more.
+        # If the index is lost, the runs are only read again; to wait for the disk would cost more.
         database.execute("PRAGMA synchronous = OFF")
         database.execute("BEGIN IMMEDIATE")
         if database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
@@ -187,7 +187,7 @@ def _brought_up(path: Path, stamps: dict[str, str], note: Callable[[str], None])
 
 
 def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable[[str], None]) -> None:
-    """Forget runs that are gone or changed, read those that are new or changed, search the series they touched."""
+    """Remove runs that are gone or changed, read those that are new or changed, and search the series concerned."""
     known = dict(database.execute("SELECT path, stamp FROM run"))
     for path in known.keys() - {path for path, stamp in known.items() if stamps.get(path) == stamp}:
         (number,) = database.execute("SELECT id FROM run WHERE path = ?", (path,)).fetchone()
@@ -251,6 +251,6 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
 
 
 def _moment(started: str) -> float:
-    """Return seconds since 1970; ValueError where it is no time."""
+    """Return an ISO 8601 time as seconds since 1970; raise ValueError if the text is not a time."""
     moment = datetime.fromisoformat(started)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -17,7 +17,7 @@ _ORDER = "s.plan, s.id"
 
 
 def runs(database: sqlite3.Connection) -> list[RunRow]:
-    """Return every run, the oldest first; those that could not be read last."""
+    """Return every run, the oldest first; runs that could not be read come last."""
     facts = dict(database.execute("SELECT id, told FROM facts"))
     by_text = cache(lambda number: json.loads(facts[number]))
     rows = database.execute(
@@ -35,7 +35,7 @@ def runs(database: sqlite3.Connection) -> list[RunRow]:
 
 
 def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Series]:
-    """Find series whose plan, case and figure have these texts in them, in capitals or not."""
+    """Return the series whose plan, case and figure contain these texts, whatever the case of letters."""
     rows = database.execute(
         f"SELECT {_SERIES} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}", (plan, case, figure)
     )
@@ -43,7 +43,7 @@ def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> l
 
 
 def points(database: sqlite3.Connection, number: int) -> list[Point]:
-    """Return the figure of each run in one series, the oldest first."""
+    """Return the points of one series, one for each run, the oldest first."""
     return [point for _, point in numbered_points(database, number)]
 
 
@@ -58,7 +58,7 @@ def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int
 
 
 def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
-    """Find the changes of the series of these names, the newest first."""
+    """Return the changes of the series whose plan, case and figure contain these texts, the newest first."""
     fact_texts = dict(database.execute("SELECT id, told FROM facts"))
 
     @cache
@@ -90,7 +90,7 @@ def _series(row: tuple[Any, ...]) -> Series:
 
 
 def _repeats(value: float | None, repeats: str | int | None) -> dict[int, float]:
-    """Return the figures by the number of the repeat; if there is only one, the database has only its number."""
+    """Return the figures by number of the repeat; of a single repeat, the column `repeats` has only the number."""
     if value is None or repeats is None:
         return {}
     if isinstance(repeats, str) and repeats.startswith("{"):

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run directory; problem: why it could not be read, else empty. started: ISO 8601, UTC.
+    """One run directory.
 
-    is_exact: in virtual time, so that two runs of the same things give the same to the last bit. statuses: status →
-    number of results. facts: all that its manifest says it was measured with.
+    started: ISO 8601, UTC. is_exact: it is in virtual time, so that another run under the same conditions has the same
+    figures to the last bit. statuses: status → number of results. facts: the conditions in its manifest. problem: why
+    it could not be read; else empty.
     """
 
     path: str
@@ -32,9 +33,9 @@ class RunRow:
 class Series:
     """One figure of one point of a plan, under equal conditions, from run to run.
 
-    goal: the loss goal as a ratio, None of tests that have none. better: `more`, `less`, or empty where neither is.
-    conditions: what the plan asked and the platform, a short digest. runs: how many have it, with or without a figure;
-    newest: its last figure, None where no run has one.
+    goal: the loss goal as a ratio; None for tests without one. better: `more`, `less`, or empty if neither is better.
+    conditions: a short digest of the plan's settings and the platform. runs: the number of runs in the series, with or
+    without a figure. newest: the last figure; None if no run has one.
     """
 
     number: int
@@ -56,7 +57,7 @@ class Point:
     """The figure of one run in a series: the median of its repeats, and each of them by number.
 
     run is the run's name, run_path its directory. value is None if no repeat has a figure; a bound is not a figure.
-    status: that of each repeat, each status once.
+    status: the statuses of the repeats, each once.
     """
 
     run: str
@@ -70,9 +71,10 @@ class Point:
 class Change:
     """A change of a series: from `run` on it differs from `before`, the run before it; both are names.
 
-    was, now: the figures, in the series' unit; exact: of these two runs; else the means of the runs before and from
-    there on, up to the changes beside it. exactly: False where the change was found by statistics, so that it is near
-    that run. differs: what else differs between the two runs' manifests: (what, was, now).
+    was, now: the figures, in the series' unit. In an exact series they are those of the two runs; otherwise they are
+    the means of the runs between the change before and this one, and between this one and the next. exactly: False if
+    the change was found by statistics, so that it may be at a run nearby. differs: (what, was, now) of everything else
+    that differs between the manifests of the two runs.
     """
 
     series: Series
@@ -90,12 +92,12 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """The quotient now / was; None where one of them is no figure, or was is zero."""
+        """The quotient now / was; None if one of them is not a figure, or if was is zero."""
         return self.now / self.was if self.was and self.now is not None else None
 
     @property
     def word(self) -> str:
-        """`better`, `worse`, or `other` where nobody can say."""
+        """`better` or `worse`; `other` if neither can be said."""
         if self.was is None or self.now is None or not self.series.better or self.was == self.now:
             return "other"
         return "better" if (self.now > self.was) == (self.series.better == "more") else "worse"

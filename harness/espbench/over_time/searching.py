@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches the series that a new, changed or vanished run has touched, and keeps what was found."""
+"""Searches for changes in the series that a new, changed or removed run belongs to, and saves them in the index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from espbench.over_time.query import numbered_points
 
 
 class _Windows(MutableMapping[str, list[int]]):
-    """Keeps the search's answer for each window of noisy figures in the index; a new run changes only the last one."""
+    """The results of searches in windows of noisy figures, kept in the index; a new run changes only the last one."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -39,7 +39,7 @@ class _Windows(MutableMapping[str, list[int]]):
 
 
 def search_stale(database: sqlite3.Connection) -> None:
-    """Find the changes of each series that is marked stale, and count its runs anew."""
+    """Find the changes of each series that is marked stale, and count its runs again."""
     stale = database.execute("SELECT id, exact FROM series WHERE stale = 1").fetchall()
     windows = _Windows(database)
     for number, exact in stale:

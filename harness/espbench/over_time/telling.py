@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A change in one sentence: what, from where to where, at which run or near it, and what else changed there."""
+"""Words a change: which series, from which figure to which, at or near which run, and what else changed there."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ _MOST_SHOWN = 4
 
 
 def series_name(series: Series) -> str:
-    """`throughput of uml xfrm aes128gcm16 64 B one-way, loss goal 0 % (plan quick)`."""
+    """Return `throughput of uml xfrm aes128gcm16 64 B one-way, loss goal 0 % (plan quick)`."""
     return f"{series.figure} of {series.case} (plan {series.plan})"
 
 
 def number(value: float | None, status: str = "") -> str:
-    """Return a figure with four digits or all before its point; what was found instead of one."""
+    """Return a figure with four digits, or all digits before the point; without a figure, the status."""
     if value is None:
         return status or "no figure"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def percent(change: Change) -> str:
-    """`+3.1 %`; empty where there is no ratio."""
+    """Return `+3.1 %`; empty if there is no ratio."""
     return f"{100 * (change.ratio - 1):+.3g} %" if change.ratio is not None else ""
 
 
 def move(change: Change) -> str:
-    """Write a change: `81,274 → 83,112 frames/s (+2.26 %, better)`, with as many digits as make the two differ."""
+    """Return a change as `81,274 → 83,112 frames/s (+2.26 %, better)`, with enough digits to show the difference."""
     was, now = number(change.was, change.was_status), number(change.now, change.now_status)
     if was == now and change.was is not None and change.now is not None:
         was, now = f"{change.was:,.12g}", f"{change.now:,.12g}"
@@ -35,12 +35,12 @@ def move(change: Change) -> str:
 
 
 def where(change: Change) -> str:
-    """`at 2026…-quick` of an exact series, `near 2026…-quick` of one that scatters."""
+    """Return `at 2026…-quick` for an exact series, `near 2026…-quick` for a noisy one."""
     return f"{'at' if change.exactly else 'near'} {change.run}"
 
 
 def what_else(change: Change) -> str:
-    """Say what else differs between the first changed run and the one before."""
+    """Say what else differs between the first changed run and the run before it."""
     if not change.differs:
         return f"nothing else in its manifest differs from that of {change.before}"
     differences = [f"{what}: {was} → {now}" for what, was, now in change.differs[:_MOST_SHOWN]]

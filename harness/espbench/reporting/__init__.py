@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results → documents: `write_report` in `report`; its templates are in reports/ at the project's root.
+"""Writes documents from results: `write_report` in `report`. The templates are in reports/ at the project's root.
 
-`parts` is what all documents are made with, `findings` and `one_run` are the report of a run, `compared` and
-`published` the documents of several. May import `results`, `comparison`, `comparison.sorting` and
+`parts` has what all documents share. `findings` and `one_run` make the report of a run, `compared` and `published` the
+documents of several runs. May import `results`, `comparison`, `comparison.sorting` and
 `reporting.*`.
 """

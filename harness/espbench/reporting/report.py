@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory's report: report.html, report.md, results.csv, figures/*.svg and what else is asked for."""
+"""Writes the report of a run directory: report.html, report.md, results.csv, figures/*.svg and other formats."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _UNITS: tuple[Unit, ...] = ("fps", "mbps")
 def write_report(
     run: RunDirectory, formats: Collection[str] = DEFAULT_FORMATS, comparison: Comparison | None = None
 ) -> Path:
-    """Write the documents of a run, finished or not, and return the path of the first of ALL_FORMATS asked for.
+    """Write the documents of a run, finished or not, and return the path of the first format in ALL_FORMATS' order.
 
-    A run of devices that documents have figures of gets published.html and .md beside them. The PDF is printed from
-    report.html, which is written too.
-    A run whose plan compares has its comparison near the top; `comparison` stands in for the run's own.
-    Reads the run only, so a run in progress may be reported on. EspbenchError where a file is
-    damaged or the disk refuses, MachineLacks for a PDF without Chromium. The chart renderer holds some 200 MB:
-    `espbench report` runs this in a process of its own.
+    If published documents have figures of the run's devices, published.html and published.md are written too, and for
+    a PDF report.html, from which it is printed. If the plan compares, the comparison is near the top of the report;
+    `comparison` replaces the run's own.
+    The measurements are only read, so the run may still be in progress. Raise EspbenchError if a file is damaged or
+    cannot be written, MachineLacks for a PDF without Chromium, and UsageError if the run does not have the format. The
+    chart renderer needs about 200 MB of memory, so `espbench report` runs this in a process of its own.
     """
     wanted = {*formats, *(["html"] if "pdf" in formats else [])}
     if "pdf" in wanted:
@@ -71,11 +71,11 @@ def write_report(
 
 
 def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Comparison | None) -> dict[str, Path]:
-    """Return the documents of a run of frames, by format."""
+    """Write the documents of a run with cases and return their paths by format."""
     outcomes = run.outcomes()
     every = run.findings()
     findings = [f for f in every if f.test != PAIRED]
-    compared_at_loads = [f for f in every if f.test == PAIRED]  # told by the comparison
+    compared_at_loads = [f for f in every if f.test == PAIRED]  # the comparison shows these
     written = {}
     if {"html", "md"} & set(formats):
         finals = {(o.case, o.final_trial) for o in outcomes}
@@ -151,7 +151,7 @@ def _write_pictures(directory: Path, report: Report, colour_of: dict[str, str]) 
 
 
 def _charts_of_tests(report: Report) -> Iterator[tuple[Panel, str, list[str]]]:
-    """Yield every chart of the tests beside throughput, with heading and labels of its picture."""
+    """Yield every chart of the tests other than throughput, with the heading and the labels of its picture."""
     for section in report.tests:
         for part in section.parts:
             for chart in part.figure.panels if part.figure else ():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: append, read, resume.
+"""Reads and writes run directories: appends trials, saves results, and reads what a resumed run needs.
 
-`run_directory` holds the others together: `trial_log` and its `seals`, the files of results and findings, the
-reader of the first format; `prometheus_file` tells how far a run is; `published` reads the figures that documents
-print. `frames` makes data frames of it. May import nothing of espbench but its words.
+`run_directory` uses the other modules: `trial_log` with its `seals`, the files of results and findings, and the reader
+of the first format. `prometheus_file` reports the progress of a run; `published` reads the figures that documents
+print. (The folder `frames` makes data frames of a run directory.) May import of espbench only its words.
 """
 
 from espbench.results.run_directory import FORMAT, RunDirectory

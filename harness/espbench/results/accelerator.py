@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of the tests of a crypto engine: `accelerator.jsonl` and `public_key.jsonl`, one line a figure.
+"""Reads and writes the results of the tests of a crypto engine, one line for each figure.
 
-The first has the driver-level accelerator test, by suite, block size and variant; the second the test of the public-key
-unit.
+`accelerator.jsonl` has the driver-level accelerator test, by suite, block size and variant; `public_key.jsonl` has the
+test of the public-key unit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ PUBLIC_KEY_FILE = "public_key.jsonl"
 
 
 class Variant(Record):
-    """Says what is other than usual in a driver-level test; the defaults are the test as it always was.
+    """A variant of the driver-level test; the defaults are the usual test.
 
-    descriptors: when the driver builds those of all operations at once. data: whether each operation has a block of its
-    own, or all read one. keys: so many, used in turns. check: the outputs that are compared with the kernel's software
-    (the last one, or all: after the clock stopped, or while it runs).
+    descriptors: whether the driver builds a descriptor when it dispatches the operation, or all of them before. data:
+    whether each operation has a block of its own, or all operations read the same one. keys: the number of keys, used
+    in turns. check: the outputs that are compared with the kernel's software (only the last, or all: after the clock
+    stopped, or while it runs).
     """
 
     operation: Literal["encrypt", "decrypt"] = "encrypt"
@@ -35,7 +36,7 @@ class Variant(Record):
 
     @property
     def words(self) -> list[str]:
-        """The words that ask a guest for it (harness/emulator/init/PROTOCOL.md)."""
+        """The words that request this variant from a guest (harness/emulator/init/PROTOCOL.md)."""
         flags = {
             "decrypt": self.operation == "decrypt",
             "cached": self.data == "cached",
@@ -51,21 +52,22 @@ Figure = tuple[str, str, str, int, Variant]
 
 
 class AcceleratorResult(Record):
-    """Operations on blocks of one size, encrypted and authenticated, or the reverse; `variant` says what is unusual.
+    """The times of operations on blocks of one size, which encrypt and authenticate, or do the reverse.
 
-    after_ns: each dispatched when the one before has completed. at_once_ns: all as fast as the driver takes
-    them; `full` times it took no more. Both from the first request to the last completion, ns of the guest's time;
-    of these the CPU was idle for after_idle_ns and at_once_idle_ns (None: the guest does not say). crypto: how the
-    driver used the engine (catalogue/board_crypto.py). disturbed_pct: in real time, how much of the guest's
-    time the host took in every attempt, if that was too much; then the figure is INVALID.
+    after_ns: each operation was dispatched when the one before had completed. at_once_ns: all operations were
+    dispatched as fast as the driver accepts them; `full` times it accepted no more. Both times are from the first
+    request to the last completion, in ns of the guest's time; the CPU was idle for after_idle_ns and at_once_idle_ns of
+    them (None: the guest does not report it). crypto: how the driver used the engine (catalogue/board_crypto.py).
+    disturbed_pct: the share of the guest's time that the host took (in real time), if it was too high in every
+    attempt; then the figure is INVALID.
     """
 
     dut: str
     suite: str
     size: int
     operations: int
-    crypto: str = "async"  # older files do not say: there was no other
-    variant: Variant = Variant()  # the same
+    crypto: str = "async"  # older files have neither this key nor `variant`: only the defaults existed
+    variant: Variant = Variant()
     driver: str
     after_ns: int
     at_once_ns: int
@@ -76,7 +78,7 @@ class AcceleratorResult(Record):
 
     @property
     def gain(self) -> float:
-        """The ratio of speeds: all operations at once against one after the other."""
+        """The ratio of speeds: all operations at once to one after the other."""
         return self.after_ns / self.at_once_ns
 
     @property
@@ -102,17 +104,17 @@ def name_of(figure: Figure) -> str:
 
 
 def save(run: Path, results: Sequence[AcceleratorResult]) -> None:
-    """Replace the file as a whole; EspbenchError where the disk refuses."""
+    """Replace `accelerator.jsonl` as a whole; raise EspbenchError if it cannot be written."""
     write_atomically(run / FILE, sealed(results))
 
 
 def read(run: Path) -> list[AcceleratorResult]:
-    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    """Return the results of a run, none if it has no such test; raise EspbenchError if the file is damaged."""
     return read_records(run / FILE, AcceleratorResult)
 
 
 def read_to_resume(run: Path) -> Records[AcceleratorResult]:
-    """Return the results that are as they were written, for a run that measures the others again."""
+    """Return the results that are undamaged, so that a resumed run can measure the others again."""
     return read_what_is_whole(run / FILE, AcceleratorResult)
 
 
@@ -121,9 +123,10 @@ class PublicKeyResult(Record):
 
     by: the engine's public-key unit, at its clock of clock_mhz, or the kernel's software on the same guest. operation:
     `rsa` is base^exponent mod modulus; `rsa-crt` is RSA's private operation from the primes; `ecdh` multiplies a point.
-    bits: of the modulus or the curve. exponent_bits: 0 where that is no choice. whole_ns: from the first request to the
-    last completion, the CPU being idle for idle_ns of it. overhead_ns: the time of as many operations of the same
-    operands in which the unit has next to nothing to do (0: not measured). Results were compared with known answers.
+    bits: of the modulus or the curve. exponent_bits: 0 if the operation has no choice of exponents. whole_ns: from the
+    first request to the last completion; the CPU was idle for idle_ns of it. overhead_ns: the time of as many
+    operations on the same operands in which the unit has almost nothing to do (0: not measured). Results were compared
+    with known answers.
     """
 
     dut: str
@@ -139,40 +142,40 @@ class PublicKeyResult(Record):
 
     @property
     def ms(self) -> float:
-        """The time of one operation as a caller sees it."""
+        """The time of one operation as a caller sees it, ms."""
         return self.whole_ns / self.operations / 1e6
 
     @property
     def unit_ms(self) -> float:
-        """The time of one operation in the unit itself, from operands loaded to DONE."""
+        """The time of one operation in the unit itself, from loaded operands to DONE, ms."""
         return (self.whole_ns - self.overhead_ns) / self.operations / 1e6
 
     @property
     def overhead_pct(self) -> float:
-        """Driver, descriptor and operands, % of the whole."""
+        """The share of the whole time that driver, descriptor and operands take, %."""
         return 100 * self.overhead_ns / self.whole_ns
 
     @property
     def cpu_pct(self) -> float:
-        """The share of the whole in which the CPU worked, %."""
+        """The share of the whole time in which the CPU worked, %."""
         return 100 * (1 - self.idle_ns / self.whole_ns)
 
     @property
     def per_s(self) -> float:
-        """Operations per second, which no rate of set-ups with one of them each can exceed."""
+        """Operations per second: an upper bound of the rate of set-ups that need one such operation each."""
         return 1e3 / self.ms
 
 
 def save_public_key(run: Path, results: Sequence[PublicKeyResult]) -> None:
-    """Replace `public_key.jsonl` as a whole; EspbenchError where the disk refuses."""
+    """Replace `public_key.jsonl` as a whole; raise EspbenchError if it cannot be written."""
     write_atomically(run / PUBLIC_KEY_FILE, sealed(results))
 
 
 def read_public_key(run: Path) -> list[PublicKeyResult]:
-    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    """Return the results of a run, none if it has no such test; raise EspbenchError if the file is damaged."""
     return read_records(run / PUBLIC_KEY_FILE, PublicKeyResult)
 
 
 def read_public_key_to_resume(run: Path) -> Records[PublicKeyResult]:
-    """Return the results that are as they were written, for a run that measures the others again."""
+    """Return the results that are undamaged, so that a resumed run can measure the others again."""
     return read_what_is_whole(run / PUBLIC_KEY_FILE, PublicKeyResult)

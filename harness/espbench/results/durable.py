@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as JSON, and files that are either whole or not there, also after a power cut."""
+"""Writes records as JSON, and files that are either complete or absent, also after a power cut."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from espbench.terms import Record
 
 
 def to_json(record: Record | dict[str, object], indent: int | None = None) -> str:
-    """Return a record as JSON, keys in the order of its declaration; NaN and infinity are refused.
+    """Return a record as JSON, with the keys in the order of its declaration.
 
-    Floats are written in full (the shortest text that reads back as the same number), so a
-    record read again is equal to the one written. EspbenchError where a number is not finite.
+    Floats are written in full (the shortest text that reads back as the same number), so a record that is read again is
+    equal to the one written. Raise EspbenchError if a number is not finite.
     """
     plain = record.model_dump(mode="json") if isinstance(record, Record) else record
     separators = (",", ":") if indent is None else (",", ": ")
@@ -50,11 +50,12 @@ def sync_directory(path: Path) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file by a new text: a reader, or a power cut, sees the old or the new, never half.
+    """Replace a file by a new text; a reader, or a power cut, sees the old or the new text, never a part.
 
-    Bytes of a path that are no UTF-8 (surrogates, as Python has them) are written as escapes, which JSON reads back.
+    Bytes of a path that are not UTF-8 (Python has them as surrogates) are written as escapes, which JSON can read.
+    Raise EspbenchError if the file cannot be written.
     """
-    # The process id keeps two reports of one run, written at once, out of each other's file.
+    # The process id keeps two processes that write the same report apart.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`findings.csv`: every figure of the tests beside throughput, one row a case and quantity."""
+"""Writes `findings.csv`: every figure of the tests other than throughput, a row for each case and quantity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = (*_OF_CASE, *("quantity" if name == "name" else name for name in _OF_Q
 
 
 def rows(finding: Finding) -> list[dict[str, Any]]:
-    """Return a row by column for each quantity; a finding without any has one, so that its status stands there."""
+    """Return the rows of a finding by column, one for each quantity; without quantities one row shows its status."""
     case = [getattr(finding, name) for name in _OF_CASE]
     return [
         dict(zip(COLUMNS, [*case, *(getattr(quantity, name, None) for name in _OF_QUANTITY)], strict=True))
@@ -28,10 +28,10 @@ def rows(finding: Finding) -> list[dict[str, Any]]:
 
 
 def csv_lines(finding: Finding) -> str:
-    """Return the lines of a finding."""
+    """Return the lines of a finding in `findings.csv`."""
     return table_lines(row.values() for row in rows(finding))
 
 
 def csv_text(findings: Iterable[Finding], lines: Callable[[Finding], str] = csv_lines) -> str:
-    """Write `findings.csv`: empty = no figure."""
+    """Return the text of `findings.csv`; an empty cell is a figure that does not exist."""
     return table_lines([COLUMNS]) + "".join(map(lines, findings))

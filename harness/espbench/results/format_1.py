@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads records of format 1, whose sentences have no codes: the one place that parses what espbench once wrote.
+"""Reads records of format 1, whose sentences have no codes; only this module parses sentences of earlier versions.
 
-The sentences stand here as that format had them, whatever `sentences.py` makes of their codes today. One that is not
-known stays as it is, without a code that the program looks at.
+It has the sentences as that format had them, even if `sentences.py` words their codes differently today. An unknown
+sentence stays as it is, and gets a code that the program does not use.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ _QUANTITIES = {
     "forwarding rate": Key.FORWARDING,
 }
 _WAYS = (", west-east", ", east-west")
-# The parts of an unknown sentence that the program of that time looked at.
+# The program of that time looked at these parts of a sentence.
 _AT_A_LIMIT = ("tester-limited", "at the search's maximum")
 _SHORTER = re.compile(r"(24|26\.\d|RFC \d+ [\d.]+): .* instead of ")
 _HEAD, _FLAG_LENGTH = re.compile(r":| \(| from \d"), 24
@@ -207,12 +207,12 @@ _PLACE = re.compile(r"\{(\w+)(?::([^{}]*))?\}")
 
 
 def trial(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of `trials.jsonl`, as format 2 has it."""
+    """Return a record of `trials.jsonl` in format 2."""
     return _coded(record)
 
 
 def result(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an outcome or a finding of `results.json`, as format 2 has it."""
+    """Return an outcome or a finding of `results.json` in format 2."""
     coded = _coded(record)
     if answer := _answer(record):
         coded["answer"] = answer
@@ -258,7 +258,7 @@ def _deviation(text: str) -> dict[str, Any]:
 
 
 def _answer(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the code of an answer; of one that is not known, whether its words tell the reasons."""
+    """Return an answer with its code; of unknown words WITH_REASONS if they contain all reasons, else None."""
     words = record.get("words") or ""
     parsed = _parsed(words, _WORDS)
     if parsed["code"] != Code.NOTE:
@@ -278,13 +278,13 @@ def _quantity(record: dict[str, Any]) -> dict[str, Any]:
     return {"key": _QUANTITIES.get(label, label), "label": label, "way": way.removeprefix(", ")} | record
 
 
-_TEXTS = ("clause", "why")  # values that are text, be it but digits
-# The statements whose reason is a list of others.
+_TEXTS = ("clause", "why")  # values that are text even if they consist of digits
+# The reason of these statements is a list of other statements.
 _LISTS = {Code.GIVEN_UP, Code.INVALID_TRIALS}
 
 
 def _parsed(text: str, known: Mapping[Code, str]) -> dict[str, Any]:
-    """Return the code and values of a sentence; of one that is not known, the text itself."""
+    """Return the code and the values of a sentence; if it is not known, NOTE and the text."""
     for code, template in known.items():
         if match := _pattern(template).fullmatch(text):
             places = _PLACE.findall(template)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JUnit XML, as CI systems show it: its parts, and the results of a run as `junit.xml`."""
+"""Writes JUnit XML, which CI systems show: the parts of such a file, and the results of a run as `junit.xml`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from espbench.sentences import goal_name
 from espbench.terms import PAIRED, Finding, Manifest, Outcome
 
-# Characters that XML 1.0 cannot contain; a gateway's last words may have some.
+# Characters that XML 1.0 cannot contain; messages of gateways may have some.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ANSWERED = ("OK", "BELOW_MINIMUM")
 VIOLATED = "VIOLATED"
 
 
 def clean(text: str) -> str:
-    """Return the text with what XML cannot hold replaced."""
+    """Return the text, with the characters that XML cannot contain replaced."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
@@ -31,12 +31,12 @@ def suite(name: str, properties: Iterable[tuple[str, str]]) -> Element:
 
 
 def case(of: Element, group: str, name: str) -> Element:
-    """Return one more test case of a suite; its time is not told, since no figure of ours is how long a test took."""
+    """Add a test case to a suite and return it; its time is 0, since the duration of a case is not a result."""
     return SubElement(of, "testcase", classname=clean(group), name=clean(name), time="0")
 
 
 def document(of: Element) -> str:
-    """Return the file's text, with the suite's tests counted."""
+    """Return the text of the file; set the suite's numbers of tests, failures, errors and skipped tests."""
     cases = of.findall("testcase")
     of.set("tests", str(len(cases)))
     of.set("failures", str(sum(each.find("failure") is not None for each in cases)))
@@ -48,10 +48,10 @@ def document(of: Element) -> str:
 
 
 def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: str) -> str:
-    """Return a run's results: one test case for each case and loss goal, and for each comparison at fixed loads.
+    """Return `junit.xml`: a test case for each case and loss goal of a run, and for each comparison at fixed loads.
 
-    VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors, as they make `espbench run` end with 3;
-    a case that was not measured yet is skipped. where: of the run directory.
+    VIOLATED is a failure. LOWER_BOUND, INVALID and UNRESOLVABLE are errors, because `espbench run` ends with exit code
+    3 for them. A case that was not measured yet is skipped. where: path of the run directory.
     """
     properties = {
         "run": where,
@@ -70,7 +70,7 @@ def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: 
             goal = f", {goal_name(result.loss_goal)}" if isinstance(result, Outcome) else ""
             _tell(result, case(made, group, f"{entry.case}{goal}"))
     for result in results:
-        if result.test == PAIRED:  # is of no case of the plan
+        if result.test == PAIRED:  # belongs to no case of the plan
             _tell(result, case(made, f"espbench.{manifest.name}.{PAIRED}", result.case))
     return document(made)
 
@@ -78,7 +78,7 @@ def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: 
 def _by_case(results: Iterable[Outcome | Finding]) -> dict[str, list[Outcome | Finding]]:
     by_case: dict[str, list[Outcome | Finding]] = {}
     for result in results:
-        if result.test != PAIRED:  # is of no case of the plan
+        if result.test != PAIRED:  # those belong to no case of the plan
             by_case.setdefault(result.case, []).append(result)
     return by_case
 

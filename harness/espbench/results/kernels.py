@@ -19,14 +19,14 @@ KernelKey = tuple[str, str, int, str, str, int, int, float, float, int]
 
 
 class MemoryUse(Record):
-    """The use of one shared memory; busy is the share of the time in which its channels were occupied, on average."""
+    """The use of one shared memory; busy is the share of the time in which its channels were busy, on average."""
 
     reads: int
     writes: int
     transfers: int
     busy: float
     refused: int  # references that found the queue full
-    waited: int  # cycles that references waited until they were begun
+    waited: int  # cycles that references waited until they began
 
 
 class KernelResult(Record):
@@ -83,12 +83,12 @@ class KernelResult(Record):
 
     @property
     def cycles_per_byte(self) -> float:
-        """Cycles of the processor for a byte."""
+        """Cycles of the processor for each byte of all threads."""
         return self.cycles / self.total_bytes
 
     @property
     def instructions(self) -> int:
-        """Instructions of the program."""
+        """The number of instructions in the program."""
         return sum(self.code.values())
 
     @property
@@ -98,7 +98,7 @@ class KernelResult(Record):
 
     @property
     def waiting(self) -> float:
-        """The share of the time in which no thread could go on."""
+        """The share of the time in which no thread could continue."""
         return self.idle + self.stalled
 
     def time_share(self, *kinds: str) -> float:
@@ -113,7 +113,7 @@ class KernelResult(Record):
 
 
 def save(run: Path, results: Sequence[KernelResult]) -> None:
-    """Replace both files as a whole; EspbenchError where the disk refuses."""
+    """Replace both files as a whole; raise EspbenchError if they cannot be written."""
     write_atomically(run / FILE, sealed(results))
     write_atomically(run / TABLE, table(results))
 
@@ -143,10 +143,10 @@ def table(results: Sequence[KernelResult]) -> str:
 
 
 def read(run: Path) -> list[KernelResult]:
-    """Return the results of a run; none where it has no such test. EspbenchError where the file is damaged."""
+    """Return the results of a run, none if it has no such test; raise EspbenchError if the file is damaged."""
     return read_records(run / FILE, KernelResult)
 
 
 def read_to_resume(run: Path) -> Records[KernelResult]:
-    """Return the results that are as they were written, for a run that measures the others again."""
+    """Return the results that are undamaged, so that a resumed run can measure the others again."""
     return read_what_is_whole(run / FILE, KernelResult)

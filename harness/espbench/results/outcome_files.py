@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as `results.json` (everything) and `results.csv`: one row a case and loss goal, one a case of other tests."""
+"""Writes results as `results.json` (everything) and `results.csv`, and reads `results.json`.
+
+The CSV file has a row for each case and loss goal of throughput tests, and for each case of other tests.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from espbench.results import format_1
 from espbench.results.durable import to_json
 from espbench.terms import PAIRED, Finding, Latency, Outcome
 
-# Version of `results.json`: 1 had sentences without codes (format_1.py).
+# Version of `results.json`; version 1 had sentences without codes (format_1.py).
 FORMAT = 2
 
-# The first eighteen are a promise to the users' scripts: never renamed, never moved.
+# Scripts of users rely on these eighteen columns: they are never renamed or moved.
 CONTRACT_COLUMNS = (
     "case", "test", "dut", "stack", "suite", "frame_size", "direction", "loss_goal", "status",
     "throughput_fps", "throughput_mbps", "line_rate_pct", "trials", "final_trial_s", "rfc2544",
@@ -43,14 +46,14 @@ _DECIMALS = {
     "final_trial_s": 3,
 }  # fmt: skip
 _LATENCY_DECIMALS = 3
-# Text that spreadsheets calculate. Some of them skip a tab or a line break before it.
+# Spreadsheets evaluate text that begins like this. Some of them skip a tab or a line break before it.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _Item = TypeVar("_Item")
 _Text = Callable[[Outcome | Finding], str]
 
 
 def rounded(outcome: Outcome) -> Outcome:
-    """Return the outcome with as many decimals as its figures can mean, so that files compare equal."""
+    """Return the outcome with its figures rounded to meaningful decimals, so that files of equal results are equal."""
     latency = {
         name: round(value, _LATENCY_DECIMALS) if isinstance(value, float) else value
         for name, value in outcome.latency_us
@@ -66,7 +69,7 @@ def rounded(outcome: Outcome) -> Outcome:
 
 
 class Once(Generic[_Item]):
-    """Makes a text of each item once: a run saves all of its results whenever a case has one more."""
+    """Makes the text of each item only once, because a run saves all its results again after each case."""
 
     def __init__(self, make: Callable[[_Item], str]) -> None:
         self._make = make
@@ -80,12 +83,12 @@ class Once(Generic[_Item]):
 
 
 def json_line(result: Outcome | Finding) -> str:
-    """Return a result as a line of `results.json`."""
+    """Return the line of a result in `results.json`."""
     return to_json(rounded(result) if isinstance(result, Outcome) else result)
 
 
 def json_text(results: Iterable[Outcome | Finding], line: _Text = json_line) -> str:
-    """Write `results.json`: a header line, then one result a line, so that diff can compare two versions."""
+    """Return the text of `results.json`: a header line, then a line for each result, so that diff is useful."""
     listed = list(results)
     outcomes = ",\n".join(line(result) for result in listed if isinstance(result, Outcome))
     findings = ",\n".join(line(result) for result in listed if isinstance(result, Finding))
@@ -94,7 +97,7 @@ def json_text(results: Iterable[Outcome | Finding], line: _Text = json_line) -> 
 
 
 def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
-    """Return the results of a `results.json`, outcomes first; EspbenchError where it is damaged or too new."""
+    """Return the results of a `results.json`, outcomes first; raise EspbenchError if it is damaged or too new."""
     try:
         document = json.loads(text)
         if document["format"] > FORMAT:
@@ -108,7 +111,7 @@ def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
 
 
 def row(result: Outcome | Finding) -> dict[str, Any]:
-    """Return one result by column, Python values, latency flattened."""
+    """Return a result as Python values by column; each latency figure has a column."""
     if isinstance(result, Finding):
         first = result.quantities[0] if result.quantities else None
         values = dict(result)
@@ -121,22 +124,22 @@ def row(result: Outcome | Finding) -> dict[str, Any]:
 
 
 def csv_line(result: Outcome | Finding) -> str:
-    """Return a result as a line of `results.csv`."""
+    """Return the line of a result in `results.csv`."""
     return table_lines([row(result).values()])
 
 
 def csv_text(results: Iterable[Outcome | Finding], line: _Text = csv_line) -> str:
-    """Write `results.csv`: empty = no figure, booleans as true/false, lists separated by `; `."""
+    """Return the text of `results.csv`: empty = no figure; booleans are true/false, lists are separated by `; `."""
     return table_lines([COLUMNS]) + "".join(line(result) for result in results if result.test != PAIRED)
 
 
 def table_text(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a CSV file of plain values; text that a spreadsheet would calculate is made harmless, numbers are kept."""
+    """Return the text of a CSV file; text that a spreadsheet would evaluate is made harmless, numbers are kept."""
     return table_lines([head, *rows])
 
 
 def table_lines(rows: Iterable[Iterable[object]]) -> str:
-    """Return lines of such a file."""
+    """Return the lines of these rows, as `table_text` writes them."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     for values in rows:
@@ -145,15 +148,15 @@ def table_lines(rows: Iterable[Iterable[object]]) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return the text of a cell, with an apostrophe before what a spreadsheet would take for a formula.
+    """Return the text of a cell; text that a spreadsheet would take for a formula gets an apostrophe in front.
 
-    So is a text that begins with apostrophes and then such a character: `as_it_was` always gives the original.
+    Text that has apostrophes before such a formula gets one too, so that `as_it_was` always restores the original.
     """
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def as_it_was(cell: str) -> str:
-    """Return the text that `harmless` made a cell of."""
+    """Return the original text of a cell that `harmless` made."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
 
 

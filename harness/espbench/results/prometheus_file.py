@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells how far a run is, in a file for the textfile collector of Prometheus' node exporter (docs/many-machines.md).
+"""Reports the progress of a run in a file for the textfile collector of Prometheus' node exporter.
 
-The file is replaced as a whole, at most once a second, when a trial or a case more is on disk, and at the end.
+The file is replaced as a whole after a trial or a case, at most once a second, and at the end (docs/many-machines.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EACH_S = 1.0
 
 
 class PrometheusFile:
-    """Keeps the metrics of one run. MachineLacks without the library, UsageError without the folder."""
+    """The metrics of one run. Raise MachineLacks if prometheus-client is missing, UsageError if the folder is."""
 
     def __init__(self, file: Path) -> None:
         try:
@@ -51,10 +51,10 @@ class PrometheusFile:
         self._write: Callable[[], None] = lambda: write_to_textfile(str(file), registry)
         self._written = 0.0
         self._name = ""
-        self._of_case: dict[str, list[str]] = {}  # the statuses of its results
+        self._of_case: dict[str, list[str]] = {}  # case → statuses of its results
 
     def begin(self, run: RunDirectory) -> Self:
-        """Count what is on disk already."""
+        """Count the trials and results that are on disk already, and write the file."""
         self._name = run.path.name
         self._of_case = {entry.case: [] for entry in run.manifest.cases}
         self._cases.labels(self._name).set(len(self._of_case))
@@ -72,10 +72,10 @@ class PrometheusFile:
         self._save_at_times()
 
     def case_done(self, results: Iterable[Outcome | Finding]) -> None:
-        """Count a case that has its results; it may be told twice."""
+        """Count the cases of these results; it does no harm to report a case twice."""
         statuses_of: dict[str, list[str]] = {}
         for result in results:
-            if result.case in self._of_case:  # else a comparison at fixed loads
+            if result.case in self._of_case:  # otherwise it is a comparison at fixed loads
                 statuses_of.setdefault(result.case, []).append(result.status)
         self._of_case |= statuses_of
         counted = Counter(status for statuses in self._of_case.values() for status in statuses)
@@ -85,7 +85,7 @@ class PrometheusFile:
         self._save_at_times()
 
     def time_left(self, seconds: float) -> None:
-        """Note a rough guess."""
+        """Set the estimated time left, s."""
         self._left.labels(self._name).set(seconds)
 
     def __enter__(self) -> Self:
@@ -103,7 +103,7 @@ class PrometheusFile:
             self._save()
 
     def _save(self) -> None:
-        """Write the file. A disk that refuses it does not end a run: the time of the last trial says how old it is."""
+        """Write the file; ignore errors of the disk, since the time of the last trial shows how old the file is."""
         self._written = time.monotonic()
         try:
             self._write()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that documents print, as data with their source: what `reports/published/*.yaml` holds.
+"""Reads the figures that documents print, with their sources, from `reports/published/*.yaml`.
 
-They are read, never computed; a document's own unit stays. The format is explained on top of
-`reports/published/waters-crypto-performance-part-1.yaml`.
+The figures are never computed, and keep the unit of the document. The top of
+`reports/published/waters-crypto-performance-part-1.yaml` explains the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espbench.terms import Direction, layer2_mbps, line_rate_fps
 SizeInWords = Literal["smallest", "small", "small to medium", "large", "all"]
 Qualifier = Literal["exact", "about", "below", "above"]
 _MBPS_PER = {"Mbps": 1.0, "Gbps": 1000.0}
-_LARGEST_FRAME = 1518  # what a size in words may mean at most (RFC 2544 9.1)
+_LARGEST_FRAME = 1518  # the largest frame that a size in words can mean (RFC 2544 9.1)
 
 
 class _Data(BaseModel):
@@ -29,7 +29,7 @@ class _Data(BaseModel):
 
 
 class Rate(_Data):
-    """A throughput in the unit printed."""
+    """A throughput in the unit that the document uses."""
 
     value: float = Field(gt=0)
     unit: Literal["Mbps", "Gbps"]
@@ -38,10 +38,9 @@ class Rate(_Data):
 class PublishedFigure(_Data):
     """One throughput, CPU load or both, as a document prints it.
 
-    None means the document does not say; `suite` None is cleartext. Throughput counts cleartext
-    frames, of both directions together where `direction` says both-ways; `cpu_pct` is percent of the
-    device's CPU. `reading_error` is ± in the throughput's unit. A figure with a `doubt` must not be
-    compared with: its text says why.
+    None means that the document does not say; `suite` None is cleartext. Throughput counts cleartext frames, of both
+    directions together if `direction` is both-ways. `cpu_pct` is in per cent of the device's CPU. `reading_error` is ±,
+    in the throughput's unit. A figure with a `doubt`, which says why, must not be used in comparisons.
     """
 
     document: str
@@ -62,7 +61,7 @@ class PublishedFigure(_Data):
 
     @property
     def mbps(self) -> float | None:
-        """The throughput in Mbit/s of frames; None where there is none or it is doubted."""
+        """The throughput in Mbit/s of frames; None if there is none or it is in doubt."""
         return None if self.throughput is None or self.doubt else self._as_printed
 
     @property
@@ -78,14 +77,17 @@ class PublishedFigure(_Data):
         return self
 
     def fits(self, link_mbps: float) -> bool:
-        """Return whether ports of this rate can carry it (RFC 2544 20); an unstated direction counts as both."""
+        """Return whether ports of this rate can carry the throughput (RFC 2544 20).
+
+        A direction that the document does not state counts as both.
+        """
         size = self.frame_size if isinstance(self.frame_size, int) else _LARGEST_FRAME
         directions = 1 if self.direction == "one-way" else 2
         return self._as_printed <= directions * layer2_mbps(line_rate_fps(size, link_mbps * 1e6), size)
 
 
 class PublishedRatio(_Data):
-    """One configuration against another, as printed: `of` is `value` times `to`, or that much more."""
+    """One configuration compared with another, as printed: `of` is `value` times `to`, or `value` % more."""
 
     document: str
     where: str
@@ -102,7 +104,7 @@ class PublishedRatio(_Data):
 
 
 class OperationTime(_Data):
-    """Duration of an RSA operation in an execution unit: ms by the unit's clock in MHz."""
+    """The duration of an RSA operation in an execution unit, ms, by the unit's clock in MHz."""
 
     document: str
     where: str
@@ -125,7 +127,7 @@ class Source(_Data):
 
     @property
     def called(self) -> str:
-        """The name in reports."""
+        """The name of the document in reports."""
         return self.short or self.title
 
 
@@ -137,7 +139,7 @@ class Remark(_Data):
 
 
 class Device(_Data):
-    """The device under test as printed; clocks in MHz, `link_mbps` of one port in one direction.
+    """The device under test as the document describes it; `link_mbps` is that of one port in one direction.
 
     A processor without a network has no SEC and no link.
     """
@@ -177,7 +179,7 @@ class Document(_Data):
 
 
 def read_document(path: Path) -> Document:
-    """Return one document; EspbenchError names the file and every key that is wrong."""
+    """Return one document; raise EspbenchError, which names the file and every wrong key."""
     try:
         data = own_yaml(path)
         for kind in ("figures", "ratios", "times"):
@@ -189,11 +191,11 @@ def read_document(path: Path) -> Document:
 
 @cache
 def documents() -> dict[str, Document]:
-    """Return every document by name, sorted."""
+    """Return all documents by the names of their files, sorted."""
     files = sorted((data_dir("reports") / "published").glob("*.yaml"))
     return {file.stem: read_document(file) for file in files}
 
 
 def published() -> list[PublishedFigure]:
-    """Return every figure of every document, doubted ones included."""
+    """Return every figure of every document, also those in doubt."""
     return [figure for document in documents().values() for figure in document.figures]

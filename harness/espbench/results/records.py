@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that holds one record a line, as JSON, each line with a checksum of its own as its last key.
+"""Reads and writes files of JSON records, one on each line, with a checksum of the line as its last key.
 
-No chain is needed as in `trials.jsonl` (seals.py): a record says of which figure it is, and one that is missing is
-measured again. Files of versions without checksums have none at all.
+These files need no chain of checksums, as `trials.jsonl` has it (seals.py): a record names its figure, and a missing
+record is measured again. Files of versions without checksums have none at all.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from espbench.terms import Record
 _Kind = TypeVar("_Kind", bound=Record)
 _DIGITS = 16
 _SEAL = re.compile(rb'^(\{.*),"seal":"([0-9a-f]{%d})"\}$' % _DIGITS, re.DOTALL)
-# A line had a checksum even if the name of its key, or a digit, is damaged.
+# Such a line had a checksum, even if the name of its key or a digit is damaged.
 _WAS_SEALED = re.compile(rb'"seal":|,"[^"]{4}":"[0-9a-f]{%d}"\}$' % _DIGITS)
 
 
 class Records(NamedTuple, Generic[_Kind]):
-    """The records of a file that are as they were written, and the numbers of the other lines, from 1."""
+    """The undamaged records of a file, and the numbers of the damaged lines, from 1."""
 
     whole: list[_Kind]
     damaged: list[int]
@@ -36,14 +36,14 @@ class Records(NamedTuple, Generic[_Kind]):
 
 
 def sealed(records: Sequence[Record]) -> str:
-    """Return the text of a file."""
+    """Return the text of a file with these records and their checksums."""
     return "".join(
         f'{line[:-1]},"seal":"{_digest(line[:-1].encode())}"}}\n' for line in map(to_json, records)
     )
 
 
 def read_what_is_whole(path: Path, kind: type[_Kind]) -> Records[_Kind]:
-    """Return the records of a file, without those that are not as they were written; none if there is no file."""
+    """Return the undamaged records of a file, and which lines are damaged; none if there is no file."""
     whole: list[_Kind] = []
     damaged: list[int] = []
     lines = path.read_bytes().split(b"\n") if path.exists() else []
@@ -52,13 +52,13 @@ def read_what_is_whole(path: Path, kind: type[_Kind]) -> Records[_Kind]:
         try:
             if line:
                 whole.append(kind.model_validate_json(_unsealed(line) if has_seals else line))
-        except ValueError:  # pydantic's is one
+        except ValueError:  # pydantic's ValidationError is one
             damaged.append(number)
     return Records(whole, damaged)
 
 
 def read_records(path: Path, kind: type[_Kind]) -> list[_Kind]:
-    """Return the records of a file; none where there is no such file. EspbenchError names the damaged lines."""
+    """Return the records of a file, none if there is no file; raise EspbenchError, which names damaged lines."""
     records = read_what_is_whole(path, kind)
     if records.damaged:
         raise EspbenchError(
@@ -69,7 +69,7 @@ def read_records(path: Path, kind: type[_Kind]) -> list[_Kind]:
 
 
 def _unsealed(line: bytes) -> bytes:
-    """Return the line without its checksum; ValueError where it is not as it was written."""
+    """Return the line without its checksum; raise ValueError if the line is not as it was written."""
     match = _SEAL.match(line)
     if match is None or match[2].decode() != _digest(match[1]):
         raise ValueError("not as it was written")

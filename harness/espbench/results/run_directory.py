@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run directory: where a run's manifest, trials, outcomes and logs live.
+"""Reads and writes run directories, which contain the manifest, trials, results and logs of a run.
 
 <time>-<name>/
     manifest.json   plan.yaml   trials.jsonl   results.json   results.csv   findings.csv
@@ -28,19 +28,20 @@ from espbench.results.trial_log import Damage, TrialLog
 from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
 from espbench.version import __version__
 
-# Version of the run directory; a reader accepts its own and older ones.
+# Version of the run directory; espbench reads its own version and older ones.
 #   1  the first; sentences without codes (format_1.py)
 #   2  codes and values beside each sentence of trials and results, keys of quantities
 FORMAT = 2
 
 _Made = TypeVar("_Made")
 _NAME_LIMIT = 60
-# An arm of a comparison at fixed loads, under which its trials are filed: a case, and which arm (runs/paired_run.py).
+# The name of an arm of a comparison at fixed loads, under which its trials are stored: that of a case, and which arm
+# it is (runs/paired_run.py).
 _OF_PAIR = re.compile(r"(.+)-at-[ab]")
 
 
 class RunDirectory:
-    """One run on disk. `create` and `lock` make this process its only writer until `close`."""
+    """One run on disk. `create` and `lock` make this process the only writer of the run until `close`."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
@@ -53,10 +54,10 @@ class RunDirectory:
 
     @classmethod
     def create(cls, parent: Path, name: str, manifest: Manifest, plan_text: str) -> RunDirectory:
-        """Make `<parent>/<time>-<name>` and lock it; two runs of one second get different directories.
+        """Make `<parent>/<time>-<name>` and lock it; two runs in the same second get different directories.
 
-        EspbenchError when the disk refuses it. The manifest is written last: a directory without
-        one is not a run.
+        The manifest is written last: a directory without one is not a run. Raise EspbenchError if the directory cannot
+        be written.
         """
         try:
             path = _new_directory(parent, name)
@@ -79,7 +80,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Open an existing run, to read or (after `lock`) to resume; UsageError if it is not one."""
+        """Open an existing run, to read it or (after `lock`) to resume it; raise UsageError if it is not a run."""
         return cls(path, _read_manifest(path))
 
     @property
@@ -89,35 +90,38 @@ class RunDirectory:
 
     @property
     def plan_text(self) -> str:
-        """The plan as the user gave it."""
+        """The text of the plan as the user gave it."""
         return (self.path / "plan.yaml").read_text(encoding="utf-8")
 
     def lock(self) -> RunLock:
-        """Become the run's only writer (again: the same lock); UsageError names who is already."""
+        """Become the only writer of the run and return the lock; a second call returns the same lock.
+
+        Raise UsageError, which names the other process, if another one is writing.
+        """
         if self._lock is None or not self._lock.held:
             self._lock = RunLock(self.path / LOCK)
-            # Another process may have written since this one looked: look again.
+            # Another process may have written since this one read the log, so the log is read again.
             self._log.close()
             self._log = TrialLog(self._log.path, self.manifest.format)
         return self._lock
 
     def append(self, trial: Trial) -> None:
-        """Put a trial on disk; when this returns, a power cut does not lose it.
+        """Write a trial to disk; once this has returned, a power cut does not lose the trial.
 
-        Takes the lock if this process has not got it. EspbenchError when the disk is full: the
-        trials before are safe, and the file holds no part of this one.
+        It takes the lock if this process does not hold it. Raise EspbenchError if the disk is full: the trials before
+        are safe, and the file has no part of this one.
         """
         self.lock()
         self._log.append(trial)
 
     def trials(self) -> Iterator[Trial]:
-        """Return every trial in order, one at a time; a torn last line and what `damage` names are left out."""
+        """Return every trial in order, one at a time, without an incomplete last line and without damaged trials."""
         return self._log.trials()
 
     def each_trial(
         self, of_line: Callable[[bytes], _Made | None], of_trial: Callable[[Trial], _Made]
     ) -> Iterator[_Made]:
-        """Yield what is made of each trial, in order: of its line if a seal holds, else of the record."""
+        """Yield for each trial, in order, the value of `of_line` if the line has a seal, else that of `of_trial`."""
         return self._log.each(of_line, of_trial)
 
     def trials_of(self, case: str) -> list[Trial]:
@@ -129,20 +133,20 @@ class RunDirectory:
         return self._log.counts()
 
     def damage(self, results: Sequence[Outcome | Finding] | None = None) -> list[Damage]:
-        """Return the lines of `trials.jsonl` that are not as they were written; no other method reads these trials.
+        """Return the lines of `trials.jsonl` that are not as they were written; all other methods leave them out.
 
-        results: the run's, if the caller has read them.
+        results: those of the run, if the caller has read them.
         """
         found = self.results() if results is None else results
-        # The trials of a comparison at fixed loads are filed under its arms: of the case itself there are none.
+        # The trials of a comparison at fixed loads are stored under its arms; its case itself has none.
         return self._log.damage({result.case: result.trials for result in found if result.test != PAIRED})
 
     def mend(self) -> list[str]:
-        """Make the run fit to go on: cut each damaged case off where the damage begins; what was done, in sentences.
+        """Remove the trials of each damaged case from the damage on, so that the run can be resumed; say what was done.
 
-        A case of another test at the same point, whose load may be the damaged case's answer, is begun anew; so is a
-        comparison at fixed loads if its loads may be others now, or the trials of one arm are not whole. Results
-        that are not backed by trials any more are removed; the damaged file is kept beside the new one.
+        Other tests at the same point may use the damaged case's throughput as their load, so their trials are all
+        removed. So are those of a comparison at fixed loads if its loads may change, or if trials of one arm are
+        damaged. Results whose trials are removed are removed too; a copy of the damaged file is kept.
         """
         self.lock()
         damage = self.damage()
@@ -180,9 +184,10 @@ class RunDirectory:
     def _is_pair_in_doubt(
         self, case: str, entries: dict[str, CaseEntry], searched_again: Sequence[CaseEntry], cut: set[str]
     ) -> bool:
-        """Return whether an arm of a comparison at fixed loads lacks its loads, or the trials of the other arm.
+        """Return whether a case is an arm of a comparison at fixed loads whose trials or loads are in doubt.
 
-        Its loads are shares of what both arms achieved. The arms stand at the same point except for one axis.
+        They are if trials of either arm are damaged, or if a throughput is searched again that its loads may depend on.
+        The loads are shares of the throughputs of both arms, which are measured at the same point except for one axis.
         """
         arm = _OF_PAIR.fullmatch(case)
         if arm is None or case in entries or (entry := entries.get(arm[1])) is None:
@@ -191,7 +196,7 @@ class RunDirectory:
         return bool(arms & cut) or any(_beside(entry) == _beside(again) for again in searched_again)
 
     def arrange(self, cases: Sequence[str]) -> None:
-        """Put the trials of these cases into this order, those of others behind them; nothing of a line changes."""
+        """Put the trials into the order of these cases, those of other cases last; the lines do not change."""
         self.lock()
         self._log.arrange(cases)
 
@@ -201,11 +206,11 @@ class RunDirectory:
         self.manifest = manifest
 
     def update_manifest(self, **changes: Any) -> None:
-        """Replace these of its fields."""
+        """Replace these fields of the manifest."""
         self.save_manifest(self.manifest.model_copy(update=changes))
 
     def save_results(self, results: Sequence[Outcome | Finding]) -> None:
-        """Replace `results.json`, `results.csv` and, where there are findings, `findings.csv`, each as a whole."""
+        """Replace `results.json`, `results.csv` and, if there are findings, `findings.csv`, each as a whole."""
         write_atomically(self.path / "results.json", outcome_files.json_text(results, self._json_line))
         write_atomically(self.path / "results.csv", outcome_files.csv_text(results, self._csv_line))
         findings = [result for result in results if isinstance(result, Finding)]
@@ -215,15 +220,15 @@ class RunDirectory:
             )
 
     def outcomes(self) -> list[Outcome]:
-        """Return the outcomes of throughput tests last saved; none before the first case has ended."""
+        """Return the outcomes of throughput tests that were saved last; none before the first case has ended."""
         return [result for result in self.results() if isinstance(result, Outcome)]
 
     def findings(self) -> list[Finding]:
-        """Return the results of the other tests last saved."""
+        """Return the results of the other tests that were saved last."""
         return [result for result in self.results() if isinstance(result, Finding)]
 
     def results(self) -> list[Outcome | Finding]:
-        """Return outcomes and findings in the plan's order; those of no case of the plan come last."""
+        """Return outcomes and findings in the plan's order; those that belong to no case of the plan come last."""
         path = self.path / "results.json"
         if not path.exists():
             return []
@@ -233,7 +238,7 @@ class RunDirectory:
         return sorted(saved, key=lambda result: place.get(result.case, len(place)))
 
     def close(self) -> None:
-        """Release the lock and the files; everything appended is on disk already."""
+        """Release the lock and close the files; every appended trial is on disk already."""
         self._log.close()
         if self._lock is not None:
             self._lock.release()
@@ -248,25 +253,25 @@ class RunDirectory:
 
 
 def slug(name: str) -> str:
-    """Return a name as part of a file name: letters, digits, dot, dash and underscore of ASCII."""
+    """Return a name that fits into file names: only ASCII letters, digits, dots, dashes and underscores."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-.")[:_NAME_LIMIT] or "run"
 
 
 def _point(entry: CaseEntry) -> tuple[object, ...]:
-    """Return the place of a case in the plan, independent of its test."""
+    """Return the point of a case: everything in which cases differ except the test."""
     return (
         entry.dut, entry.stack, entry.suite, entry.ip_version, entry.frame_size, entry.direction, entry.repeat
     )  # fmt: skip
 
 
 def _beside(entry: CaseEntry) -> tuple[object, ...]:
-    """Return what a case has in common with those that it can be compared with, along any axis."""
+    """Return the conditions that a case shares with every case that it can be compared with, whatever the axis."""
     return entry.test, entry.frame_size, entry.direction, entry.ip_version
 
 
 def _free_name(path: Path) -> Path:
-    """Return the path, or with a number where there is such a file already."""
+    """Return the path; if there is such a file already, the path with a number."""
     number, free = 1, path
     while free.exists():
         number += 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One writer per run: an flock that the kernel releases by itself when the process dies."""
+"""Permits one writer per run, by an flock that the kernel releases when the process dies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = ".lock"
 
 
 def writer_of(run: Path) -> int | None:
-    """Return the process that writes a run directory, or did so last; None where there is none yet."""
+    """Return the id of the process that writes a run directory, or wrote it last; None if there was none yet."""
     try:
         return int((run / NAME).read_text())
     except (OSError, ValueError):
@@ -22,9 +22,9 @@ def writer_of(run: Path) -> int | None:
 
 
 class RunLock:
-    """Held from construction until `release` (or the end of the `with` block).
+    """The lock of a run, held from construction until `release` (or the end of the `with` block).
 
-    UsageError naming the process id when another process is writing to the run.
+    Raise UsageError with the process id if another process is writing to the run.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,14 +43,14 @@ class RunLock:
         os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let others write; a second call does nothing."""
+        """Let other processes write; a second call does nothing."""
         if self._fd is not None:
             os.close(self._fd)  # closing the only descriptor drops the flock
             self._fd = None
 
     @property
     def held(self) -> bool:
-        """True if this lock still keeps others out."""
+        """True until `release`."""
         return self._fd is not None
 
     def __enter__(self) -> RunLock:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The seal of a line of `trials.jsonl`: a checksum over the line and over the seal of the case's line before it.
+"""Seals the lines of `trials.jsonl`: a seal is a checksum over a line and over the seal of the case's line before it.
 
-A line that was changed, removed or moved within its case breaks the chain from there on. The seal is the last
-key under `host`: all else that a line says may be the same in two runs, the seal is as the host's part is.
-Logs of versions without seals have lines without.
+A line that was changed, removed or moved within its case breaks the chain from there on. The seal is the last key of
+`host`, the part of a line that differs between two runs with the same results, because the seal does too. Logs of
+versions without seals have lines without them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _NAMELESS = re.compile(rb'"[^"]{%d}":"[0-9a-f]{%d}"}}\n$' % (len(KEY), _DIGITS))
 
 
 def sealed(trial: Trial, before: str) -> bytes:
-    """Return the line of a trial with its line break; before: what `follows` says of the case's last line, or ""."""
+    """Return the line of a trial with its line break; before: `follows` of the case's line before it, or ""."""
     record = trial.model_dump(mode="json")
     host: dict[str, Any] = record.pop("host")
     record["host"] = {**{key: value for key, value in host.items() if key != KEY}, KEY: "0" * _DIGITS}
-    line = (to_json(record) + "\n").encode(errors="replace")  # only a gateway's last words can be no text
+    line = (to_json(record) + "\n").encode(errors="replace")  # only messages of a gateway may be invalid text
     return line[:-_FROM] + _digest(line[:-_FROM], before).encode() + _AFTER
 
 
 def held(line: bytes, before: str) -> str:
-    """Return the seal of a line that is as it was written and follows the one whose seal is `before`; else empty."""
+    """Return the seal of a line if the line is unchanged and follows the one with the seal `before`; else empty."""
     if not is_sealed(line):
         return ""
     seal = line[-_FROM : -len(_AFTER)].decode(errors="replace")
@@ -40,17 +40,17 @@ def held(line: bytes, before: str) -> str:
 
 
 def follows(line: bytes, before: str) -> str:
-    """Return the seal that the case's next line is chained to."""
+    """Return the seal to which the case's next line is chained: the line's own, or a checksum of it if it has none."""
     return line[-_FROM : -len(_AFTER)].decode() if is_sealed(line) else _digest(line, before)
 
 
 def is_sealed(line: bytes) -> bool:
-    """Return whether a line has a seal; `held` says whether it is the right one."""
+    """Return whether a line has a seal; `held` says whether the seal is right."""
     return line.endswith(_AFTER) and line.endswith(_BEFORE, 0, -_FROM)
 
 
 def was_sealed(line: bytes) -> bool:
-    """Return whether a line ends as a sealed one does; the name of the seal's key, or of its part, may be damaged."""
+    """Return whether a line ends like one with a seal, even if the name of the seal's key is damaged."""
     return _NAMELESS.search(line) is not None
 
 

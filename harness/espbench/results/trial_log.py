@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trials.jsonl`: one trial a line, on disk before the next trial starts, readable after a power cut.
+"""Reads and writes `trials.jsonl`: one trial on each line, on disk before the next trial starts.
 
-A power cut can tear only the line being written, the last one. Reading passes over a torn last
-line; the next `append` removes it. Every other line that is not as it was written is damage: it and the later
-trials of its case are left out, `damage` names them, `mend` removes them so that they are measured again.
+A power cut can only leave the last line incomplete, since it was being written. Readers skip an incomplete last line,
+and the next `append` removes it. Every other line that is not as it was written is damage: it and the later trials of
+its case are left out. `damage` names them, and `mend` removes them, so that they are measured again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _CASE = re.compile(rb'^\{"case":"([^"\\]*)"')
 
 @dataclass(frozen=True)
 class Damage:
-    """The place from which on a case's trials cannot be believed; `line` counts from 1, 0: after the last one.
+    """The place from which on the trials of a case are damaged or missing.
 
-    `case` is empty if the line does not say whose it is; `sequence` is the first trial that is missing.
+    case: empty if the line does not name it. sequence: the first trial that is missing. line: counted from 1; 0 if
+    trials are missing after the last line.
     """
 
     case: str
@@ -47,7 +48,7 @@ class Damage:
 
 @dataclass
 class _Contents:
-    """The content of the file: the lines to believe, by case, and the others."""
+    """The content of the file: the undamaged lines, by case, and the damage."""
 
     places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # case → (offset, length)
     believed: list[tuple[int, int, int]] = field(default_factory=list)  # (line number, offset, length)
@@ -56,16 +57,16 @@ class _Contents:
     end: int = 0  # bytes of whole lines
 
     def take(self, number: int, offset: int, line: bytes, case: str, seal: str = "") -> None:
-        """Add a line to believe; seal: its own, if that is known."""
+        """Add an undamaged line; seal: its own, if it is known."""
         self.places.setdefault(case, []).append((offset, len(line)))
         self.believed.append((number, offset, len(line)))
         self.seals[case] = seal or seals.follows(line, self.seals.get(case, ""))
 
 
 class TrialLog:
-    """The trials of one run. Holds only where each case's lines are, so a long run stays small in memory.
+    """The trials of one run. It has in memory only the places of the lines, so that a long run needs little memory.
 
-    A reader (`espbench report` on a run in progress) sees the lines there were when it first read.
+    A reader (`espbench report` on a run in progress) sees the lines that existed when it first read the file.
     """
 
     def __init__(self, path: Path, format_: int) -> None:
@@ -75,7 +76,7 @@ class TrialLog:
         self._read: _Contents | None = None
 
     def create(self) -> None:
-        """Make the empty file, on disk."""
+        """Make the empty file, and wait until it is on disk."""
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         os.fsync(fd)
         os.close(fd)
@@ -84,8 +85,8 @@ class TrialLog:
     def append(self, trial: Trial) -> None:
         """Write one line and wait until it is on disk.
 
-        The line is written with one call; when the disk refuses it, or takes only a part, the part
-        is removed again and EspbenchError says so: the file never holds half a trial.
+        If the line, or a part of it, cannot be written, the part is removed again, so that the file never has a part of
+        a trial; raise EspbenchError then.
         """
         contents = self._contents()
         line = seals.sealed(trial, contents.seals.get(trial.case, ""))
@@ -98,16 +99,16 @@ class TrialLog:
         contents.end += len(line)
 
     def trials(self) -> Iterator[Trial]:
-        """Yield every trial in the order they were made, without damaged ones; EspbenchError names a bad line."""
+        """Yield every undamaged trial in the order of the file; raise EspbenchError, with the line, for a bad one."""
         for line, where in self._believed():
             yield self._parse(line, where)
 
     def each(
         self, of_line: Callable[[bytes], _Made | None], of_trial: Callable[[Trial], _Made]
     ) -> Iterator[_Made]:
-        """Yield what `of_line` makes of each line whose seal holds: it is as espbench wrote it, and so not checked.
+        """Yield the value of `of_line` for each line with a seal, which needs no other check.
 
-        A line without a seal, or of which `of_line` makes None, becomes a record, and is given to `of_trial`.
+        A line without a seal, or for which `of_line` returns None, is read as a record, and `of_trial` gets it.
         """
         for line, where in self._believed():
             made = of_line(line) if self._format > 1 and seals.is_sealed(line) else None
@@ -130,7 +131,7 @@ class TrialLog:
         return {case: len(places) for case, places in self._contents().places.items()}
 
     def damage(self, expected: Mapping[str, int] | None = None) -> list[Damage]:
-        """Return the damaged lines, in the order of the file; expected: by finished case, the number of its trials."""
+        """Return the damage, in the order of the file; expected: the number of trials of each finished case."""
         contents = self._contents()
         missing = [
             Damage(case, have, 0, f"{count - have} of its {count} trials are not in the file")
@@ -141,7 +142,7 @@ class TrialLog:
         return [*contents.damage, *missing]
 
     def mend(self, copy: Path, without: Collection[str] = ()) -> None:
-        """Keep the lines to believe, but none of the cases `without`; the file as it was goes to `copy`."""
+        """Keep only the undamaged lines, without those of the cases `without`; the old file is kept as `copy`."""
         contents = self._contents()
         dropped = {place for case in without for place in contents.places.get(case, [])}
         kept = [
@@ -150,7 +151,7 @@ class TrialLog:
         self._rewrite(kept, copy)
 
     def arrange(self, cases: Sequence[str]) -> None:
-        """Put the lines in the order of these cases, then those of others; a file with damage is left as it is."""
+        """Put the lines into the order of these cases, those of other cases last; do nothing to a damaged file."""
         contents = self._contents()
         rank = {case: number for number, case in enumerate(cases)}
         whose = {place: case for case, places in contents.places.items() for place in places}
@@ -160,7 +161,7 @@ class TrialLog:
             self._rewrite(arranged)
 
     def _rewrite(self, places: Sequence[tuple[int, int]], copy: Path | None = None) -> None:
-        """Replace the file as a whole by these of its lines; as it was it goes to `copy`."""
+        """Replace the file as a whole by these of its lines; the old file is kept as `copy`, if that is named."""
         self.close()
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
@@ -180,7 +181,7 @@ class TrialLog:
         self._read = None
 
     def close(self) -> None:
-        """Let go of the file; nothing is pending, every append has been on disk already."""
+        """Close the file; nothing is pending, since every appended trial is on disk already."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -189,11 +190,11 @@ class TrialLog:
         end = self._contents().end
         if self._fd is None:
             self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-            os.ftruncate(self._fd, end)  # a torn tail
+            os.ftruncate(self._fd, end)  # removes an incomplete last line
         try:
             written = os.write(self._fd, line)
             if written < len(line):
-                os.write(self._fd, line[written:])  # this write says so if the disk is full
+                os.write(self._fd, line[written:])  # raises OSError if the disk is full
             os.fsync(self._fd)
         except OSError:
             os.ftruncate(self._fd, end)
@@ -205,11 +206,11 @@ class TrialLog:
         return self._read
 
     def _believed(self) -> Iterator[tuple[bytes, str]]:
-        """Yield each line to believe, and where it stands."""
+        """Yield each undamaged line, and its place in words."""
         with self.path.open("rb", buffering=_READ_AHEAD) as file:
             at = 0
             for number, offset, length in list(self._contents().believed):
-                if offset != at:  # else it would only throw away what was read ahead
+                if offset != at:  # an unnecessary seek would discard the data that were read ahead
                     file.seek(offset)
                 at = offset + length
                 yield file.read(length), f"line {number}" if number else f"byte {offset}"
@@ -218,7 +219,7 @@ class TrialLog:
         contents = _Contents()
         rejected: list[_Rejected] = []
         offset = 0
-        unreadable: _Rejected | None = None  # the last line, if nothing follows: a power cut tore it
+        unreadable: _Rejected | None = None  # if no line follows, a power cut left it incomplete
         seals_begun = False
         with self.path.open("rb", buffering=_READ_AHEAD) as file:
             for number, line in enumerate(file, start=1):
@@ -227,7 +228,7 @@ class TrialLog:
                 unreadable = None
                 case = _case_in(line)
                 if case and (seal := seals.held(line, contents.seals.get(case, ""))):
-                    contents.take(number, offset, line, case, seal)  # as most lines; not read any further
+                    contents.take(number, offset, line, case, seal)  # most lines; they need not be parsed
                     seals_begun = True
                 elif (head := _head(line)) is None:
                     unreadable = _Rejected(number, case, None, "not a trial")
@@ -243,7 +244,7 @@ class TrialLog:
         return contents
 
     def _why_not(self, line: bytes, head: _Head, contents: _Contents, *, seals_begun: bool) -> str:
-        """Say why a line that can be read is not to be believed; empty if it is."""
+        """Say why a line that can be read is damaged; empty if it is not."""
         have = len(contents.places.get(head.case, ()))
         misplaced = head.sequence != have and (head.sealed or seals_begun or head.sequence is not None)
         if seals.held(line, contents.seals.get(head.case, "")):
@@ -252,7 +253,7 @@ class TrialLog:
             return f"trial {head.sequence}, expected trial {have}: a line is missing or not in its place"
         if head.sealed or seals_begun or seals.was_sealed(line):
             return "not as it was written"
-        try:  # no seal to tell
+        try:  # there is no seal to check
             self._trial(line)
         except ValidationError as error:
             return _not_a_trial(error)
@@ -263,11 +264,11 @@ class TrialLog:
             trial = self._trial(line)
         except ValidationError as error:
             raise EspbenchError(f"{self.path}: {where}: {_not_a_trial(error)}") from error
-        trial.host.pop(seals.KEY, None)  # the log's own, no part of the trial
+        trial.host.pop(seals.KEY, None)  # belongs to the log, not to the trial
         return trial
 
     def _trial(self, line: bytes) -> Trial:
-        """Raises ValidationError."""
+        """Return the trial of a line; raise ValidationError."""
         if self._format == 1:
             return Trial.model_validate(format_1.trial(from_json(line)))
         return Trial.model_validate_json(line)
@@ -281,7 +282,7 @@ def _not_a_trial(error: ValidationError) -> str:
 
 @dataclass(frozen=True)
 class _Head:
-    """The part of a line that says where it belongs."""
+    """The part of a line that says to which place of which case it belongs."""
 
     case: str
     sequence: int | None
@@ -290,7 +291,7 @@ class _Head:
 
 @dataclass(frozen=True)
 class _Rejected:
-    """A line that is not believed."""
+    """A damaged line, and why it is one."""
 
     line: int
     case: str
@@ -299,9 +300,9 @@ class _Rejected:
 
 
 def _head(line: bytes) -> _Head | None:
-    """Return the head of a line; None if it is not a trial's.
+    """Return the head of a line; None if it is not the line of a trial.
 
-    A power cut may also leave a last line with holes of zeros in it.
+    A power cut may also leave a last line that has zeros in it.
     """
     if not line.endswith(b"\n"):
         return None
@@ -317,13 +318,13 @@ def _head(line: bytes) -> _Head | None:
 
 
 def _case_in(line: bytes) -> str:
-    """Return the case of a line that cannot be read, if its beginning still has it; else ""."""
+    """Return the case that the beginning of a line names, even if the rest is damaged; "" if it names none."""
     match = _CASE.match(line)
     return match[1].decode(errors="replace") if match else ""
 
 
 def _damage(rejected: list[_Rejected], contents: _Contents) -> list[Damage]:
-    """Return an entry for each case that lost trials, at its first line not believed, and for each other line."""
+    """Return an entry for each case that lost trials, at its first damaged line, and for each other damaged line."""
     by_case: dict[str, Damage] = {}
     others: list[Damage] = []
     for line in rejected:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`results-wide.csv`: a row for each configuration and repeat, a column for each test, size, loss goal and figure."""
+"""Writes `results-wide.csv`: a row for each configuration and repeat, a column for each test, size, goal and figure."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LATENCIES = ("p50", "p99")
 
 
 def csv_text(results: Iterable[Outcome | Finding]) -> str:
-    """Return the file; columns in the order in which their cases were measured, none that would be empty.
+    """Return the text of the file; columns are in the order in which their cases were measured, without empty ones.
 
-    A column is `test/size/goal/figure`, the goal of throughput tests alone, the unit of other tests' figures in
-    brackets: `throughput/64/0.001 %/throughput_fps`, `latency/64/latency, p99 [µs]`. Empty = no figure.
+    A column is named `test/size/goal/figure`. Only throughput tests have a goal; figures of other tests have their unit
+    in brackets: `throughput/64/0.001 %/throughput_fps`, `latency/64/latency, p99 [µs]`. Empty = no figure.
     """
     rows: dict[tuple[object, ...], dict[str, object]] = {}
     columns: dict[str, None] = {}
     for result in results:
-        if result.test == PAIRED:  # is of no case of the plan
+        if result.test == PAIRED:  # belongs to no case of the plan
             continue
         row = rows.setdefault(tuple(getattr(result, name) for name in ROW_COLUMNS), {})
         cells = _of_outcome(result) if isinstance(result, Outcome) else _of_finding(result)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that runs espbench: how it is changed and made as it was, watched and locked.
+"""Changes, watches and locks the machine that runs espbench, and undoes all changes.
 
-`registry` makes and undoes every change, `launcher` starts programs that die with their controller, `network`
-makes namespaces and links, `monitor` hears what happens to them; `kept` and `private` say which files are
-believed, `distribution` whether Debian's packages can be installed. No gateway and no test is known here. May
-import nothing of espbench but its words.
+`registry` records and undoes every change, `launcher` starts programs that die with their controller, `network` makes
+namespaces and links, and `monitor` receives the kernel's messages about links and SAs. `kept` and `private` say which
+files can be trusted, `distribution` whether Debian's packages can be installed. This folder knows no gateways and no
+tests. May import of espbench only its words.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says which distribution this machine runs: the names of packages that espbench knows are Debian's."""
+"""Says whether this machine can install Debian's packages, since espbench knows only Debian's package names."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hears what ends a command from outside once, then leaves the tidying up alone, however often it comes again."""
+"""Handles the signals that end a command: the first one interrupts it, later ones do not interrupt its clean-up."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _heard: list[int] = []
 
 
 def listen() -> None:
-    """Make the first signal of ENDING raise KeyboardInterrupt from here on, and ignore all that follow.
+    """Make the first signal of ENDING raise KeyboardInterrupt from now on, and ignore all later ones.
 
-    Under nohup(1) a SIGHUP is ignored already, and stays so. Main thread only.
+    If SIGHUP is ignored already, as under nohup(1), it stays ignored. Call it in the main thread only.
     """
     _heard.clear()
     _arm()
@@ -28,13 +28,16 @@ def listen() -> None:
 
 
 def deaf() -> None:
-    """Ignore all of them: what is left to do is short, and must be whole. Programs started now ignore them too."""
+    """Ignore all signals of ENDING, since the remaining work is short and must be completed.
+
+    Programs that are started from now on inherit this.
+    """
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
 
 def heard() -> bool:
-    """Return whether a signal has come since `listen`."""
+    """Return whether a signal of ENDING has arrived since `listen`."""
     return bool(_heard)
 
 
@@ -52,13 +55,13 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _say_again_what_was_dropped() -> None:
-    """Repeat a signal whose exception Python dropped in a destructor: else nobody would hear of the ending."""
+    """Send a signal again if Python dropped its exception in a destructor; otherwise the command would not end."""
     former = sys.unraisablehook
 
     def dropped(unraisable: sys.UnraisableHookArgs) -> None:
         if unraisable.exc_type is KeyboardInterrupt and _heard:
             _arm()
-            # The signal must not come at once: this hook is such a place too.
+            # The signal must come later: Python would drop an exception in this hook too.
             threading.Timer(_AGAIN_S, os.kill, (os.getpid(), _heard[0])).start()
         else:
             former(unraisable)
@@ -68,10 +71,10 @@ def _say_again_what_was_dropped() -> None:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back what ends a command until the block is done, then deliver it. Main thread only; else does nothing.
+    """Delay the signals of ENDING until the block is done. It does nothing except in the main thread.
 
-    Programs that the block starts inherit that these signals are blocked. It must be so from their first
-    moment: a terminal's Ctrl-C also reaches a program that is not yet in a session of its own.
+    Programs that the block starts inherit blocked signals. They need this from the start, because a terminal's Ctrl-C
+    also reaches a program that is not yet in a session of its own.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -85,7 +88,8 @@ def uninterrupted() -> Iterator[None]:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         for number in ENDING:
-            # The kernel may give it to another thread, which does not block it: Python would still tell us.
+            # The kernel may deliver the signal to another thread, which does not block it. Python would then run the
+            # handler in this thread.
             if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None):
                 before[number] = handler
                 signal.signal(number, hold)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what the kernel says of an interface of this machine; changes nothing."""
+"""Reads the state of an interface of this machine from the kernel; changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _BPS_PER_MBPS = 1e6
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface now, and the frames since it was made; refused: those that the device behind it did not take."""
+    """The present state of an interface, and its frames since it was made.
+
+    refused: frames to send that were dropped, because the device behind the interface did not accept them.
+    """
 
     mac: str
     link_up: bool
@@ -26,9 +29,9 @@ class Interface:
 
 
 def read_interface(netns: str | None, name: str, failure: str) -> Interface:
-    """Return an interface of a namespace, given by its file (None: the one this process is in).
+    """Return an interface of a namespace; netns: the namespace's file (None: the namespace of this process).
 
-    EspbenchError: `failure`, and why the kernel refused.
+    Raise EspbenchError with `failure` and the kernel's reason.
     """
 
     def ask(network: Any) -> Any:
@@ -47,9 +50,9 @@ def read_interface(netns: str | None, name: str, failure: str) -> Interface:
 
 
 def speed_bps(netns: str | None, name: str) -> float:
-    """Return the speed that an interface reports, bit/s; 0 where it reports none, or is not there.
+    """Return the speed that an interface reports, bit/s; 0 if it reports none or does not exist.
 
-    netns: the file of its namespace; None: the one this process is in.
+    netns: the file of its namespace; None: the namespace of this process.
     """
     from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool  # noqa: PLC0415  (loaded if it is asked for)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out whether the running kernel leaves interrupts out of a thread's CPU time (CONFIG_IRQ_TIME_ACCOUNTING).
+"""Determines whether the running kernel leaves interrupts out of a thread's CPU time (CONFIG_IRQ_TIME_ACCOUNTING).
 
-If it does, the time of a softirq that interrupts a thread is booked to no thread. A packet that ESP has decrypted
+If it does, the time of a softirq that interrupts a thread is counted for no thread. A packet that ESP has decrypted
 continues in a softirq (xfrm_input, gro_cells). So the CPU time of a gateway's NAPI thread lacks this part.
 """
 
@@ -27,7 +27,7 @@ MISSING_LIMIT = 0.07
 
 
 def left_out() -> str:
-    """Say why a thread's CPU time lacks the softirqs run in its place, and how that was found; empty: it has them."""
+    """Say how it is known that a thread's CPU time lacks the softirqs that interrupt it; empty if it includes them."""
     config = kernel_config()
     if config is not None:
         option = OPTION.search(config)
@@ -44,7 +44,7 @@ def left_out() -> str:
 
 
 def kernel_config() -> str | None:
-    """Return the running kernel's configuration; None where it cannot be read."""
+    """Return the running kernel's configuration; None if it cannot be read."""
     for name in CONFIGS:
         path = Path(name.format(os.uname().release))
         with contextlib.suppress(OSError):
@@ -55,9 +55,10 @@ def kernel_config() -> str | None:
 
 
 def share_left_out() -> float:
-    """Measure how much more of a thread's time is nobody's when softirqs work in its place; OSError: no loopback.
+    """Measure how much more of a thread's time is not accounted for while softirqs interrupt it; return the share.
 
-    Each packet to the loopback is received by a softirq in the sender's place, as gro_cells are.
+    A softirq that interrupts the sender receives each packet to the loopback, as it does with gro_cells. Raise OSError
+    if there is no loopback.
     """
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
@@ -70,7 +71,7 @@ def share_left_out() -> float:
 
 
 def _unbooked(act: Callable[[], object]) -> float:
-    """Return the share of a while in which this thread neither ran nor waited for a CPU, though it never slept."""
+    """Return the share of a window in which this thread neither ran nor waited for a CPU, though it never slept."""
     began, ran, waited = time.monotonic_ns(), time.thread_time_ns(), _waited_ns()
     while time.monotonic_ns() - began < WINDOW_NS:
         act()

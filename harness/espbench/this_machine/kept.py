@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what is kept in the cache before it is run as root: it must be ours, and what was put there.
+"""Checks files of the cache before they are run as root: they must be this user's, and unchanged.
 
-Digests are recorded when a thing is made and compared when it is used; a file is read once in a process.
+Digests are recorded when files are made, and compared when they are used; each process reads a file only once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _READ: dict[tuple[Path, int, int, int, int], str] = {}
 
 
 def folder_of_ours(path: Path) -> Path:
-    """Make a folder of the cache, or see to it that nobody else can write in it; the path.
+    """Make a folder of the cache, or make sure that nobody else can write in an existing one; return the path.
 
-    MachineLacks where it is somebody else's.
+    Raise MachineLacks if it belongs to another user.
     """
     path.mkdir(mode=0o755, parents=True, exist_ok=True)
     status = path.stat()
@@ -39,10 +39,10 @@ def folder_of_ours(path: Path) -> Path:
 
 
 def file_of_ours(path: Path) -> bool:
-    """Return whether a file is there that nobody else can change from now on.
+    """Return whether there is a file that nobody else can change from now on.
 
-    A file of ours is closed to others, and must be read after that. One that somebody else put there is
-    removed.
+    Write permissions of others are removed from a file of ours, which must be read only after that. A file that
+    another user put there is removed.
     """
     if not path.is_file():
         return False
@@ -57,7 +57,7 @@ def file_of_ours(path: Path) -> bool:
 
 
 def digest(file: Path) -> str:
-    """Return a file's SHA-256; of one that was read before in this process, and looks the same, what it was then."""
+    """Return a file's SHA-256; if this process has read the file before, and its status is the same, that of then."""
     status = file.stat()
     key = (file, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     if key not in _READ:
@@ -67,7 +67,7 @@ def digest(file: Path) -> str:
 
 
 def problem_with_files(folder: Path, expected: Mapping[str, str]) -> str:
-    """Say why these files of a folder (name → SHA-256) are not to be used; empty if they are."""
+    """Say why these files of a folder (name → SHA-256) must not be used; empty if they may be used."""
     for path in (folder, *(folder / name for name in expected)):
         if not path.exists():
             return f"{path.name} is missing"
@@ -80,13 +80,13 @@ def problem_with_files(folder: Path, expected: Mapping[str, str]) -> str:
 
 
 def seal(folder: Path) -> None:
-    """Record everything below a folder that is finished."""
+    """Record the digests of everything below a folder, once it is complete."""
     (folder / DIGESTS).write_text(json.dumps(dict(_entries(folder)), indent=0) + "\n")
     (folder / DIGESTS).chmod(0o644)
 
 
 def problem_with(folder: Path) -> str:
-    """Say why a sealed folder is not to be used: it is somebody else's, or not what was sealed; empty if it is."""
+    """Say why a sealed folder must not be used: another user's, or changed since `seal`; empty if it may be used."""
     if why := foreign(folder):
         return why
     try:
@@ -104,7 +104,7 @@ def problem_with(folder: Path) -> str:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each thing below a folder with what identifies it.
+    """Yield the name of each file and link below a folder, and the text that identifies it.
 
     That is a file's SHA-256 and mode, or a link's target. Folders are identified by their content.
     """

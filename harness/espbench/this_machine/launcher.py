@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The step between the controller and a program it starts: dies with it, then sets namespaces and CPUs.
+"""Prepares a process that the controller starts: sets its namespaces and CPUs, and lets it die with the controller.
 
-Runs as `python3 -I -S launcher.py SPEC`, SPEC a JSON object (see registry.Registry.spawn), and becomes the
-program; with own_pids two copies of it stay as its parents. It is a program of its own because a Python
-controller with threads cannot safely run code between fork and exec.
+It is run as `python3 -I -S launcher.py SPEC`, where SPEC is a JSON object (see registry.Registry.spawn), and becomes
+the program; with own_pids, two copies of the launcher stay as parents of the program. It is a program of its own
+because a Python controller with threads cannot safely run code between fork and exec.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int, what: str) -> None:
-    """Turn a failed libc call into an OSError that says what was tried."""
+    """Raise OSError, which names the call in `what`, if a libc call failed."""
     if result < 0:
         errno = ctypes.get_errno()
         raise OSError(errno, f"{what}: {os.strerror(errno)}")
 
 
 def die_with_parent() -> None:
-    """Ask for SIGKILL when the thread that started us ends, however it ends."""
+    """Let the kernel send SIGKILL to this process when the thread that started it ends, however it ends."""
     check(libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "prctl")
 
 
 def enter_own_pids() -> None:
     """Return as process 2 of a new PID namespace, whose process 1 only waits.
 
-    When process 1 dies the kernel kills all others of its namespace, stopped or traced ones too. The
-    program is not process 1 itself: that one is deaf to its own abort(), and a panicking guest would hang.
+    When process 1 dies, the kernel kills all other processes of its namespace, also stopped or traced ones. The program
+    is not process 1 itself, because the kernel ignores the abort() of process 1: a panicking guest would hang.
     """
     check(libc.unshare(CLONE_NEWPID), "unshare(CLONE_NEWPID)")
     watched, held = os.pipe()
@@ -56,7 +56,7 @@ def enter_own_pids() -> None:
         wait_for(first, keep=held)
     os.close(held)
     die_with_parent()
-    # Seen from here the parent's pid is 0 whether it lives or not; the pipe knows.
+    # The parent's pid is 0 in the namespace, whether it lives or not; the pipe shows if it has ended.
     poll = select.poll()
     poll.register(watched, 0)
     if poll.poll(0):
@@ -68,10 +68,10 @@ def enter_own_pids() -> None:
 
 
 def wait_for(child: int, keep: int = -1) -> NoReturn:
-    """Hold nothing open but `keep`, reap whatever ends, and end with the child's status."""
+    """Close all files but `keep`, wait for all children that end, and exit with the status of `child`."""
     os.closerange(3, max(3, keep))
     os.closerange(max(3, keep + 1), 1 << 20)
-    # Sent to the whole group, it is for the program; we end when the program has.
+    # A SIGTERM to the whole group is meant for the program; this process ends after the program.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         ended, status = os.wait()
@@ -81,7 +81,7 @@ def wait_for(child: int, keep: int = -1) -> NoReturn:
 
 
 def make_read_only() -> None:
-    """Make every mount of this mount namespace read-only: the program cannot write a file of the host."""
+    """Make every mount of this mount namespace read-only, so that the program cannot write a file of the host."""
 
     class Attributes(ctypes.Structure):
         _fields_ = (
@@ -98,20 +98,20 @@ def make_read_only() -> None:
 
 
 def renice(nice: int) -> None:
-    """Put the whole session before the neighbours on its CPU; without the right to, nothing changes."""
+    """Set the nice value of this process and its session; without the right to, nothing changes."""
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, nice)
-    # Autogrouping makes a nice value count inside its session only, and the session has its own.
+    # Autogrouping lets the nice value of a process count only inside its session; the session has a value too.
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as group:  # noqa: PTH123
         group.write(str(nice))
 
 
 def launch(spec: dict[str, Any]) -> NoReturn:
-    """Set everything SPEC asks for, in this order, and become its argv."""
+    """Apply everything that SPEC asks for, in this order, and become the program of its argv."""
     die_with_parent()
     if os.getppid() != spec["parent"]:
         os._exit(1)
-    # The controller blocks them while it starts us.
+    # The controller blocks these signals while it starts this process.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     if spec["nice"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives what happened to a link from the kernel's messages (RTM_NEWLINK, RTM_DELLINK); pure functions."""
+"""Derives the changes of a link from the kernel's messages (RTM_NEWLINK, RTM_DELLINK); pure functions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ class LinkChange(StrEnum):
     SET_UP = "set up"
     CARRIER_LOST = "carrier lost"
     CARRIER_BACK = "carrier back"
-    CARRIER_FLAPPED = "carrier flapped"  # it changed more often than was told, by the kernel's count
+    CARRIER_FLAPPED = "carrier flapped"  # by the kernel's count it changed more often than the messages say
     REMOVED = "removed"
     MADE = "made anew"
 
 
 @dataclass(frozen=True)
 class Link:
-    """An interface of this machine: whose it is (`tester west`), and the file of its namespace (None: the initial)."""
+    """An interface of this machine.
+
+    whose: who has it, such as `tester west`. netns: the file of its namespace; None: the namespace of this process.
+    """
 
     whose: str
     interface: str
@@ -37,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Heard:
-    """A datagram of the kernel's, and when this process had it; CLOCK_MONOTONIC ns."""
+    """A datagram from the kernel, and the time when this process received it, ns of CLOCK_MONOTONIC."""
 
     at_ns: int
     datagram: bytes
@@ -45,7 +48,7 @@ class Heard:
 
 @dataclass(frozen=True)
 class LinkEvent:
-    """A change of a link, and when this process heard of it; CLOCK_MONOTONIC ns."""
+    """A change of a link, and the time when this process learned of it, ns of CLOCK_MONOTONIC."""
 
     at_ns: int
     link: Link
@@ -54,7 +57,7 @@ class LinkEvent:
 
 @dataclass(frozen=True)
 class _State:
-    """A link as a message has it."""
+    """The state of a link according to one message."""
 
     name: str
     index: int
@@ -65,7 +68,7 @@ class _State:
 
 
 def ask(link: Link) -> bytes:
-    """Build RTM_GETLINK: the state of one link, by name."""
+    """Return the message RTM_GETLINK, which asks for the state of one link by its name."""
     from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg  # noqa: PLC0415  (loaded where there is a network to watch)
 
     message = ifinfmsg()
@@ -77,7 +80,7 @@ def ask(link: Link) -> bytes:
 
 
 def link_events(link: Link, heard: Sequence[Heard]) -> list[LinkEvent]:
-    """Return the events of a link, from all messages heard in its namespace; the first gives the state before."""
+    """Return the events of a link from all messages in its namespace; its first message gives the initial state."""
     events: list[LinkEvent] = []
     now: _State | None = None
     for at_ns, state in _states(link, heard):
@@ -101,7 +104,7 @@ def _changes(before: _State, after: _State) -> list[LinkChange]:
     unseen = after.carrier_changes - before.carrier_changes - changed
     changes = [LinkChange.CARRIER_FLAPPED] if unseen > 0 else []
     if before.up != after.up:
-        # The carrier goes and comes with it.
+        # The carrier changes together with the state; this is not an event of its own.
         changes.append(LinkChange.SET_UP if after.up else LinkChange.SET_DOWN)
     elif changed:
         changes.append(LinkChange.CARRIER_BACK if after.carrier else LinkChange.CARRIER_LOST)
@@ -120,7 +123,7 @@ def _states(link: Link, heard: Sequence[Heard]) -> Iterator[tuple[int, _State]]:
 
 
 def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield (type, whole message) of each in a datagram."""
+    """Yield (type, whole message) of each message in a datagram."""
     offset = 0
     while offset + _HEADER.size <= len(datagram):
         length, kind, *_ = _HEADER.unpack_from(datagram, offset)
@@ -131,7 +134,7 @@ def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _read(kind: int, message: bytes) -> _State | None:
-    """Parse a message that is of a link itself, not of its place in a bridge; None: it is another."""
+    """Return the state in a message about a link itself (not about its place in a bridge); None for other messages."""
     from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg  # noqa: PLC0415
 
     if kind not in (RTM_NEWLINK, RTM_DELLINK):

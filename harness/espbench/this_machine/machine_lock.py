@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement at a time on a machine: two would take each other's CPUs, and both their figures be wrong.
+"""Permits one measurement at a time on a machine: two would take CPU time from each other, and falsify both results.
 
-The lock is flock(2) on the kernel's own file of this machine's clocks (time_namespaces(7)). That is one file for
-all users and, since containers are given none of their own, for all containers; nobody can plant or remove it,
-none needs a right to it, and the kernel frees the lock when its holder ends, by SIGKILL too. Who holds it is asked
-of the kernel as well: /proc/locks has the process.
+The lock is a flock(2) on the file of this machine's time namespace (time_namespaces(7)). All users share this file,
+and so do all containers, since they usually have no time namespace of their own. Nobody can replace or remove it,
+everybody may open it, and the kernel frees the lock when its holder ends, even by SIGKILL. The kernel also says which
+process holds the lock (/proc/locks).
 
-What measures in real time holds it alone. Runs in virtual time are right beside anything, but they take CPUs
-from whoever measures in real time: they share it with each other.
+A measurement in real time holds the lock alone. Runs in virtual time are right whatever else runs, but they take CPU
+time from measurements in real time. So they share the lock among themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.this_machine.processes import NS_PER_TICK, start_time
 
-# The second is for kernels without time namespaces; a container has one of its own only if its users are mapped.
+# The second file is for kernels without time namespaces; a container has a user namespace only if its users are mapped.
 FILES = (Path("/proc/self/ns/time"), Path("/proc/self/ns/user"))
 LOCKS = Path("/proc/locks")
 _ASK_AGAIN_S = 0.5
@@ -34,7 +34,7 @@ _LONGEST_COMMAND = 200
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that holds the lock. What may not be seen of it is empty."""
+    """A process that holds the lock. Fields that this user may not read are empty."""
 
     pid: int
     user: str
@@ -50,17 +50,17 @@ class Holder:
 
 
 def nobody(holders: list[Holder]) -> None:
-    """Tell nobody: the default of whoever is to be told."""
+    """Do nothing: the default of `on_wait`."""
 
 
 @contextlib.contextmanager
 def held(
     *, shared: bool = False, wait: bool = False, on_wait: Callable[[list[Holder]], None] = nobody
 ) -> Iterator[None]:
-    """Hold the lock while the block runs; shared: together with others who share it.
+    """Hold the lock while the block runs; shared: together with other processes that share it.
 
-    MachineLacks, naming who holds it, when it is held; with `wait` on_wait is told that instead, again and
-    again, until it is ours.
+    If other processes hold it, raise MachineLacks, which names them; with `wait`, call on_wait with them, again and
+    again, until the lock is free.
     """
     descriptor = _open()
     try:
@@ -77,7 +77,7 @@ def held(
 
 
 def holders(descriptor: int) -> list[Holder]:
-    """Say who holds the lock on an open file, oldest first; those in other containers cannot be seen from one."""
+    """Return the holders of the lock on an open file, oldest first; a container does not see those of others."""
     status = os.fstat(descriptor)
     file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     pids = []
@@ -85,7 +85,7 @@ def holders(descriptor: int) -> list[Holder]:
         for line in LOCKS.read_text().splitlines():
             words = (
                 line.split()
-            )  # proc(5): number, kind, manner, access, pid, file, start, end; -> is one who waits
+            )  # proc(5): number, kind, manner, access, pid, file, start, end; -> marks a process that waits
             if words[1] == "FLOCK" and words[5] == file and int(words[4]) > 0:
                 pids.append(int(words[4]))
     return [_holder(pid) for pid in dict.fromkeys(pids)]
@@ -141,7 +141,7 @@ def _holder(pid: int) -> Holder:
 
 
 def _shown(text: bytes) -> str:
-    """Return what another process says of itself, in one line that steers no terminal."""
+    """Return the text of another process as one line, without characters that control a terminal."""
     words = text.replace(b"\0", b" ").decode(errors="replace").strip()
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return plain if len(plain) <= _LONGEST_COMMAND else plain[:_LONGEST_COMMAND] + " …"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hears what the kernel tells of this machine's links and Security Associations while a trial runs.
+"""Receives the kernel's messages about this machine's links and Security Associations while a trial runs.
 
 Each network namespace concerned gets a socket that has joined the kernel's multicast groups. The sockets are opened
-right before the trial and drained right after it. Meanwhile a thread sleeps in poll(2) and notes the time when
-something comes: as long as nothing happens, nothing is used. Messages are decoded after the trial.
+right before the trial and drained right after it. Meanwhile a thread sleeps in poll(2) and notes the time when a
+message arrives, so it uses no CPU time as long as nothing happens. Messages are decoded after the trial.
 
-Each link is also asked for its state at both ends: the kernel may put off what it tells of a carrier by up to a second,
-and is silent about one that was lost and back within it, but counts both changes.
+The monitor also requests the state of each link at the beginning and at the end. The kernel may delay its message about
+a lost carrier by up to a second, and sends none if the carrier comes back within that time, but it counts both changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _LARGEST_DATAGRAM = 1 << 16
 
 @dataclass
 class _Ear:
-    """A socket that listens in one namespace, and what came by it. subject: what one would not know without it."""
+    """A socket that listens in one namespace, and the messages it received.
+
+    subject: the changes that it reports, in words, for the case that it cannot.
+    """
 
     socket: socket.socket
     subject: str
@@ -43,7 +46,7 @@ class _Ear:
     overflowed: bool = False
 
     def drain(self) -> None:
-        """Take all that is there."""
+        """Receive all messages that have arrived."""
         while True:
             try:
                 datagram = self.socket.recv(_LARGEST_DATAGRAM, socket.MSG_DONTWAIT)
@@ -58,9 +61,9 @@ class _Ear:
 
 
 class Monitor:
-    """Listens from entering the context to leaving it.
+    """Listens while its context is entered.
 
-    links are the links to watch; gateways has, by gateway, the file of the namespace whose SAs are to be watched.
+    links: the links to watch. gateways: gateway → file of the namespace whose SAs are watched.
     """
 
     def __init__(self, links: Sequence[Link], gateways: Mapping[str, str]) -> None:
@@ -109,7 +112,7 @@ class Monitor:
         return [*self._of_links.values(), *self._of_xfrm.values()]
 
     def link_events(self) -> list[LinkEvent]:
-        """Return the events of the links while it listened, in order of time."""
+        """Return the events of the links while the monitor listened, in the order of time."""
         events = [
             event
             for netns, ear in self._of_links.items()
@@ -119,11 +122,11 @@ class Monitor:
         return sorted(events, key=lambda event: event.at_ns)
 
     def xfrm_heard(self) -> dict[str, list[Heard]]:
-        """Return the messages of each gateway's kernel about SAs and policies while it listened."""
+        """Return by gateway the kernel's messages about SAs and policies while the monitor listened."""
         return {whose: ear.heard for whose, ear in self._of_xfrm.items()}
 
     def not_heard(self) -> list[str]:
-        """Say what may have been missed: because a socket was refused, a link is not there, or messages were lost."""
+        """Say which changes may be missing, because a socket was refused, a link is missing, or messages were lost."""
         missing = [
             f"changes of the link of {link.whose} in mid-trial (this machine has no interface {link.interface})"
             for netns, ear in self._of_links.items()
@@ -141,7 +144,7 @@ class Monitor:
             return None
 
     def _look(self, netns: str | None, ear: _Ear) -> None:
-        """Ask for the state of each link; the kernel answers at once, behind what it has said before."""
+        """Request the state of each link; the kernel answers at once, after the messages it has sent before."""
         for link in self._links[netns]:
             ear.socket.send(ask(link))
 
@@ -160,7 +163,7 @@ class Monitor:
 
 
 def _listening(protocol: int) -> socket.socket:
-    """Return a socket that has joined the protocol's groups, in the namespace of the thread that calls. OSError."""
+    """Return a socket that has joined the protocol's groups, in the namespace of the calling thread; raise OSError."""
     opened = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
     try:
         try:

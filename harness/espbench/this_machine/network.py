@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes this machine's network namespaces and what is in them, by pyroute2.
+"""Makes network namespaces on this machine, and interfaces and settings in them, with pyroute2.
 
 A network namespace belongs to a thread, so each step runs in a short-lived thread that has entered the namespace: no
 program is started, and nothing is forked (a controller with threads cannot safely run code between fork and exec).
-A namespace is given by its name, as `ip netns` lists it, or by the path of its file.
-pyroute2 is loaded by the first step that needs it: it costs 0.15 s, and most commands make no network.
+A namespace is given by its name, as `ip netns` lists it, or by the path of its file. Functions raise EspbenchError with
+the kernel's reason unless they say otherwise. pyroute2 is loaded by the first step that needs it, since loading takes
+0.15 s and most commands make no network.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000  # linux/sched.h
 MS_REC, MS_PRIVATE = 1 << 14, 1 << 18  # linux/mount.h
 IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000  # linux/if.h
 IFF_TAP = 2  # linux/if_tun.h
-# The kernel's names for ethtool(8)'s tso, gso and gro; newer kernels have more kinds of the first.
+# The kernel's names for ethtool(8)'s tso, gso and gro; newer kernels have several features for tso.
 FEATURES = {"tso": "tx-tcp*-segmentation", "gso": "tx-generic-segmentation", "gro": "rx-gro"}
 _libc = ctypes.CDLL(None, use_errno=True)
 T = TypeVar("T")
 
 
 def in_netns(netns: str | Path | None, work: Callable[[], T]) -> T:
-    """Run `work` in a network namespace, given by its file (None: the one this process is in); what it returned.
+    """Run `work` in a network namespace and return its value; netns: the namespace's file (None: this process' own).
 
-    OSError where the namespace cannot be entered; what `work` raises is raised here.
+    Raise OSError if the namespace cannot be entered, and any exception that `work` raises.
     """
     if netns is None:
         return work()
@@ -51,7 +52,7 @@ def in_netns(netns: str | Path | None, work: Callable[[], T]) -> T:
 
 
 def make_netns(name: str) -> None:
-    """Make a named network namespace, as `ip netns add` does; EspbenchError."""
+    """Make a named network namespace, as `ip netns add` does; raise EspbenchError if that fails."""
     from pyroute2 import netns  # noqa: PLC0415
 
     def make() -> None:
@@ -63,7 +64,7 @@ def make_netns(name: str) -> None:
 
 
 def remove_netns(name: str) -> None:
-    """Remove a named network namespace, or what was made of one; that it is gone already is no error."""
+    """Remove a named network namespace, or an incomplete one; it is not an error if there is none."""
     from pyroute2 import netns  # noqa: PLC0415
 
     if (NETNS_DIR / name).exists():
@@ -72,7 +73,7 @@ def remove_netns(name: str) -> None:
 
 
 def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> None:
-    """Make two joined interfaces, one in each of two namespaces; both are down. EspbenchError."""
+    """Make a veth pair, with one interface in each of two namespaces; both interfaces are down."""
 
     def make(network: Any) -> None:
         there = os.open(NETNS_DIR / peer_netns, os.O_RDONLY | os.O_CLOEXEC)
@@ -86,7 +87,7 @@ def make_veth(netns: str, name: str, peer_netns: str, peer: str, mtu: int) -> No
 
 
 def make_tap(netns: str, name: str) -> None:
-    """Make a tap that stays, whose frames carry a virtio header; it is down. EspbenchError."""
+    """Make a persistent tap interface whose frames carry a virtio header; it is down."""
     by_netlink(
         netns,
         lambda network: network.link("add", ifname=name, kind="tun", tun_type=IFF_TAP, tun_vnet_hdr=1),
@@ -95,7 +96,7 @@ def make_tap(netns: str, name: str) -> None:
 
 
 def make_bridge(netns: str, name: str, ports: Collection[str], mtu: int) -> None:
-    """Make a bridge of interfaces, which says nothing of its own and forwards at once; it is down. EspbenchError."""
+    """Make a bridge of interfaces that sends no frames of its own and forwards at once; it is down."""
 
     def make(network: Any) -> None:
         network.link(
@@ -119,7 +120,7 @@ def set_link(
     mtu: int | None = None,
     queue: int | None = None,
 ) -> None:
-    """Set what an interface is (queue: of frames to send); None leaves it as it is. EspbenchError."""
+    """Change settings of an interface; None leaves a setting as it is. queue: length of the transmit queue, frames."""
     wanted = {IFF_UP: up, IFF_NOARP: None if arp is None else not arp, IFF_MULTICAST: multicast}
     settings = {
         "flags": sum(flag for flag, on in wanted.items() if on),
@@ -135,7 +136,7 @@ def set_link(
 
 
 def remove_link(netns: str | None, name: str) -> None:
-    """Remove an interface of a namespace (None: the initial one), if both are there; EspbenchError."""
+    """Remove an interface of a namespace (None: that of this process), if both exist."""
 
     def remove(network: Any) -> None:
         for index in network.link_lookup(ifname=name):
@@ -146,7 +147,7 @@ def remove_link(netns: str | None, name: str) -> None:
 
 
 def set_features(netns: str, name: str, **wanted: bool) -> None:
-    """Switch features of an interface on or off, by ethtool(8)'s names; EspbenchError."""
+    """Switch features of an interface on or off; wanted: a key of FEATURES → on."""
     from pyroute2.ethtool.ioctl import IoctlEthtool  # noqa: PLC0415
 
     def switch() -> None:
@@ -166,11 +167,11 @@ def set_features(netns: str, name: str, **wanted: bool) -> None:
 
 
 def thread_napi(netns: str, name: str) -> None:
-    """Let kernel threads of their own serve what an interface receives; EspbenchError."""
+    """Let dedicated kernel threads process the frames that an interface receives (threaded NAPI)."""
 
     def switch() -> None:
-        # Every kernel that can do it has a file in sysfs for it. /sys shows the interfaces of the network namespace in
-        # which it was mounted, so the thread mounts one of its own, which nobody else sees and which ends with it.
+        # Every kernel that supports it has a file in sysfs for it. /sys shows the interfaces of the network namespace
+        # in which it was mounted, so the thread mounts its own /sys, which nobody else sees and which ends with it.
         _check(_libc.unshare(CLONE_NEWNS), "unshare(CLONE_NEWNS)")
         _check(_libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "mount --make-rprivate /")
         _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None), "mount -t sysfs /sys")
@@ -181,7 +182,7 @@ def thread_napi(netns: str, name: str) -> None:
 
 
 def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
-    """Write files below /proc/sys for a namespace, by their paths there; EspbenchError."""
+    """Write files below /proc/sys for a namespace; settings: path below /proc/sys → value."""
 
     def write() -> None:
         for path, value in settings.items():
@@ -192,9 +193,9 @@ def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
 
 
 def by_netlink(netns: str | None, work: Callable[[Any], T], failure: str) -> T:
-    """Run `work` with an IPRoute of pyroute2 in a namespace (None: the one this process is in); what it returned.
+    """Run `work` with an IPRoute of pyroute2 in a namespace (None: that of this process), and return its value.
 
-    EspbenchError: failure, and why the kernel refused.
+    Raise EspbenchError with `failure` and the kernel's reason.
     """
     from pyroute2 import IPRoute  # noqa: PLC0415
 
@@ -208,7 +209,7 @@ def by_netlink(netns: str | None, work: Callable[[Any], T], failure: str) -> T:
 
 @contextmanager
 def _told(failure: str) -> Iterator[None]:
-    """Say what could not be done and why, in one EspbenchError."""
+    """Turn errors of the kernel and of pyroute2 into an EspbenchError with `failure` and the reason."""
     from pyroute2.ethtool.ioctl import NoSuchDevice, NotSupportedError  # noqa: PLC0415
     from pyroute2.netlink.exceptions import NetlinkError  # noqa: PLC0415
 
@@ -223,7 +224,7 @@ def _told(failure: str) -> Iterator[None]:
 
 
 def _in_thread(work: Callable[[], T]) -> T:
-    """Run `work` in a thread of its own, whose namespace ends with it."""
+    """Run `work` in a new thread, so that a namespace it enters is left when the thread ends; return its value."""
     done: list[T] = []
     failed: list[BaseException] = []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds which ports of this machine carry ssh connections, above all ours: a tester's port must not be one."""
+"""Finds which ports of this machine carry ssh connections, above all the user's: the tester must not use them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OWN_NETNS = Path("/proc/self/ns/net")
 
 
 def refuse_port(key: str, interface: str, netns: str | None) -> None:
-    """Raise UsageError if a tester's port, of the plan's key, carries the user's own ssh connection.
+    """Raise UsageError if a tester's port, which the plan's key names, carries an ssh connection.
 
-    netns: the file of its network namespace; None: ours. A flood of test frames, or the port's new settings,
-    would cut the connection, and with it the way to mend that.
+    netns: the file of its network namespace; None: that of this process. A flood of test frames, or new settings of
+    the port, would cut the connection, and the user could not log in to repair it.
     """
     if netns is not None and not _is_ours(netns):
         return
@@ -42,9 +42,9 @@ def refuse_port(key: str, interface: str, netns: str | None) -> None:
 
 
 def connections() -> list[tuple[str, str]]:
-    """Return (client, our address) of the ssh connections by which we and the programs that started us were reached.
+    """Return (client, our address) of the ssh connections by which the user started this process or its ancestors.
 
-    sudo(8) clears our own environment, so those of our ancestors are asked as well.
+    sudo(8) clears the environment of this process, so the environments of its ancestors are read as well.
     """
     pairs = []
     texts = [os.environ.get("SSH_CONNECTION", "")]
@@ -62,9 +62,9 @@ def connections() -> list[tuple[str, str]]:
 
 
 def served(servers: Collection[str] = SERVERS) -> list[tuple[str, str]]:
-    """Return (client, our address) of the connections that ssh servers of this machine hold in our network namespace.
+    """Return (client, our address) of the connections that ssh servers have in the network namespace of this process.
 
-    In tmux(1) or screen(1), or if a daemon started us, we do not descend from the session that the user sees.
+    In tmux(1) or screen(1), or if a daemon started it, this process is not a descendant of the user's ssh session.
     """
     established = {inode: ends for family in ("tcp", "tcp6") for inode, ends in _established(family)}
     held = (inode for process in _processes(servers) for inode in _sockets(process))
@@ -73,13 +73,13 @@ def served(servers: Collection[str] = SERVERS) -> list[tuple[str, str]]:
 
 def _processes(names: Collection[str]) -> Iterator[Path]:
     for comm in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             if comm.read_text().strip() in names:
                 yield comm.parent
 
 
 def _sockets(process: Path) -> Iterator[str]:
-    """Yield the inodes of a process' sockets; none where we may not look."""
+    """Yield the inodes of a process' sockets; none if this user may not read them."""
     with contextlib.suppress(OSError):
         for descriptor in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
@@ -88,7 +88,7 @@ def _sockets(process: Path) -> Iterator[str]:
 
 
 def _established(family: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield (inode, (remote address, ours)) of our namespace's established connections."""
+    """Yield (inode, (remote address, our address)) of the established connections in this process' namespace."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/self/net/{family}").read_text().splitlines()[1:]:
             _, local, remote, state, *_, inode = line.split()[:10]
@@ -97,7 +97,7 @@ def _established(family: str) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _address(text: str) -> str:
-    """Return the address of the kernel's `0100007F:0016`: words of 32 bits, each in the machine's byte order."""
+    """Return the address in a text of the kernel such as `0100007F:0016`: 32-bit words in the machine's byte order."""
     digits = text.partition(":")[0]
     words = (int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8))
     address = ipaddress.ip_address(b"".join(words))
@@ -106,7 +106,10 @@ def _address(text: str) -> str:
 
 
 def _carriers(client: str, own: str) -> set[str]:
-    """Return the interfaces of a connection: with our address, those by which answers leave, and what they stand on."""
+    """Return the interfaces that carry a connection.
+
+    They are the one with our address, those by which answers leave, and the interfaces that these are built on.
+    """
 
     def ask(network: Any) -> set[str]:
         carriers = {
@@ -114,7 +117,7 @@ def _carriers(client: str, own: str) -> set[str]:
             for address in network.get_addr()
             if own == (address.get_attr("IFA_LOCAL") or address.get_attr("IFA_ADDRESS"))
         }
-        # The route of answers; where the client cannot be reached any more, the default ones.
+        # Answers take this route; if the client cannot be reached any more, the default routes.
         for route in _route_to(network, client) or network.get_default_routes():
             carriers |= _ways(route)
         links = list(network.get_links())
@@ -126,7 +129,7 @@ def _carriers(client: str, own: str) -> set[str]:
 
 
 def _route_to(network: Any, client: str) -> list[Any]:
-    """Return the route to an address; none where the kernel has none."""
+    """Return the routes to an address; an empty list if the kernel has none."""
     from pyroute2.netlink.exceptions import NetlinkError  # noqa: PLC0415  (loaded with the network)
 
     try:
@@ -144,11 +147,14 @@ def _ways(route: Any) -> set[int]:
 
 
 def _below(link: Any, carriers: Collection[int]) -> set[int]:
-    """Return the ports that carriers stand on, by this link: a member of a bridge or bond, or what a VLAN is on."""
+    """Return the interface that carriers are built on according to this link.
+
+    It is the link itself, as a member of a bridge or bond, or the interface below the link, if that is a VLAN.
+    """
     if link.get_attr("IFLA_MASTER") in carriers:
         return {link["index"]}
     below = link.get_attr("IFLA_LINK")
-    elsewhere = link.get_attr("IFLA_LINK_NETNSID") is not None  # its number is one of another namespace
+    elsewhere = link.get_attr("IFLA_LINK_NETNSID") is not None  # the index is of another namespace
     return {below} if link["index"] in carriers and below and not elsewhere else set()
 
 

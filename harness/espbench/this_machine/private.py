@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells what only we can have written: folders and files of ours, which nobody else may change or put in our place."""
+"""Checks that folders and files are this user's, and that nobody else can change or replace them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_directory(path: Path, remedy: str) -> Path:
-    """Make a directory that only this user can enter, or check the one that is there; the path.
+    """Make a directory that only this user can enter, or check an existing one; return the path.
 
-    MachineLacks, with the remedy, where somebody else could have put something into it.
+    Raise MachineLacks, with the remedy, if another user could have put something into it.
     """
     _demand_safe_parents(path, remedy)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def private_directory(path: Path, remedy: str) -> Path:
 
 
 def not_private(path: Path) -> str:
-    """Say why what is at this path is not a directory of this user's alone (mode 0700); empty if it is."""
+    """Say why a path is not a directory that only this user can enter (mode 0700); empty if it is."""
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode):
         return "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no directory"
@@ -38,7 +38,7 @@ def not_private(path: Path) -> str:
 
 
 def foreign(path: Path) -> str:
-    """Say why what is at this path may be somebody else's work; empty if only this user or root can change it."""
+    """Say why another user may have written a path; empty if only this user or root can change it."""
     status = path.lstat()
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {status.st_uid}"
@@ -48,8 +48,8 @@ def foreign(path: Path) -> str:
 
 
 def _demand_safe_parents(path: Path, remedy: str) -> None:
-    """Demand that no parent, on either side of symbolic links, lets others put another directory into our place."""
-    # The real root is unknown in a user namespace: there, whoever owns / is trusted.
+    """Raise MachineLacks if a parent, before or after resolving symbolic links, lets others replace the directory."""
+    # The real root is unknown in a user namespace, so the owner of / is trusted.
     trusted = {0, os.geteuid(), Path("/").stat().st_uid}
     for parent in dict.fromkeys(
         [*path.absolute().parents, *path.parent.resolve().parents, path.parent.resolve()]

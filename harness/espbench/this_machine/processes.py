@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what /proc says about processes: when one started, which are below it, how much CPU they used."""
+"""Reads about processes from /proc: when they started, their descendants, and the CPU time that they used."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ STATE, PPID, CUTIME, CSTIME, STARTTIME = 0, 1, 13, 14, 19
 
 
 def start_time(pid: int) -> int | None:
-    """Return when a process was started, clock ticks since boot; None: there is none, or only its zombie.
+    """Return when a process was started, clock ticks since boot; None if there is none, or only a zombie.
 
-    With the pid it names a process for good: pids are used again.
+    The pid and this time identify a process for ever; a pid alone may be used again.
     """
     stat = _stat(pid)
     return None if stat is None or stat[STATE] in "ZX" else int(stat[STARTTIME])
 
 
 def parent(pid: int) -> int:
-    """Return the process that started it, or has taken it over; 0 when there is none."""
+    """Return the parent of a process: the one that started it or has adopted it; 0 if there is no such process."""
     stat = _stat(pid)
     return 0 if stat is None else int(stat[PPID])
 
 
 def descendants(root: int) -> list[int]:
-    """Return every process below `root`, its children first."""
+    """Return all descendants of `root`, its children first."""
     return _below(root, _all())
 
 
 def pin(root: int, cpus: Collection[int]) -> None:
-    """Have `root`, all below it and what they will start run on these CPUs alone."""
+    """Let `root`, its descendants and all processes that they will start run only on these CPUs."""
     done: set[int] = set()
     # A process that was started meanwhile by one not yet seen is found the next time.
     while left := _threads(root) - done:
@@ -46,10 +46,10 @@ def pin(root: int, cpus: Collection[int]) -> None:
 
 
 def renice_sessions(root: int, nice: int) -> None:
-    """Give the sessions of `root` and all below it this nice value; without the right to, nothing changes.
+    """Give the sessions of `root` and of its descendants this nice value; without the right to, nothing changes.
 
-    With autogrouping (sched(7)) the scheduler weighs sessions against each other, and the nice values of processes
-    count only within theirs. A program that makes a session of its own, as User-Mode Linux does, starts it at 0.
+    With autogrouping (sched(7)) the scheduler weighs sessions against each other, and the nice value of a process
+    counts only within its session. A new session, such as User-Mode Linux makes, starts with 0.
     """
     for pid in [root, *descendants(root)]:
         with contextlib.suppress(OSError):
@@ -57,9 +57,10 @@ def renice_sessions(root: int, nice: int) -> None:
 
 
 def tree_cpu_ns(root: int) -> int:
-    """User and system time of `root` and all its descendants, ns; 0 when it is gone.
+    """Return the user and system time of `root` and all its descendants, ns; 0 if `root` has ended.
 
-    Living threads count in ns (/proc/PID/task/TID/schedstat), children that ended in clock ticks.
+    The time of living threads has a resolution of 1 ns (/proc/PID/task/TID/schedstat), that of children that have ended
+    one clock tick.
     """
     stats = _all()
     if root not in stats:
@@ -71,10 +72,10 @@ def tree_cpu_ns(root: int) -> int:
 
 
 class WaitAccount:
-    """Adds up how long the threads of some processes, and of all below them, could have run but had no CPU, ns.
+    """Adds up how long the threads of some processes and their descendants could have run but had no CPU, ns.
 
-    What a thread had waited when it was last seen still counts when it has ended, so that the sum never falls.
-    `roots` tells which processes these are, each time it is asked.
+    After a thread has ended, the time that it had waited when it was last seen still counts, so that the sum never
+    falls. `roots` returns the processes, and is called for each reading.
     """
 
     def __init__(self, roots: Callable[[], Iterable[int]]) -> None:
@@ -99,7 +100,7 @@ def _below(root: int, stats: dict[int, list[str]]) -> list[int]:
     for pid, stat in stats.items():
         children[int(stat[PPID])].append(pid)
     below = list(children[root])
-    for pid in below:  # grows while it is walked
+    for pid in below:  # the list grows during the loop
         below += children[pid]
     return below
 
@@ -132,7 +133,7 @@ def _threads_ns(pid: int) -> int:
 def _schedstats(pid: int) -> dict[int, tuple[int, int]]:
     """Return how long each thread of a process ran and waited for a CPU, ns."""
     readings = {}
-    # It ended while we looked: its parent's count has it next time.
+    # If the process has ended meanwhile, its parent's times will include its time.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place through which espbench changes the machine, so that every change is undone.
+"""Records every change that espbench makes to the machine, so that every change is undone.
 
-Each thing is written to a journal when it is made and struck out when it is gone. The journal is locked
-while its controller lives: what a killed controller left behind is in a journal without a lock, and
-`clean` undoes it.
+Each thing is written to a journal when it is made, and marked as undone when it is removed. The journal is locked while
+its controller lives. If a controller was killed, the things it left are in a journal without a lock, and `clean`
+removes them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Redirection = int | IO[Any] | None
 
 
 def state_dir() -> Path:
-    """Return where the journals are: /run/espbench for root, else the user's own runtime directory."""
+    """Return the directory of the journals: /run/espbench for root, else one in the user's runtime directory."""
     if os.geteuid() == 0:
         return Path("/run/espbench")
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -47,26 +47,26 @@ def state_dir() -> Path:
 
 
 def undo_the_rest() -> None:
-    """Undo what living registries of this process still hold: an interruption came where none could see to it.
+    """Undo everything that registries of this process still have, because an interruption kept them from doing so.
 
-    For the very end, when no signal is heard any more; EspbenchError names what could not be undone.
+    Call it at the very end, when signals are ignored. Raise EspbenchError, which names what could not be undone.
     """
     for registry in reversed(_LIVING.copy()):
         registry.__exit__(None, None, None)
 
 
 def interpreter() -> str:
-    """Return the Python that runs the launcher and the agents: ours, outside its virtual environment."""
+    """Return the Python that runs the launcher and the agents: that of this process, without its virtualenv."""
     return os.path.realpath(sys.executable)
 
 
 class LeftForClean(Exception):
-    """Raised by an undo that can do no more now: no error of this run, but its journal keeps it for `clean`."""
+    """Raised by an undo that cannot finish now. The run does not fail, but the journal keeps the entry for `clean`."""
 
 
 @dataclass
 class Entry:
-    """One thing made: its kind and name say what to undo, `undo` how; detail is for the journal."""
+    """One thing that was made: kind and name say what it is, `undo` removes it; detail is for the journal."""
 
     number: int
     kind: str
@@ -77,12 +77,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Says where a program runs, and what it may do there.
+    """The surroundings of a program: where it runs, and what it may do.
 
-    netns is the path of a network namespace. cpus: all this process may use, if empty. own_pids: it has a PID
-    namespace of its own, so that all its descendants die with it, stopped and traced ones too. read_only: it cannot
-    write a file of the host. nice: for it and its session, where the right to is there. mounts: (type, target,
-    options) mounted for it alone. env: the whole environment; None: this process's own.
+    netns: path of a network namespace. cpus: if empty, all that this process may use. own_pids: the program has a PID
+    namespace of its own, so that all its descendants die with it, also stopped and traced ones. read_only: it cannot
+    write files of the host. nice: the value for the program and its session, if this user may set it. mounts: (type,
+    target, options) of file systems that only the program sees. env: the whole environment; None: that of this process.
     """
 
     netns: str | None = None
@@ -95,7 +95,7 @@ class Surroundings:
 
 
 class Registry:
-    """Keeps what one controller made. Use it as a context: leaving it undoes all, last made first.
+    """Records the things that one controller makes. Leaving its context undoes all, in reverse order.
 
     Processes must be spawned from a thread that outlives them: the kernel kills them when the thread
     that started them ends.
@@ -123,7 +123,7 @@ class Registry:
 
     def _begin(self) -> None:
         private_directory(self._directory, _REMEDY)
-        # Under its final name only once it is locked, so that `clean` never sees it without its lock.
+        # The journal gets its final name once it is locked, so that `clean` never sees it without its lock.
         handle, unlocked = tempfile.mkstemp(dir=self._directory, prefix=".new-")
         self._journal = os.fdopen(handle, "w")
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -145,10 +145,10 @@ class Registry:
             if error is None:
                 raise
             error.add_note(str(failure))
-            if isinstance(error, KeyboardInterrupt):  # nobody shows its notes
+            if isinstance(error, KeyboardInterrupt):  # its notes are not printed later
                 print(failure, file=sys.stderr)
         finally:
-            # The journal is removed even when a second Ctrl-C was held back until all was undone.
+            # The journal is removed even if a second Ctrl-C was delayed until everything was undone.
             if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
                 self.path.unlink(missing_ok=True)
             if self._journal is not None:
@@ -157,8 +157,10 @@ class Registry:
                 _LIVING.remove(self)
 
     def add(self, kind: str, name: str, undo: Callable[[], None] | None = None, **detail: Any) -> Entry:
-        """Register a thing. Call it before making it where its name is known: undoing what is not there is
-        no error. Without `undo` the kind's own way is taken, the one `clean` uses.
+        """Register a thing and return its entry; without `undo`, it is undone as `clean` undoes its kind.
+
+        Call this before the thing is made, if its name is known: it is not an error to undo a thing that does not
+        exist. Raise ValueError for a kind that `clean` cannot undo.
         """
         if kind not in UNDO:
             raise ValueError(f"no way to undo a {kind!r} after a crash; kinds: {', '.join(UNDO)}")
@@ -170,14 +172,14 @@ class Registry:
         return entry
 
     def closing(self, name: str, close: Callable[[], None]) -> None:
-        """Register something that ends with this process by itself, such as a socket: not in the journal."""
+        """Register a thing that ends with this process, such as a socket; it is not written to the journal."""
         self._count += 1
         self.entries.append(Entry(self._count, "open", name, close))
 
     def undo(self, entries: Sequence[Entry]) -> None:
-        """Undo these, last made first. Each is tried; then EspbenchError names those that failed.
+        """Undo these entries in reverse order. After all were tried, raise EspbenchError with those that failed.
 
-        Ctrl-C, SIGTERM and SIGHUP wait until it is done.
+        Ctrl-C, SIGTERM and SIGHUP are delayed until it is done.
         """
         failures = []
         with uninterrupted():
@@ -199,9 +201,10 @@ class Registry:
             raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
 
     def netns(self, role: str) -> str:
-        """Make the network namespace `espbench-<run>-<role>`; its name. Everything in it goes with it.
+        """Make the network namespace `espbench-<run>-<role>` and return its name.
 
-        While there is one of that role, the next is `espbench-<run>-<role>-2`, and so on.
+        Undoing removes it with everything in it. While there is one of that role, the next is called
+        `espbench-<run>-<role>-2`, and so on.
         """
         taken = {entry.name for entry in self.entries if entry.kind == "netns"}
         name = bare = f"espbench-{self.run_id}-{role}"
@@ -210,20 +213,20 @@ class Registry:
             number += 1
             name = f"{bare}-{number}"
         self.add("netns", name)
-        # Held back is a Ctrl-C: the namespace would be made after it was undone.
+        # A Ctrl-C is delayed, since otherwise the namespace could be made after it was undone.
         with uninterrupted():
             make_netns(name)
         return name
 
     def directory(self, role: str, inside: Path | None = None) -> Path:
-        """Make a directory only this user can enter; inside: another place than that for temporary files."""
+        """Make a directory that only this user can enter; inside: its parent (default: that of temporary files)."""
         with uninterrupted():
             path = Path(tempfile.mkdtemp(prefix=f"espbench-{self.run_id}-{role}-", dir=inside))
             self.add("directory", str(path))
         return path
 
     def control_group(self, root: Path, role: str) -> Path:
-        """Make a control group below root, a mounted hierarchy."""
+        """Make a control group; root: a mounted hierarchy, or a group in one."""
         with uninterrupted():
             path = root / f"espbench-{self.run_id}-{role}-{self._count}"
             path.mkdir()
@@ -244,8 +247,8 @@ class Registry:
     ) -> subprocess.Popen[bytes]:
         """Start a program that dies when this thread does, in a session of its own, under SCHED_OTHER.
 
-        Undone by SIGTERM, after grace_s (0: at once) SIGKILL, and waiting for its end; process 1 of a PID
-        namespace only hears a SIGTERM it has a handler for.
+        Undoing it sends SIGTERM, after grace_s seconds SIGKILL (0: SIGKILL at once), and waits for its end. Process 1
+        of a PID namespace receives a SIGTERM only if it has a handler for it.
         """
         around = surroundings or Surroundings()
         spec = {
@@ -282,18 +285,18 @@ class Registry:
 
 
 def _end(process: subprocess.Popen[bytes], grace_s: float, own_pids: bool) -> None:
-    """Terminate a process group we started and wait for its leader."""
+    """Terminate the process group of a process that `spawn` started, and wait for the process."""
     if process.poll() is not None:
-        return  # waited for: its number may by now be somebody else's
+        return  # it was waited for, so another process may have its pid by now
     if grace_s:
         _signal_group(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + grace_s
-        # WNOWAIT leaves the ended leader unreaped, so that the group's number stays ours for the SIGKILL.
+        # WNOWAIT does not reap the leader when it ends, so that no other group can get its number before the SIGKILL.
         how = os.WEXITED | os.WNOWAIT | os.WNOHANG
         while os.waitid(os.P_PID, process.pid, how) is None and time.monotonic() < deadline:
             time.sleep(0.01)
     if own_pids and (below := descendants(process.pid)):
-        # Only the namespace's process 1: its parent, the launcher, ends when all in the namespace are gone.
+        # Only process 1 of the namespace is killed: the launcher, its parent, ends when all of the namespace have.
         with contextlib.suppress(ProcessLookupError):
             os.kill(below[0], signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -341,7 +344,7 @@ def _undo_control_group(record: dict[str, Any]) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.05)  # the last of its processes is about to be gone
+            time.sleep(0.05)  # its last process is about to end
 
 
 def _undo_file(record: dict[str, Any]) -> None:
@@ -363,11 +366,10 @@ UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 def clean(directory: Path | None = None, run_id: str = "*") -> list[str]:
-    """Undo what dead controllers left behind; one line for each thing. Living ones are not touched.
+    """Undo everything that dead controllers left; return one line for each thing. Living controllers are not touched.
 
-    run_id: of one of them alone.
-
-    EspbenchError, after everything was tried, names what could not be undone; its journal stays.
+    run_id: only of this controller. After everything was tried, raise EspbenchError with the things that could not be
+    undone; their journals stay.
     """
     report: list[str] = []
     failures: list[str] = []
@@ -407,9 +409,9 @@ def clean(directory: Path | None = None, run_id: str = "*") -> list[str]:
 
 
 def _not_ours(run_id: str, record: dict[str, Any]) -> str:
-    """Say why a thing that a journal names cannot be what a run made; empty if it may be.
+    """Say why a run cannot have made a thing that a journal names; empty if it may have.
 
-    Where a journal could be damaged, or written by another version, more than a run's own would be lost.
+    A journal may be damaged or written by another version; without this check, things of others could be removed.
     """
     kind, name = record["kind"], str(record["name"])
     if kind == "netns":
@@ -420,7 +422,7 @@ def _not_ours(run_id: str, record: dict[str, Any]) -> str:
         return "" if given and ".." not in name else "no control group of this run"
     if kind in ("directory", "file", "mount") and os.path.lexists(name):
         return _no_path_of_ours(run_id, kind, Path(name))
-    return ""  # a process is known by its start, a link by its namespace
+    return ""  # a process is identified by its start, a link by its namespace
 
 
 def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
@@ -436,12 +438,12 @@ def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
 
 
 def _left_behind(journal: IO[str]) -> list[dict[str, Any]]:
-    """Return the things a journal says were made and not undone, last made first."""
+    """Return the records of things that were made and not undone, according to a journal, in reverse order."""
     made: dict[int, dict[str, Any]] = {}
     for line in journal:
         try:
             record = json.loads(line)
-        except ValueError:  # the line the controller was writing when it was killed
+        except ValueError:  # the controller was killed while it wrote this line
             continue
         if record.get("kind") in UNDO:
             made[record["made"]] = record

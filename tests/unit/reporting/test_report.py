@@ -547,6 +547,23 @@ def test_what_has_no_figure_is_no_point_and_breaks_its_line(run: RunDirectory) -
     assert [row["mark"] for row in here["marks"]] == ["✕", "✕"]
 
 
+def test_a_point_of_cpu_is_the_median_of_the_repeats_as_its_throughput_is(run: RunDirectory) -> None:
+    """Three repeats, of which the first used least CPU: the point is that of the second."""
+    first = [o for o in run.outcomes() if o.stack == "xfrm" and o.status == "OK"]
+    repeats = [
+        o.model_copy(update={"repeat": n, "cpu_home_pct": o.cpu_home_pct + 10.0 * n})
+        for n in (1, 2, 3)
+        for o in first
+        if o.cpu_home_pct is not None
+    ]
+    group = next(g for g in groups_of(repeats) if g.stack == "xfrm")
+    rows = panel(group, "mbps", 1e9, colours(group.series), legend=False)["datasets"]["cpu"]
+    of_second = {round(o.cpu_home_pct, 2) for o in repeats if o.repeat == 2 and o.cpu_home_pct is not None}
+    home = {row["cpu"] for row in rows if row["gateway"] == "Home"}
+    assert home
+    assert home <= of_second
+
+
 def test_a_line_of_cpu_breaks_where_its_throughput_does(run: RunDirectory) -> None:
     """No CPU is drawn, or suggested, at a size without a figure; one gateway unread is one line less."""
     group = next(g for g in groups_of(run.outcomes()) if g.stack == "xfrm")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the regression gate: `check`, `baseline`, `bisect`, and what they share.
+"""The commands of the regression gate, `check`, `baseline` and `bisect`, and the parts that they share.
 
-A run is measured by `espbench run` in a process of its own (`measuring`), so that it is made as every run is.
+`espbench run` measures each run in a process of its own (`measuring`), so that it is made like every other run.
 May import `results`, `plan`, `plan.resolved`, `runs`, `comparison`, `gate` and `gate.*`.
 """

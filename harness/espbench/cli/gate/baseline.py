@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench baseline RUN`: write what a run cost into a file that one commits."""
+"""`espbench baseline RUN`: writes the figures of a run into a file, which the user commits as a base."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def baseline(
 
 
 def plan_of(run: RunDirectory) -> Path:
-    """Return the plan's own file, from which its relative paths start; UsageError if the run was of another plan."""
+    """Return the file of a run's plan, to which its relative paths refer; raise UsageError if its text has changed."""
     path = Path(run.manifest.plan_path)
     if not path.is_file() or path.read_text(encoding="utf-8") != run.plan_text:
         raise UsageError(
@@ -54,7 +54,7 @@ def plan_of(run: RunDirectory) -> Path:
 
 
 def band(repeats: int) -> str:
-    """Say what a base of this many repeats tells about scatter."""
+    """Say what the width of the bands of a base with this many repeats means."""
     if repeats == 1:
         return "one repeat: its band has no width, and the limit alone decides what is a regression"
     return f"bands of {repeats} repeats, each with random numbers of its own: what luck of layout is worth"

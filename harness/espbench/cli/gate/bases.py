@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--against BASE`: a run, a file of espbench baseline, or a revision of the user's tree, built and measured."""
+"""Builds a revision that `--against BASE` names, which may also be a run or a file of espbench baseline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from espbench.plan import ResolvedPlan
 
 @dataclass(frozen=True)
 class Building:
-    """The user's way to build a revision: a command, where it runs, and the paths of the plan that it should write.
+    """The way to build a revision: the user's command, the git tree, and the paths of the plan that it should write.
 
     work: a folder for checkouts and logs.
     """
@@ -28,7 +28,7 @@ class Building:
     paths: Sequence[Path]
 
     def build(self, commit: Commit | None) -> bool:
-        """Build a commit in a checkout of its own, or the tree as it stands; whether a path of the plan was written."""
+        """Build a commit in a checkout, or (None) the tree as it is; return whether a path of the plan was written."""
         name = commit.name if commit else "the tree as it stands"
         folder = self.tree.path
         if commit is not None:
@@ -45,7 +45,7 @@ class Building:
 
 
 def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, work: Path) -> Building:
-    """Return the way to build revisions; UsageError without a command, or outside a git tree."""
+    """Return how to build revisions; raise UsageError without a command, without git, or outside a git tree."""
     if not command:
         raise UsageError("--build: expected the command that builds a revision, got none")
     if not shutil.which("git"):
@@ -54,7 +54,7 @@ def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, wor
 
 
 def own_paths(resolved: ResolvedPlan) -> list[Path]:
-    """Return the user's own files that a plan names: the folders of daemons, and kernels with their modules."""
+    """Return the paths of the user's own files that a plan names: folders of daemons, and kernels with modules."""
     prefixes = [stack.prefix_beside(resolved.path) for stack in resolved.plan.stacks]
     kernels = [
         Path(path)
@@ -69,7 +69,7 @@ def own_paths(resolved: ResolvedPlan) -> list[Path]:
 
 
 def unknown(against: str) -> UsageError:
-    """Return the message for a base that is none of the four."""
+    """Return the error for a base that is neither a run, nor a file, nor an arm, nor a revision."""
     return UsageError(
         f"--against {against}: no base\n"
         "  expected: a run directory, a file that espbench baseline wrote, the reference of the plan's compare, or "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench bisect PLAN --good A --bad B --build CMD`: which commit made a frame dearer, and by how much."""
+"""`espbench bisect PLAN --good A --bad B --build CMD`: finds the commit that made a frame cost more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from espbench.results.durable import write_atomically
 from espbench.runs.beds import cases_of, choose, virtual
 from espbench.terms import CaseEntry, kind_of_test
 
-_DIGITS = 12  # of a commit's name in a folder's
+_DIGITS = 12  # of a commit's name, in the name of a folder
 
 
 def bisect(
@@ -84,7 +84,7 @@ def bisect(
 
 @dataclass
 class Costs:
-    """Builds commits and measures them: first good, whose loads are then those of all, then any other."""
+    """Builds commits and measures them: first the good one, whose throughputs give the loads of all, then others."""
 
     how: Building
     measuring: Measuring
@@ -94,9 +94,9 @@ class Costs:
     history: History
 
     def figure_of(self, good: Commit, bad: Commit) -> Row | None:
-        """Return the figure that bad is worst in beside good; None where it is worse in none.
+        """Return the figure in which bad is worst compared with good; None if it is worse in none.
 
-        UsageError where one of them cannot be built.
+        Raise UsageError if one of them cannot be built.
         """
         if not self._file.exists():
             self.how.build(good)
@@ -110,7 +110,7 @@ class Costs:
         return max(worse, key=lambda row: row.share or 0.0, default=None)
 
     def of(self, commit: Commit) -> Step:
-        """Build a commit, measure the figure there, and return both as a step."""
+        """Build a commit, measure the figure of this bisection, and return it as a step; its cost may be None."""
         figure = self.history.figure
         base = baseline_file.read(self._file)
         one = {point: case for point, case in base.cases.items() if str(point) == figure["case"]}
@@ -125,7 +125,7 @@ class Costs:
 
     @property
     def _file(self) -> Path:
-        """The base: what good cost."""
+        """The file of the base, which has the figures of the good commit."""
         return self.how.work / "baseline.json"
 
     def _rows(self, base: Base) -> list[Row]:
@@ -143,7 +143,7 @@ def search(
     figure_of: Callable[[Commit, Commit], Row | None],
     say: Callable[[str], None],
 ) -> Answer | None:
-    """Go on with a bisection until there is an answer, each step kept; None where bad is not worse than good."""
+    """Continue a bisection until it has an answer, and save each step; return None if bad is not worse than good."""
     if not history.figure:
         row = figure_of(span[0], span[-1])
         if row is None or row.now is None:
@@ -169,7 +169,7 @@ def search(
 
 
 def as_markdown(span: Sequence[Commit], answer: Answer, history: History) -> str:
-    """Return the answer with all that was measured, as Markdown."""
+    """Return the answer with all measured steps, as Markdown."""
     figure = f"{history.figure['case']}: {history.figure['name']}"
     first, last = span[answer.first], span[answer.last]
     if answer.single:

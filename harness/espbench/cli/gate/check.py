@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench check PLAN --against BASE`: whether a frame costs more than it did, as an exit code."""
+"""`espbench check PLAN --against BASE`: says by its exit code whether a frame costs more than in the base."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _NO_HALVES = (
     "the base has no load but the throughputs, where a gateway that is busy all the time hides what a frame costs; "
     "a file of espbench baseline has half of each too"
 )
-_CASES = "cases"  # of --allow-different: the base may have cases that the plan has not
+_CASES = "cases"  # a word of --allow-different: the base may have cases that the plan does not have
 _MOST_SHOWN = 8
 _PIPED_WIDTH = 180
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The request for one check. allowed: conditions that may differ, by key or word."""
+    """The request for one check. allowed: keys or words of conditions that may differ."""
 
     plan: Path
     resolved: ResolvedPlan
@@ -167,9 +167,9 @@ def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
 
 
 def _in_virtual_time(asked: Asked, base: Base) -> Check:
-    """Measure at the base's loads, once it is sure that the base is of this plan."""
+    """Check that the base is of this plan, measure the plan at the base's loads, and return the verdict."""
     known = _of_plan(asked)
-    # Paths of the user's own kernel are part of the subject; that is settled once the gateways have spoken.
+    # The user's own kernels may be what is tested, so their paths may differ; the gateways report the kernels later.
     own = conditions.own_kernels(known)
     _refuse_different(base, known, free={*asked.allowed, *own})
     entries = asked.entries
@@ -207,7 +207,10 @@ def _of_plan(asked: Asked) -> dict[str, str]:
 
 
 def _refuse_different(base: Base, now: Mapping[str, str], free: Collection[str]) -> None:
-    """Raise UsageError for a base of other conditions; those that only the base's gateways told are not known yet."""
+    """Raise UsageError for a base with other conditions.
+
+    If `now` is of a plan alone, the conditions that only gateways report are not compared.
+    """
     of_plan_alone = not conditions.knows_gateways(now)
     was = {key: value for key, value in base.conditions.items() if key in now or not of_plan_alone}
     if differing := conditions.differences(was, now, free=free):
@@ -246,7 +249,7 @@ def _some(cases: Sequence[tuple[Point, int]]) -> str:
 
 
 def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]]:
-    """Return the versions that were under test, before and now, by key."""
+    """Return the versions under test by key: (in the base, now)."""
     was: dict[str, list[str]] = {}
     for case in base.cases.values():
         for key, value in case.subject.items():
@@ -275,7 +278,7 @@ def _notes(base: Base, asked: Asked) -> list[str]:
 
 
 def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
-    """Measure the plan as it is; the two runs' repeats are compared, each run by itself."""
+    """Measure the plan as it is, compare its repeats with those of the base run, unpaired, and return the verdict."""
     was = conditions.of_run(base.manifest, virtual=False)
     if not real_time.has_throughput(base):
         raise UsageError(
@@ -311,7 +314,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
 
 
 def _between_arms(asked: Asked, reference: str) -> Check:
-    """Measure the plan as it is; its other arms are held against its reference, in pairs where they were made."""
+    """Measure the plan as it is, compare its arms with its reference, in pairs if possible, and return the verdict."""
     run = asked.measuring.run(asked.plan)
     comparison = compare([run], reference=reference)
     others = [arm.name for arm in comparison.arms if arm.name != reference]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has `espbench run` measure a plan, as it is or at the loads of a base, in a process of its own."""
+"""Lets `espbench run` measure a plan in a process of its own, as it is or at the loads of a base."""
 
 from __future__ import annotations
 
@@ -21,28 +21,26 @@ from espbench.results import RunDirectory
 from espbench.terms import BaseLoad, CaseEntry
 
 PROGRAM = (sys.executable, "-m", "espbench")
-# A run that is whole, and one in which some case has no figure: which, the check says itself.
+# The exit codes of a complete run, and of one in which some case has no figure; the check says which case it is.
 _WHOLE = (0, 3)
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """Makes runs. out: where their directories go; options: further options of `espbench run`."""
+    """Makes runs. out: the folder for their directories; options: further options of `espbench run`."""
 
     out: Path
     options: Sequence[str] = ()
 
     def with_halves(self, base: Base, plan: Path, entries: Sequence[CaseEntry]) -> Base:
-        """Return the base of a run that was just made, with each case measured at half of its throughput too."""
+        """Return the base of a new run; measure each case at half of its throughput too, and add these figures."""
         wanted = halves.to_measure(base)
         return halves.measured(wanted, self.run(plan, from_check.base_loads(wanted, entries, DEFAULTS)))
 
     def run(self, plan: Path, base_loads: Mapping[str, Sequence[BaseLoad]] | None = None) -> RunDirectory:
-        """Measure the plan; what the run says goes to stderr.
+        """Measure the plan and return its run directory; the messages of the run go to stderr.
 
-        Ends the command with the run's own exit code where it did not come to its end.
-
-        EspbenchError where it left no run directory.
+        Raise typer.Exit with the run's exit code if it did not finish, and EspbenchError if it names no run directory.
         """
         with tempfile.TemporaryDirectory(prefix="espbench-") as folder:
             argv = [*PROGRAM, "run", str(plan), "--out", str(self.out), "--no-report"]
@@ -62,7 +60,7 @@ class Measuring:
 
 
 def _waited_for(argv: Sequence[str]) -> tuple[int, str]:
-    """Wait for a run and return (exit code, stdout); an interruption of this command first ends the run, in order."""
+    """Run a program and return (exit code, stdout); if this command is interrupted, end the program properly first."""
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     try:
         said, _ = process.communicate()

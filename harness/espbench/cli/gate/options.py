@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that all commands share which measure, in their own process or in another."""
+"""Defines options that all commands that measure share, whether they measure in their own process or in another."""
 
 from __future__ import annotations
 

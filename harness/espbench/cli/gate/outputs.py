@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files a check writes for programs and people; those of an earlier check never stand in for them."""
+"""Writes the files of a check's verdict; those of an earlier check are removed before anything is measured."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from espbench.results.durable import write_atomically
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files for each form of the verdict; None: this form is not written."""
+    """The file for each form of the verdict; None: this form is not written."""
 
     json: Path | None = None
     junit: Path | None = None
     markdown: Path | None = None
 
     def clear(self) -> None:
-        """Remove what an earlier check wrote, before anything is measured; UsageError where that cannot be."""
+        """Remove the files of an earlier check, before anything is measured.
+
+        Raise UsageError if a file cannot be removed or written.
+        """
         refused: list[str] = []
         for path, _ in self._forms():
             try:
@@ -38,7 +41,7 @@ class Outputs:
             raise UsageError("\n".join(refused))
 
     def write(self, check: Check) -> None:
-        """Write what was asked for."""
+        """Write the verdict in all forms that were asked for."""
         for path, text_of in self._forms():
             write_atomically(path, text_of(check))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict in the terminal: a table of what moved, what could not be judged, and one sentence."""
+"""Prints the verdict of a check: a table of figures that changed, cases that could not be judged, and a sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STYLES = {"regressed": "red", "improved": "green", "no verdict": "yellow"}
 
 
 def show(check: Check, console: Console) -> None:
-    """Print it; what is the same is counted and not listed."""
+    """Print the verdict; figures that are the same are counted and not listed."""
     for key, (was, now) in check.subjects.items():
         console.print(f"under test: {key}: {was} → {now}", soft_wrap=True)
     for key, was, now in check.allowed_differences:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command of many runs, `history`: what it lists in the terminal and as JSON.
+"""The command `history`, which lists the figures of many runs, in the terminal or as JSON.
 
 May import `over_time` and `reporting.over_time`.
 """

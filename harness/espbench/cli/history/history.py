@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench history DIR…`: what runs gave over time, and where that changed."""
+"""`espbench history DIR…`: lists the figures of runs over time, and where they changed."""
 
 from __future__ import annotations
 

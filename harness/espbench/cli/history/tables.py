@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs, series and changes in the terminal, and as JSON, one object a line."""
+"""Prints runs, series and changes as tables in the terminal, or as JSON with one object on each line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show_runs(runs: Sequence[RunRow]) -> None:
 
 
 def show_series(series: Sequence[Series]) -> None:
-    """Print a line for each series: plan, case, figure, how many runs, the newest figure."""
+    """Print a line for each series: plan, case, figure, number of runs, newest figure."""
     table = Table(box=box.SIMPLE)
     for column in ("plan", "case", "figure", "runs", "newest", ""):
         table.add_column(column, justify="right" if column in ("runs", "newest") else "left")
@@ -49,7 +49,10 @@ def show_series(series: Sequence[Series]) -> None:
 
 
 def show_changes(changes: Sequence[Change], runs: int, series: Sequence[Series]) -> None:
-    """Print a paragraph for each first changed run, since one cause often moves many series."""
+    """Print a paragraph for each run at which series changed, since one cause often changes many series.
+
+    runs: the number of all runs; series: all series that were searched for changes.
+    """
     console = _console()
     by_run: dict[tuple[str, str, bool], list[Change]] = {}
     for change in changes:
@@ -67,7 +70,7 @@ def show_changes(changes: Sequence[Change], runs: int, series: Sequence[Series])
 
 
 def json_of_runs(runs: Sequence[RunRow]) -> None:
-    """Print all that is known of each run, as JSON."""
+    """Print the index entry of each run, as JSON."""
     for run in runs:
         print(json.dumps(asdict(run), ensure_ascii=False))
 
@@ -80,6 +83,6 @@ def json_of_series(index: History, series: Sequence[Series]) -> None:
 
 
 def json_of_changes(changes: Sequence[Change]) -> None:
-    """Print each change with its series, and what else differs as three texts: what, was, now; as JSON."""
+    """Print each change with its series, and the other differences as three texts (what, was, now), as JSON."""
     for change in changes:
         print(json.dumps({**asdict(change), "ratio": change.ratio, "word": change.word}, ensure_ascii=False))

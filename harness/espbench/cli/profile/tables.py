@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles in the terminal: what each function costs a frame, or by how much that differs, the largest first."""
+"""Prints profiles in the terminal: what each function costs per frame, or the difference, the largest first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espbench.profile.attribution import Profile, Where
 from espbench.profile.difference import difference
 from espbench.profile.symbols import Function
 
-_EVERYWHERE = 0.995  # this share of a function's instructions is all of them, but for a few
+_EVERYWHERE = 0.995  # at this share, a function counts as executed in one place only
 
 
 def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
@@ -52,7 +52,7 @@ def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
 
 
 def show_differences(pairs: Sequence[tuple[Profile, Profile]], console: Console, top: int) -> None:
-    """Print a table for each pair of profiles: before, now."""
+    """Print a table for each pair of profiles (before, now)."""
     for was, now in pairs:
         before, after = was.instructions / was.frames, now.instructions / now.frames
         console.print(
@@ -81,7 +81,7 @@ def show_differences(pairs: Sequence[tuple[Profile, Profile]], console: Console,
 
 
 def _known(profile: Profile) -> str:
-    """Say how much of a profile is of known functions."""
+    """Say which share of a profile's instructions belongs to known functions."""
     by_offset = f", {profile.offset_share:.2%} as its offset in a file without symbols"
     return f"{profile.named_share:.2%} of them have a name{by_offset if profile.offset_share else ''}"
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the cost of an arm beside plain and null at the same point: the seed articles' `3.2x`, µs, cycles."""
+"""Computes how much more an arm costs than the baselines `plain` and `null` at the same point.
+
+The cost is a factor (the seed articles' `3.2x`), and CPU time per frame in µs and in cycles.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ Curve = Mapping[X, list[Sample]]
 
 
 def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Overhead]:
-    """Return every arm against every baseline at every point where both were measured."""
+    """Return the overhead of every arm over every baseline, at every point where both were measured."""
     costs = []
     for index, group in enumerate(groups):
         if group.baseline:
@@ -38,14 +41,17 @@ def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Ove
 
 
 def cpu_mhz(runs: Sequence[Run]) -> float | None:
-    """Return the clock rate of the hosts' CPUs at the start; None where it is not recorded, or not the same."""
+    """Return the clock rate of the hosts' CPUs at the start, MHz; None if it is not recorded or not the same."""
     rates = {run.manifest.host.get("cpu_mhz") for run in runs}
     rate = rates.pop() if len(rates) == 1 else None
     return float(rate) if isinstance(rate, (int, float)) and rate > 0 else None
 
 
 def _baselines(group: Group, arm: str, groups: Sequence[Group]) -> dict[str, Curve]:
-    """Return the baselines for an arm: those of its panel, drawn or compared; else (runs, DUTs) the arm's own."""
+    """Return an arm's baselines: those in its panel; if there are none, the arm's own curves in panels of baselines.
+
+    Baselines have panels of their own if runs, DUTs or kernels are compared.
+    """
     here = {name: by_x for name, by_x in group.arms.items() if _is_baseline(by_x)} | group.baselines
     return dict(here) or {
         other.baseline: other.arms[arm]
@@ -79,7 +85,7 @@ def _at(
 
 
 def _slowdown(own: Side, theirs: Side) -> tuple[Estimate | None, float | None, float | None]:
-    """Return baseline / arm, or its lower or upper bound; a figure at the tester's limit may be higher in truth."""
+    """Return baseline / arm, or its lower and upper bound: a figure at the tester's limit may be higher in truth."""
     terms = ratio_terms(own, theirs)
     if not terms:
         return bare_ratio(own, theirs) if own.has_figure and theirs.has_figure else None, None, None
@@ -91,7 +97,7 @@ def _slowdown(own: Side, theirs: Side) -> tuple[Estimate | None, float | None, f
 
 
 def _extra_us(own: Side, theirs: Side) -> Estimate | None:
-    """Return µs of CPU per frame above the baseline's; an interval from as many repeats as a verdict takes."""
+    """Return CPU time per frame above the baseline's, µs; with an interval if the repeats are enough for a verdict."""
     ours, base = ([us for o in side.ok.values() if (us := cpu_us(o)) is not None] for side in (own, theirs))
     if not ours or not base:
         return None

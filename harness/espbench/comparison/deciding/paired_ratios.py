@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two arms at the same loads: from pairs of short trials to ratios of CPU per frame and of throughput.
+"""Compares two arms at the same loads: makes ratios of CPU per frame and of throughput from pairs of short trials.
 
 **CPU per frame.** Each pair of trials gives log(B / A). Two pairs in the order A B B A are averaged, which cancels a
-steady drift of the host. Of a round, whose gateways are its own, the Hodges-Lehmann centre counts (the median of all
-means of two), so that one pair which a neighbour disturbed decides nothing.
+steady drift of the host. Each round has its own gateways. The value of a round is the Hodges-Lehmann centre of its
+averages (the median of all means of two), so that a single pair that a neighbour disturbed decides nothing.
 
-**Throughput.** Each arm tries the rungs of one ladder of loads; of two equal arms neither passes more than the other
-but by chance. The load at which half the trials pass lies at the ladder's middle plus its step times the rungs
-passed beyond half of them (C. Spearman 1908, G. Kärber 1931), so log(B / A) is the step times the difference in rungs
-passed, plus what the ladders' middles differ. Rounds in which an arm passed all rungs or none are left out.
+**Throughput.** Each arm tries the loads (rungs) of a ladder; the ladders of both arms have the same step. Two equal
+arms pass different numbers of rungs only by chance. The load at which half the trials pass is the middle of the ladder
+plus the step times the number of rungs passed beyond half of them (C. Spearman 1908, G. Kärber 1931). So log(B / A) is
+the step times the difference in rungs passed, plus the difference between the middles of the two ladders. Rounds in
+which an arm passed all rungs or none are left out.
 
-**The interval** is that of the mean over rounds (Student's t): what differs from one boot to the next is in it. The
-scatter is moderated as in statistics.py. All verdicts hold together (Bonferroni).
+**The interval** is that of the mean over rounds (Student's t), so it includes the differences from one boot to the
+next. The scatter is moderated as in statistics.py. All verdicts hold together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ _Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Measured:
-    """One point in log ratios: for each round its CPU per frame and its throughput."""
+    """The log ratios B / A at one point: of CPU per frame and of throughput, one value for each round."""
 
     finding: Finding
     cpu: Term
     throughput: Term
-    floor: float  # least variance of a round's throughput: the ladder tells no more
+    floor: float  # least variance of a round's throughput: the ladder's step resolves no more
 
 
 def judge(findings: Sequence[Finding], axis: str) -> list[FixedLoadVerdict]:
     """Return one verdict for each finding of a comparison at fixed loads, in their order.
 
-    Together they err with probability 1 - CONFIDENCE at most.
+    The probability that any of these verdicts is wrong is at most 1 - CONFIDENCE.
     """
     measured = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
-    alpha = (1 - CONFIDENCE) / max(1, 2 * len(measured))  # CPU and throughput of each
+    alpha = (1 - CONFIDENCE) / max(1, 2 * len(measured))  # each finding has two verdicts: CPU and throughput
     priors = [
         statistics.prior(
             [t for m in measured if (t := getattr(m, what)).df >= FEWEST_ROUNDS - 1], len(measured)
@@ -80,7 +81,10 @@ def _measured(finding: Finding) -> _Measured:
 
 
 def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
-    """Return log(B / A) of CPU per frame at one load of one round; load None: on the ladder, at equal loads of both."""
+    """Return log(B / A) of CPU per frame at one load of one round; None if there are too few pairs of trials.
+
+    load None: use the pairs of trials on the ladder in which both arms had the same load.
+    """
     rows = [
         row
         for row in of_round
@@ -101,7 +105,10 @@ def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
 
 
 def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> float | None:
-    """Return log(B / A) of the throughput by the rungs that each passed; None where the ladder did not hold both."""
+    """Return log(B / A) of the throughput from the rungs that each arm passed.
+
+    None if several rungs were not measured, or if an arm passed all rungs or none.
+    """
     rows = [row for row in of_round if row["rung"] is not None]
     if len(rows) < rungs - 1:
         return None
@@ -113,7 +120,7 @@ def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> fl
 
 
 def hodges_lehmann(values: Sequence[float]) -> float:
-    """Return the median of the means of all pairs of values, each with itself too; not empty."""
+    """Return the median of the means of all pairs of values, also of a value with itself; values must not be empty."""
     return median((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
 
 
@@ -146,7 +153,7 @@ def _verdict(m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, axis: st
 
 
 def _interval(term: Term, prior: Prior, alpha: float, floor: float = 0.0) -> Reading | None:
-    """Return the mean of the rounds and its interval; None of too few."""
+    """Return the mean of the rounds and its interval; None if there are too few rounds."""
     n = len(term.readings)
     if n < FEWEST_ROUNDS:
         return None
@@ -267,5 +274,5 @@ def _per_cent(e: Estimate) -> str:
 
 
 def _unseen(e: Estimate) -> str:
-    """Return the difference that this interval's width would have shown."""
+    """Return the smallest difference that an interval of this width would have shown, in per cent."""
     return f"{100 * (math.sqrt(e.high / e.low) - 1):.1f} %"

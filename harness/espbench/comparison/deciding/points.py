@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One arm at one point: what its repeats say, and what they cannot say."""
+"""Summarises the repeats of one arm at one point: their figures, their bounds, and the repeats without either."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Pair = tuple[str, int]  # run, repeat
 class Side:
     """The repeats of one arm at one point.
 
-    ok holds those with a figure; below those that missed the goal at the minimum; left_out counts those
-    that say nothing (INVALID, UNRESOLVABLE), by status.
-    is_capped: some figure is a lower bound (LOWER_BOUND, or it met the tester's limit or the search's maximum), and
-    so is the mean. violated: repeats in which frames crossed without encryption; then nothing else counts.
+    ok: the repeats with a figure. below: the repeats that missed the loss goal even at the minimum load. left_out: the
+    number of repeats that say nothing (INVALID, UNRESOLVABLE), by status. is_capped: some figure is a lower bound
+    (LOWER_BOUND, or it reached the tester's limit or the search's maximum), and so is the mean. violated: the number
+    of repeats in which frames crossed without encryption; if there are any, ok and below are empty.
     """
 
     ok: dict[Pair, Outcome]
@@ -35,7 +35,7 @@ class Side:
 
     @property
     def unjudged(self) -> int:
-        """Repeats whose figure is a bound because the loads above could not be judged."""
+        """The number of repeats whose figure is a bound because the loads above could not be judged."""
         return sum(o.status == "LOWER_BOUND" for o in self.ok.values())
 
     @property
@@ -67,7 +67,7 @@ class Side:
 
 
 def side(samples: Sequence[Sample]) -> Side:
-    """Sort the repeats of one arm at one point."""
+    """Sort the repeats of one arm at one point by their status."""
     if violated := sum(s.outcome.status == "VIOLATED" for s in samples):
         return Side({}, {}, Counter(s.outcome.status for s in samples), is_capped=False, violated=violated)
     ok = {s.pair: s.outcome for s in samples if s.outcome.status in WITH_FIGURE and s.outcome.throughput_fps}
@@ -110,7 +110,7 @@ def arm_point(samples: Sequence[Sample]) -> ArmPoint:
 
 
 def _mean(values: Sequence[float | None]) -> Estimate | None:
-    """Return the mean of what is known."""
+    """Return the mean of the values that are known; None if none is."""
     return statistics.arithmetic([value for value in values if value is not None])
 
 
@@ -121,7 +121,7 @@ def cpu_us(outcome: Outcome) -> float | None:
 
 
 def _in_mbps(fps: Estimate | None, ok: Sequence[Outcome]) -> Estimate | None:
-    """Return a rate in Mbit/s; all repeats of a point have the same frames."""
+    """Return a frame rate in Mbit/s; one factor fits all repeats, since they have the same frame sizes."""
     one = next((o for o in ok if o.throughput_mbps is not None and o.throughput_fps), None)
     if fps is None or one is None or one.throughput_mbps is None or one.throughput_fps is None:
         return None

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statistics of a comparison: from repeats, each known within an interval, to a ratio with an interval.
+"""Computes the statistics of a comparison: from repeats, each known within an interval, a ratio with an interval.
 
 Everything is in natural logarithms of throughput, since noise and the search's resolution are relative.
 
-**What is known.** A search gives no number but an interval: the highest rate that met the goal, and the lowest
-that missed it. So of one pairing B / A is known only to lie in [lowB / highA, highB / lowA].
+**What is known.** A search gives an interval and not a number: the highest rate that met the goal, and the lowest rate
+that missed it. So the ratio B / A of two repeats is only known to lie in [lowB / highA, highB / lowA].
 
-**The interval of a mean** is [mean of the low ends - t·se, mean of the high ends + t·se]. The resolution is in
-it in full, not divided by √n: repeats that meet the same DUT on the same grid repeat the same error.
-Scatter is that of the figures themselves. Where all repeats fall on one grid point it is zero, and the
-resolution alone is left, which is then the exact bound.
+**The interval of a mean** is [mean of the low ends - t·se, mean of the high ends + t·se]. It contains the resolution
+in full, not divided by √n: repeats that measure the same DUT on the same grid of rates repeat the same error. The
+scatter is that of the figures themselves. If all repeats fall on one grid point, the scatter is zero and only the
+resolution is left, which is then the exact bound.
 
-**Scatter.** With 3 or 5 repeats and a dozen verdicts at once, a point's own scatter alone (2 or 4 degrees of
-freedom) would show nothing short of a factor of two. So each variance is moderated (G. K. Smyth, Statistical
-Applications in Genetics and Molecular Biology 3, 2004): drawn towards the mean of all points of the two arms
-as far as these points agree with each other, and not at all where they do not; with three cautions: it never
-falls below the point's own, the others count at most as twice the own repeats, and less where they are few.
+**Scatter.** With 3 or 5 repeats and a dozen verdicts at once, a point's own scatter alone (2 or 4 degrees of freedom)
+would only show differences of a factor of two or more. So each variance is moderated (G. K. Smyth, Statistical
+Applications in Genetics and Molecular Biology 3, 2004): it is drawn towards the mean variance of all points of the two
+arms, as far as these points agree with each other, and not at all if they do not. There are three cautions. The result
+never falls below the point's own variance. The other points count at most twice as much as the point's own repeats.
+They count less if there are few of them.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from espbench.comparison.sorting.model import Estimate
 
 CONFIDENCE = 0.95
 PER_CENT = f"{CONFIDENCE * 100:g} %"
-FEWEST_REPEATS = 3  # two repeats say next to nothing of their scatter
-# The others' scatter counts as at most so many times the point's own degrees of freedom.
+FEWEST_REPEATS = 3  # two repeats show almost nothing about the scatter
+# The scatter of the other points counts for at most this many times the point's own degrees of freedom.
 MOST_BORROWED = 2.0
 
 
@@ -52,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Term:
-    """One independent sample of a log ratio: the differences of pairs; or one arm's, with its sign."""
+    """One independent sample that is part of a log ratio: the differences of pairs, or the signed logs of one arm."""
 
     readings: tuple[Reading, ...]
 
@@ -62,12 +63,12 @@ class Term:
 
     @property
     def scatter(self) -> float:
-        """Variance between the repeats; 0 where there is but one."""
+        """Variance between the repeats; 0 if there is only one."""
         return variance([r.value for r in self.readings]) if self.df else 0.0
 
     @property
     def grid(self) -> float:
-        """Variance that a search's grid alone would give: evenly spread between the ends."""
+        """Variance that the grid of a search alone would give: of values that spread evenly between the ends."""
         return fmean([(r.high - r.low) ** 2 / 12 for r in self.readings])
 
 
@@ -82,15 +83,15 @@ class Prior:
     weight: float = 0.0
 
     def moderated(self, term: Term) -> tuple[float, float]:
-        """Return (variance, degrees of freedom) of a point's term."""
+        """Return the moderated (variance, degrees of freedom) of a point's term."""
         own = term.scatter
         return max(own, (self.weight * self.variance + own) / (self.weight + 1)), (1 + self.weight) * term.df
 
 
 def prior(terms: Sequence[Term], cases: int) -> Prior:
-    """Return the common scatter of the same term of several points; `cases` of them are independent of each other.
+    """Return the common scatter of the same term at several points; `cases` of these are independent of each other.
 
-    (The loss goals of a case are not: they share a search.)
+    Points that are loss goals of the same case are not independent: they share a search.
     """
     known = [term for term in terms if term.df]
     if len(known) < 2 or cases < 2:
@@ -105,7 +106,10 @@ def prior(terms: Sequence[Term], cases: int) -> Prior:
 
 
 def _weight(spread: float, df: float, most: float) -> float:
-    """Return the weight at which variances spread as much: trigamma(weight · df / 2) = spread, `most` at most."""
+    """Return the weight that explains the spread of the log variances: trigamma(weight · df / 2) = spread.
+
+    It is at most `most`.
+    """
     low, high = 0.0, most
     if spread <= trigamma(most * df / 2):
         return most
@@ -155,7 +159,7 @@ def geometric(readings: Sequence[Reading]) -> Estimate:
 
 
 def arithmetic(values: Sequence[float]) -> Estimate | None:
-    """Return the mean of repeats with its interval; None of nothing."""
+    """Return the mean of repeats with its interval; None if there are no values."""
     if not values:
         return None
     mean = fmean(values)
@@ -166,5 +170,5 @@ def arithmetic(values: Sequence[float]) -> Estimate | None:
 
 
 def ratio(reading: Reading, n: int) -> Estimate:
-    """Return a log ratio as the ratio."""
+    """Return the ratio whose logarithm is given; n: the number of repeats."""
     return Estimate(math.exp(reading.value), math.exp(reading.low), math.exp(reading.high), n)

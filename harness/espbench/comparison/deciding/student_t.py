@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quantile of Student's t distribution, from the incomplete beta function (Abramowitz and Stegun 26.5, 26.7)."""
+"""Computes the quantile of Student's t distribution.
+
+It uses the incomplete beta function (Abramowitz and Stegun 26.5, 26.7).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ _SMALLEST = 1e-300
 
 @lru_cache(maxsize=4096)
 def two_sided(alpha: float, df: float) -> float:
-    """Return the t that |T| exceeds with probability alpha; df > 0 need not be whole.
+    """Return the t that |T| exceeds with probability alpha; df need not be a whole number.
 
-    Good to nine digits for 1e-12 < alpha < 1 (ValueError beyond) and df up to a million.
+    It is accurate to nine digits for df up to a million. Raise ValueError unless 1e-12 < alpha < 1 and df > 0.
     """
     if not 1e-12 < alpha < 1 or df <= 0:
         raise ValueError(f"1e-12 < alpha < 1 and df > 0 expected, not {alpha} and {df}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""B against A over all points of the family: which is faster, and what the verdict rests on.
+"""Decides which of two arms, A or B, is faster at each point, and says on which repeats the verdict is based.
 
-A verdict errs on the side of none: what enough repeats cannot bear is "no difference shown", what too
-few say is "no verdict". An arm below the minimum, at the limit of the tester, or whose higher loads could not be
-judged, has a bound in place of a figure, and so has the ratio; verdicts by bounds are taken at the same confidence as
-those by figures. Where the higher loads could not be judged and the bound decides nothing, there is no verdict.
+In doubt it names no arm. If there are enough repeats and they do not show a difference, the verdict is "no difference
+shown". If there are too few, it is "no verdict". An arm that is below the minimum or at the limit of the tester, or
+whose higher loads could not be judged, has a bound in place of a figure, and so has the ratio. Verdicts from bounds
+have the same confidence as verdicts from figures. If the higher loads could not be judged and the bound decides
+nothing, there is no verdict.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ class Point:
 
 
 def verdicts(points: Sequence[Point], *, paired: bool, family: int) -> list[PointVerdict]:
-    """Return one verdict a point, in their order; together they err with probability 1 - CONFIDENCE at most.
+    """Return one verdict for each point, in their order.
 
-    points: all of one pair of arms. family: verdicts of the whole comparison, of all its pairs.
+    The probability that any verdict of the comparison is wrong is at most 1 - CONFIDENCE.
+    points: all points of one pair of arms. family: the number of verdicts of the whole comparison, over all its pairs.
     """
     alpha = (1 - CONFIDENCE) / max(family, 1)  # Bonferroni
     terms = [ratio_terms(point.a, point.b, paired) for point in points]
@@ -59,7 +61,7 @@ def verdicts(points: Sequence[Point], *, paired: bool, family: int) -> list[Poin
 
 
 def ratio_terms(a: Side, b: Side, paired: bool = False) -> list[Term]:
-    """Return the independent samples whose means add up to log B / A; none where there are too few repeats."""
+    """Return the independent samples whose means add up to log(B / A); an empty list if there are too few repeats."""
     ours, theirs = a.readings, b.readings
     if paired:
         both = [key for key in ours if key in theirs]
@@ -112,14 +114,14 @@ def _verdict(
 
 
 def word_of(reading: Reading) -> Word:
-    """Return the verdict an interval of log B / A bears."""
+    """Return the verdict that an interval of log(B / A) supports."""
     if reading.low > SAME:
         return "B faster"
     return "A faster" if reading.high < -SAME else "no difference shown"
 
 
 def _bounds(point: Point) -> list[str]:
-    """Say why either arm's figure is a bound."""
+    """Say for each arm whose figure is a bound why it is one."""
     return [
         f"{name} missed the goal even at its minimum in all {len(side.below)} repeats"
         if side.below
@@ -162,14 +164,14 @@ def _left_out(point: Point) -> str:
 
 
 def bare_ratio(a: Side, b: Side) -> Estimate:
-    """Return B / A of the means; `n` 1, since no interval is claimed."""
+    """Return the ratio B / A of the means; its `n` is 1, since it has no interval."""
     means = [statistics.geometric(list(side.readings.values())).value for side in (a, b)]
     value = means[1] / means[0]
     return Estimate(value, value, value, 1)
 
 
 def cpu_ratio(point: Point, paired: bool) -> Estimate | None:
-    """Return CPU per frame, B / A, with the interval of this point alone; None where it is not known."""
+    """Return the ratio B / A of CPU per frame, with the interval of this point alone; None if it is not known."""
 
     def log(o: Outcome) -> Reading | None:
         used = cpu_us(o)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes sorted into arms and points, with what else differs between them.
+"""Sorts outcomes into arms and points, and finds other differences between the runs.
 
-`samples` reads runs, `axes` finds what is compared under equal conditions, `comparability` what is not equal;
-`model` is what a comparison holds. May import `results`.
+`samples` reads runs, `axes` sorts their outcomes into arms under equal conditions, `comparability` finds conditions
+that are not equal, and `operations` compares encryption with decryption. `model` defines a comparison. May import
+`results`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts outcomes into what is compared (the arms of an axis) and equal conditions (the panels)."""
+"""Sorts outcomes into arms (the values of the axis that is compared) and panels (equal conditions otherwise)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from espbench.terms import goal_name
 
 AXES: tuple[Axis, ...] = get_args(Axis)
 X = int | str
-# Axes on which plain and null are the measure the arms are held against, not something with arms of its own.
+# The arms of these axes are compared with the baselines plain and null. On the axes dut, kernel and run, each baseline
+# has arms and panels of its own.
 OVER_STACKS: tuple[Axis, ...] = ("stack", "version", "suite")
 
 
@@ -22,7 +23,7 @@ OVER_STACKS: tuple[Axis, ...] = ("stack", "version", "suite")
 class Group:
     """The samples of one panel: arm → x → samples; baselines by their stack's name.
 
-    baseline: the name of the stack, where all arms here are one baseline's (in two runs, on two DUTs …).
+    baseline: the stack's name if all arms are of the same baseline (measured in two runs, on two DUTs, …); or empty.
     """
 
     conditions: dict[str, str]
@@ -32,7 +33,7 @@ class Group:
     baselines: dict[str, dict[X, list[Sample]]] = field(default_factory=dict)
 
     def xs(self) -> list[X]:
-        """Return frame sizes rising, then mixes; names in the order they came."""
+        """Return the values of x: frame sizes in rising order, then names (such as of mixes) in their first order."""
         values = dict.fromkeys(x for by_x in self.arms.values() for x in by_x)
         return sorted(x for x in values if isinstance(x, int)) + [x for x in values if isinstance(x, str)]
 
@@ -45,13 +46,14 @@ class Layout:
     arms: list[Arm]  # the reference first
     x_name: Name
     groups: list[Group]
-    left_out: list[str]  # conditions under which nothing can be held against the reference, in words
+    left_out: list[str]  # conditions under which no arm can be compared with the reference, in words
 
 
 def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) -> Layout:
-    """Sort samples into arms and panels; the reference is the first arm unless named.
+    """Sort samples into arms and panels; the reference is the first arm unless one is named.
 
-    UsageError where there are fewer than two arms, or no point that two of them share.
+    Raise UsageError if there are fewer than two arms, if no arm has that name, or if no arm has a point in common with
+    the reference.
     """
     usable = _of_axis(samples, axis, reference)
     name_of = _names(usable, axis)
@@ -68,7 +70,7 @@ def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) 
         {s.outcome.stack for s in own}
     )
     x_of = _x(axis, x_is_stack)
-    # A baseline as an arm has a suite of its own, if any: it stands beside every suite of the others.
+    # A baseline that is an arm has a suite of its own or none: it is compared with every suite of the other arms.
     odd = [s for s in own if axis == "stack" and s.is_baseline]
     ordinary = [s for s in own if not (axis == "stack" and s.is_baseline)]
     groups: dict[tuple[tuple[str, str], ...], Group] = {}
@@ -84,7 +86,7 @@ def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) 
         if axis != "frame_size":
             _add(group.baselines, group, [s for s in usable if s.outcome.stack in baselines], axis)
     shared = [g for g in groups.values() if _is_shared(g, first)]
-    shared.sort(key=lambda group: group.baseline != "")  # stable: what a baseline is measured for comes first
+    shared.sort(key=lambda group: group.baseline != "")  # stable: panels of baselines come last
     if not shared:
         raise UsageError(_nothing_shared(axis, names, groups.values()))
     return Layout(
@@ -122,7 +124,7 @@ def differing(samples: Sequence[Sample]) -> list[Axis]:
 
 
 def _of_axis(samples: Sequence[Sample], axis: Axis, reference: str | None) -> list[Sample]:
-    """Return the samples to compare: all, or for versions those of the one stack with several, and the baselines."""
+    """Return the samples to compare: all; on the axis `version` those of the stack with several, and the baselines."""
     if axis != "version":
         return list(samples)
     versions = _versions(samples)
@@ -139,7 +141,10 @@ def _of_axis(samples: Sequence[Sample], axis: Axis, reference: str | None) -> li
 
 
 def _versions(samples: Sequence[Sample]) -> dict[str, set[tuple[str, str]]]:
-    """Return each stack's (label, version); a version that was not read back counts only if its label has no other."""
+    """Return the set of (label, version) of each kind of stack.
+
+    An empty version (it was not read back) counts only if its label has no other.
+    """
     versions: dict[str, set[tuple[str, str]]] = {}
     for s in samples:
         if not s.is_baseline:
@@ -174,7 +179,7 @@ def _names(samples: Sequence[Sample], axis: Axis) -> Callable[[Sample], str]:
 
 
 def _baselines(samples: Sequence[Sample], axis: Axis, reference: str | None) -> list[str]:
-    """Return the stacks that are drawn beside the arms, by label."""
+    """Return the labels of the baselines that are drawn beside the arms."""
     labels = list(dict.fromkeys(s.outcome.stack for s in samples if s.is_baseline))
     if axis not in (*OVER_STACKS, "frame_size"):
         return []
@@ -228,7 +233,10 @@ def _conditions(s: Sample, axis: Axis, x_is_stack: bool) -> dict[str, str]:
 def _add(
     into: dict[str, dict[X, list[Sample]]], group: Group, baselines: Iterable[Sample], axis: Axis
 ) -> None:
-    """Add baselines beside a panel: equal in everything but stack and suite; one suite of each."""
+    """Add to a panel the baselines that are equal in everything but stack and suite.
+
+    Each baseline is added with one suite only: the panel's, if the baseline has it.
+    """
     for s in baselines:
         theirs = _conditions(s, axis, False)
         if any(
@@ -251,12 +259,12 @@ def _is_shared(group: Group, reference: str) -> bool:
 
 
 def size_name(size: X) -> str:
-    """`64 B`, or a mix by its name."""
+    """Return `64 B`, or the name of a mix."""
     return f"{size} B" if isinstance(size, int) else size
 
 
 def _detail(samples: Sequence[Sample]) -> str:
-    """Return what the gateways of an arm reported to run, and the options that they were given, each once."""
+    """Return the versions that an arm's gateways reported and the options of its stack, each combination once."""
     details = dict.fromkeys(
         ", ".join(
             ([s.version] if s.version not in ("", "kernel") else [])

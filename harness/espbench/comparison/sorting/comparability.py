@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds differences between runs beside the axis: figures from unequal conditions say nothing about the axis."""
+"""Finds conditions other than the axis that differ between runs.
+
+Figures from unequal conditions say nothing about the axis.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from espbench.comparison.sorting.samples import BASELINES, VERSION_OPTIONS, Run,
 from espbench.errors import UsageError
 from espbench.terms import kind_of_test
 
-# Differ between any two runs of one machine, and say nothing of it.
+# Values that differ between any two runs on one machine are not compared.
 _FLUCTUATING = {"cpu_mhz", "load average at start"}
-# Programs that only read what was measured, or run the controller.
+# Programs that only read results, or run the controller: their versions may differ.
 READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
-# Matched point by point: one run may have more of them than another.
+# Points are matched by the values of these keys: one run may have more of them than another.
 _OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"}
 _TOLD_ELSEWHERE = ("topology", "line_rate")
 Places = tuple[tuple[Part, str], ...]  # part, and a key within it; empty: the whole part
@@ -35,7 +38,7 @@ _PIN = (
 
 
 def refuse_mixed_time(runs: Sequence[Run]) -> None:
-    """Raise UsageError where some runs are in virtual time and others in real time, whatever is compared."""
+    """Raise UsageError if some runs are in virtual time and others in real time, whatever is compared."""
     virtual = [run for run in runs if run.manifest.is_virtual]
     real = [run for run in runs if not run.manifest.is_virtual]
     if not virtual or not real:
@@ -55,7 +58,7 @@ def refuse_mixed_time(runs: Sequence[Run]) -> None:
 def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     """Return every condition that two runs record with different values, and that is not the axis.
 
-    What a run does not record (an older one, another platform) is not held against it.
+    A condition that a run does not record (an older run, another platform) is no difference.
     """
     follows = _follows(runs, axis)
     return [difference for difference in _unequal(runs, axis) if not is_within(difference, follows)]
@@ -119,7 +122,7 @@ def refusal(differing: Sequence[Difference], axis: Axis, others: Sequence[Axis])
 
 
 def in_words(difference: Difference) -> str:
-    """`line rate: first: 1e+09 bit/s; second: 1e+10 bit/s`."""
+    """Return a difference as text: `line rate: first: 1e+09 bit/s; second: 1e+10 bit/s`."""
     return f"{difference.what}: " + "; ".join(f"{run}: {value}" for run, value in difference.values.items())
 
 
@@ -134,7 +137,8 @@ def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
 
 
 def _follows(runs: Sequence[Run], axis: Axis) -> Places:
-    # A namespace runs the host's kernel; a guest or a box has its own, and the host's is a condition.
+    # Namespaces run the host's kernel, so it follows from the axis. A guest or a box has its own kernel, and then the
+    # host's kernel must be equal.
     of_host = axis == "kernel" and all(run.manifest.platform == "netns" for run in runs)
     own: Places = (("host", "kernel"),) if of_host else ()
     return _FOLLOWS.get(axis, ()) + own
@@ -159,7 +163,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     if m.conditions:
         yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
     else:
-        # Older runs record no settings; the length of their final trials shows in what they found.
+        # Older runs record no settings, but their outcomes show how long the final trials were.
         lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
         if lengths:
             yield Condition("final trial", "", "shortest final trial"), f"{min(lengths):g} s"
@@ -167,7 +171,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
 
 
 def _tests(run: Run) -> list[Any]:
-    """Return the settings of the tests whose figures are compared; those of others may differ."""
+    """Return the settings of the tests whose figures are compared; the settings of other tests may differ."""
     others = {kind_of_test(entry.test) for entry in run.other_cases}
     return [
         {name: settings for name, settings in test.items() if kind_of_test(name) not in others}
@@ -180,7 +184,11 @@ def _whole(part: Part) -> Condition:
 
 
 def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Condition, str]]:
-    """Yield the plan's conditions, profiles by their names; but a DUT or kernel compared is one of another name."""
+    """Yield the plan's conditions.
+
+    A DUT profile's conditions carry its name, unless DUTs or kernels are compared and each run has a single profile:
+    the names then differ, and everything else must be equal.
+    """
     profiles = recorded.get("profiles") or {}
     for name, profile in profiles.items():
         is_axis = axis in ("dut", "kernel") and len(profiles) == 1
@@ -194,7 +202,7 @@ def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Conditio
 
 
 def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
-    """Yield what each stack, by its label, was configured with and reported; and the kernels under them, by DUT."""
+    """Yield the kind, version and options of each stack, by its label, and the gateways' kernels, by DUT."""
     m = run.manifest
     facts: dict[Condition, set[str]] = {}
     for entry in m.cases:
@@ -204,7 +212,7 @@ def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
             Condition("version", entry.stack, f"version of {entry.stack}"): context["stack_version"],
         }
         if entry.stack_kind:  # otherwise the run is older than the recording of options
-            # Versions of a stack have a label each, and options that must be equal.
+            # Each version of a stack has a label of its own, but their options must be equal.
             label, without = (entry.stack_kind, VERSION_OPTIONS) if axis == "version" else (entry.stack, ())
             named[Condition("options", label, f"options of {label}")] = options_of(entry.options, without)
             if axis == "stack" and entry.stack_kind not in BASELINES:
@@ -221,7 +229,7 @@ def _of_stacks(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield nested tables as `outer.inner` → text, without empty values and what is matched point by point."""
+    """Yield the values of nested tables as (`outer.inner`, text), except empty ones and those that match points."""
     for key, value in values.items():
         name = f"{prefix}{key}"
         if key in _OF_POINTS:

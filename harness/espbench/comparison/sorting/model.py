@@ -13,7 +13,7 @@ from typing import Literal
 from espbench.terms import Status
 
 Axis = Literal["stack", "suite", "dut", "kernel", "version", "frame_size", "run"]
-# The part of a run's records that has a condition; a stack's kind, version and options by the stack's label.
+# The part of a run's records that a condition is in. The key of a kind, a version or options is the stack's label.
 Part = Literal[
     "espbench", "platform", "topology", "line rate", "host", "placement", "queues", "tools", "profile", "settings",
     "final trial", "kind", "version", "options", "kernel",
@@ -42,7 +42,7 @@ IP_VERSIONS = {4: "IPv4", 6: "IPv6"}
 class Estimate:
     """A mean over repeats and its confidence interval, in the unit of what is estimated.
 
-    low and high equal value where one repeat alone gives no interval (`n` 1): then nothing is concluded.
+    If there is only one repeat (`n` is 1), there is no interval: low and high equal value, and nothing is concluded.
     """
 
     value: float
@@ -53,10 +53,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Arm:
-    """One of the things compared: its value on the axis, and what the gateways said they run."""
+    """One of the compared configurations: its value on the axis, and the versions that its gateways reported."""
 
     name: str
-    # such as `strongSwan 5.9.8, Linux 6.1.176; tunnels=100`; what they run is read back, not the plan's
+    # such as `strongSwan 5.9.8, Linux 6.1.176; tunnels=100`; versions are read back, not taken from the plan
     detail: str = ""
 
 
@@ -64,8 +64,8 @@ class Arm:
 class ArmPoint:
     """One arm at one point: its throughput (frames/s, both directions summed) over the repeats.
 
-    statuses counts every repeat by its status; fps is None where no repeat has a figure, or one is VIOLATED. cpu_us
-    is µs of CPU per frame at the throughput, of Home, Office, and their sum (where both are known).
+    fps is None if no repeat has a figure, or if one is VIOLATED. statuses is the number of repeats by status.
+    cpu_home_us and cpu_office_us are µs of CPU per frame at the throughput; cpu_us is their sum, if both are known.
     """
 
     fps: Estimate | None
@@ -84,19 +84,19 @@ class ArmPoint:
 class PointVerdict:
     """A against B at one point.
 
-    ratio is B / A with its simultaneous interval (together over all points of the family, the
-    resolution of the search included); None where one of them has no figure. why says in words
-    what the verdict rests on, or why none was possible. bound_by names what makes it a bound: a
-    figure that is a lower bound (limit), or the minimum that one of them missed.
+    ratio is B / A; its interval holds together with those of all points of the family, and includes the resolution of
+    the search. It is None if an arm has no figure. why says in words on which repeats the verdict is based, or why
+    none was possible. bound_by says why B / A is only a bound: a figure is a lower bound (limit), or an arm missed the
+    goal even at the minimum load (minimum).
     """
 
-    x: int | str  # frame size, or what stands in its place when that is the axis
+    x: int | str  # frame size; a suite or a stack if frame sizes are the axis
     ratio: Estimate | None
     word: Word
     why: str
-    cpu_ratio: Estimate | None = None  # of cpu_us, B / A; per-point interval, no verdict rests on it
-    # Ratio is None where one figure is only a bound; one of these is then what is known of B / A, as
-    # simultaneous as the ratio would be.
+    cpu_ratio: Estimate | None = None  # of cpu_us, B / A; interval of this point alone, not used by verdicts
+    # If one figure is only a bound, ratio is None and one of these is the bound of B / A. It holds together with the
+    # intervals of all other verdicts.
     at_least: float | None = None
     at_most: float | None = None
     bound_by: Literal["", "limit", "minimum"] = ""
@@ -115,15 +115,15 @@ class PairVerdicts:
 
 @dataclass(frozen=True)
 class Panel:
-    """Has all that shares every condition but the axis and x: one picture, one table.
+    """The points that share every condition except the axis and x: one chart and one table of a report.
 
-    conditions are what is fixed here (such as suite: aes128gcm16, direction: one-way, loss goal: 0 %),
-    in words, for its title; where they are the same in every panel they stand in Comparison.common.
+    conditions are those that are fixed here, in words, for the title (such as suite: aes128gcm16, direction: one-way,
+    loss goal: 0 %). Conditions that are the same in every panel are in Comparison.common instead.
     """
 
     conditions: dict[str, str]
     loss_goal: float
-    x_name: Name  # FRAME_SIZE unless that is the axis
+    x_name: Name  # FRAME_SIZE, unless frame sizes are the axis
     x: list[int | str]
     curves: dict[str, dict[int | str, ArmPoint]]  # arm name → x → point; baselines too, by their stack's name
     pairs: list[PairVerdicts]
@@ -132,9 +132,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class FixedLoad:
-    """Has both arms at one load (a share of the slower arm's throughput): CPU per frame and loss.
+    """Both arms at one load (a share of the slower arm's throughput): CPU per frame and frame loss.
 
-    cpu is B / A with the interval of this load alone; cpu_a_us and cpu_b_us are medians; losses are mean ratios.
+    cpu is B / A with the interval of this load alone; cpu_a_us and cpu_b_us are medians, µs per frame; loss_a and
+    loss_b are mean loss ratios.
     """
 
     share: float
@@ -149,9 +150,9 @@ class FixedLoad:
 
 @dataclass(frozen=True)
 class FixedLoadVerdict:
-    """A against B at one point by trials at the same loads (paired_ratios.py).
+    """A against B at one point, by trials at the same loads (paired_ratios.py).
 
-    cpu and throughput are ratios B / A with intervals that hold together over all points; None: no verdict.
+    cpu and throughput are ratios B / A with intervals that hold together over all points; None: there is no verdict.
     """
 
     conditions: dict[str, str]
@@ -167,7 +168,7 @@ class FixedLoadVerdict:
     void: int  # trials that were left out with their pairs
     trials: int
     rounds: int
-    together: bool
+    together: bool  # False: one arm's gateways ran after the other's
     why: str
 
 
@@ -177,7 +178,7 @@ class Overhead:
 
     slowdown is baseline fps / arm fps. If one of them is a bound, it is None, and at_least or at_most has what is
     known. extra_us is the CPU time per frame (Home + Office, µs) above the baseline's; extra_cycles is the same in
-    cycles at Comparison.cpu_mhz. Intervals are of this point alone; with fewer than three repeats there is none (`n`
+    cycles at Comparison.cpu_mhz. Intervals are of this point alone; with fewer than three repeats there is none (`n` is
     1).
     """
 
@@ -204,7 +205,7 @@ class Condition:
     title: str
 
     def is_within(self, part: Part, key: str = "") -> bool:
-        """Return whether it is of this part, and of this key or one below it."""
+        """Return whether the condition is in this part, and has this key or one below it (empty: any key)."""
         return self.part == part and (key in ("", self.key) or self.key.startswith(f"{key}."))
 
 
@@ -230,7 +231,7 @@ class Comparison:
     common: dict[str, str]  # conditions that all panels share
     panels: list[Panel]
     overheads: list[Overhead]
-    words: list[str]  # the paragraph: what a reader who reads nothing else should know
+    words: list[str]  # the summary, for readers who read nothing else
     differences: list[Difference] = field(default_factory=list)  # not of the axis; allowed by the user
     warnings: list[str] = field(default_factory=list)
     is_virtual: bool = False  # of runs in virtual time

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encryption alone and decryption alone, the lower of the two, and what a pair of the same gateways did beside it.
+"""Compares the throughput of encryption alone and of decryption alone with that of a pair of the same gateways.
 
-A frame that crosses a pair is encrypted once and decrypted once. Gateways with a core each do that side by side:
-the pair is no faster than the slower operation, min(E, D). Gateways that share one core do it in turns, and the
-times of a frame add up: the pair is no faster than 1 / (1/E + 1/D).
+A frame that crosses a pair is encrypted once and decrypted once. Gateways with one core each do this at the same time:
+the pair is no faster than the slower operation, min(E, D). Gateways that share one core do it in turns, and the times
+of a frame add up: the pair is no faster than 1 / (1/E + 1/D).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Operations:
-    """One stack, suite, IP version, frame size and loss goal; None where nothing was measured, or without success."""
+    """The operations with one stack, suite, IP version, frame size and loss goal; None: not measured, or no figure."""
 
     key: Key
     encryption: Figure | None
@@ -67,14 +67,14 @@ class Operations:
         return any(part.at_limit for part in parts if part)
 
     def bound_fps(self, *, shares_core: bool) -> float | None:
-        """Return the most a pair can do, by its parts."""
+        """Return the highest rate that a pair can reach with these operations, frames/s; None if it is not known."""
         return self.in_turns_fps if shares_core else self.lower.fps if self.lower else None
 
 
 def operations(single: Sequence[Outcome], pair: Sequence[Outcome] = ()) -> list[Operations]:
     """Pair encryption and decryption, in the order of the single gateway's outcomes.
 
-    pair: outcomes of a pair of gateways; only those one way, west to east, are used.
+    pair: outcomes of a pair of gateways; only those of the direction one-way (west to east) are used.
     """
     keys = dict.fromkeys(_key(o) for o in single if o.direction in OPERATIONS)
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes of runs with what the gateways said of themselves: what a comparison is made from."""
+"""Reads the outcomes of runs that are compared, with the kernels and versions that the gateways reported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, kind_o
 
 VERSION_OPTIONS = ("version", "prefix")  # a stack's options that choose its version
 THROUGHPUT = "throughput"
-BASELINES = ("plain", "null")  # kinds of stacks that show what the rest costs without or with empty ESP
+BASELINES = ("plain", "null")  # kinds of stacks that do not encrypt: without ESP, and with null ESP
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run, under a name no other run of the comparison has."""
+    """One run, under a name that no other run of the comparison has."""
 
     name: str
     manifest: Manifest
@@ -58,7 +58,7 @@ class Sample:
     kind: str  # the stack itself, whatever its label
     kernel: str
     version: str
-    options: str = "defaults"  # of the stack, but for those that choose its version
+    options: str = "defaults"  # of the stack, except those that choose its version
 
     @property
     def is_baseline(self) -> bool:
@@ -66,12 +66,12 @@ class Sample:
 
     @property
     def pair(self) -> tuple[str, int]:
-        """Equal for the repeats of different arms that were measured one soon after the other."""
+        """A key that is equal for repeats of different arms that were measured soon after each other."""
         return self.run, self.outcome.repeat
 
 
 def read(directories: Sequence[RunDirectory]) -> list[Run]:
-    """Return the runs with distinct names; UsageError for one that has nothing to compare."""
+    """Return the runs with distinct names; raise UsageError if one of them has nothing to compare."""
     runs = []
     names = names_of(directories)
     for directory, name in zip(directories, names, strict=True):
@@ -105,8 +105,8 @@ def _nothing_to_compare(directory: RunDirectory) -> UsageError:
 def samples(runs: Sequence[Run]) -> list[Sample]:
     """Return every outcome of every run, in the order of the runs and of their cases.
 
-    What a case's gateways did not say (a negotiation that never succeeded) is taken from the other cases
-    of its run with the same DUT and stack, where those agree.
+    If the gateways of a case did not report a kernel or a version (for example because no negotiation succeeded), the
+    sample has that of the run's other cases with the same DUT and stack, if those agree.
     """
     measured = []
     for run in runs:
@@ -151,12 +151,12 @@ def options_of(options: Mapping[str, Any], without: Collection[str] = ()) -> str
 
 
 def kind_of(entry: CaseEntry | None, label: str) -> str:
-    """Return the stack behind a label; older runs record the label alone."""
+    """Return the kind of stack behind a label; older runs record the label alone."""
     return (entry.stack_kind if entry else "") or label
 
 
 def read_back(value: object) -> str:
-    """`{home: 6.1, office: 6.1}` → `6.1`; both where they differ."""
+    """Return as text what was read back from the gateways: `6.1` of `{home: 6.1, office: 6.1}`; both if they differ."""
     if not isinstance(value, dict):
         return str(value or "")
     texts = {str(side): str(text) for side, text in value.items() if text}
@@ -166,7 +166,10 @@ def read_back(value: object) -> str:
 
 
 def names_of(directories: Sequence[RunDirectory]) -> list[str]:
-    """Return the runs' names, or as much of their paths as makes them distinct; UsageError for one named twice."""
+    """Return the runs' names, or as much of their paths as makes them distinct.
+
+    Raise UsageError if a run is named twice.
+    """
     candidates = (
         [d.manifest.name for d in directories],
         [d.path.resolve().name for d in directories],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison in plain sentences: who is faster, what it costs, and what a reader must know beside it.
+"""Writes a comparison in plain sentences: which arm is faster, what it costs, and what else a reader must know.
 
 May import `comparison.sorting` and `comparison.deciding`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what the arms cost beside the baselines, in plain sentences; equal costs at several loss goals are said once."""
+"""Says in plain sentences how much more the arms cost than the baselines; equal costs at several loss goals once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from espbench.comparison.sorting.model import Estimate, Name, Overhead, Panel
 from espbench.comparison.telling.numbers import factor, microseconds
 from espbench.comparison.telling.words import at, opening
 
-ALIKE = 1.03  # figures of two loss goals within this factor are told as one
+ALIKE = 1.03  # figures of two loss goals within this factor are reported as one
 Costs = list[Overhead]
 
 
@@ -79,7 +79,7 @@ def _place(known: Costs, is_size: bool) -> str:
 
 
 def _slowdown(o: Overhead) -> float | None:
-    """Return the factor, or its bound."""
+    """Return the factor of an overhead, or its bound."""
     return o.slowdown.value if o.slowdown else o.at_least if o.at_least is not None else o.at_most
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Factors with their intervals as text: the same digits in sentences, tables, charts and the terminal."""
+"""Writes factors and their intervals as text, with the same digits in sentences, tables, charts and the terminal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _MOST_DECIMALS = 4
 
 
 def factor(estimate: Estimate | float | None) -> str:
-    """`1.35× [1.28, 1.43]`; without brackets where repeats are too few for an interval; `1.35×` of a number."""
+    """Return `1.35× [1.28, 1.43]`; without brackets for a plain number, or if repeats are too few for an interval."""
     return " ".join(filter(None, factor_and_interval(estimate)))
 
 
 def factor_and_interval(estimate: Estimate | float | None) -> tuple[str, str]:
-    """Return `1.35×` and `[1.28, 1.43]`, which is empty where there is none."""
+    """Return `1.35×` and `[1.28, 1.43]`; the second text is empty if there is no interval."""
     if estimate is None:
         return "–", ""
     if isinstance(estimate, float):
@@ -25,7 +25,10 @@ def factor_and_interval(estimate: Estimate | float | None) -> tuple[str, str]:
 
 
 def decimals(value: float, *bounds: float) -> int:
-    """Return as many as three digits need, and more where rounding would put 1 between bounds it is not between."""
+    """Return the number of decimals that show three digits.
+
+    It is higher if the bounds do not enclose 1, but one of them would be rounded to 1.
+    """
     shown = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     leaves_out_1 = bool(bounds) and (min(bounds) > 1 or max(bounds) < 1)
     while leaves_out_1 and shown < _MOST_DECIMALS and any(round(b, shown) == 1 for b in bounds):
@@ -34,7 +37,7 @@ def decimals(value: float, *bounds: float) -> int:
 
 
 def microseconds(estimate: Estimate) -> str:
-    """`22.1 µs [20.3, 23.9]`."""
+    """Return `22.1 µs [20.3, 23.9]`."""
     bounds = f" [{_three(estimate.low)}, {_three(estimate.high)}]" if estimate.n > 1 else ""
     return f"{_three(estimate.value)} µs{bounds}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the remarks beside the verdicts: how they were reached, on what machine, and what limits them."""
+"""Writes the remarks about the verdicts: how they were reached, on what machine, and what limits them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def method(family: int, is_paired: dict[str, bool], seed: object) -> str:
 
 
 def allowed(differences: Sequence[Difference]) -> list[str]:
-    """Return the remark that stands above all verdicts if runs of unequal conditions are compared."""
+    """Return the remark that is shown above all verdicts if runs of unequal conditions are compared."""
     if not differences:
         return []
     names = listed([difference.what for difference in differences])
@@ -56,7 +56,7 @@ def allowed(differences: Sequence[Difference]) -> list[str]:
 
 
 def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
-    """Return the remark about all CPU figures in the words: they depend on the load."""
+    """Return the remark that all CPU figures in the sentences depend on the load, if there are such figures."""
     ratios = [v.cpu_ratio for panel in panels for pair in panel.pairs for v in pair.points]
     if not any(ratios) and not any(o.extra_us for o in overheads):
         return []
@@ -66,7 +66,7 @@ def load(panels: Sequence[Panel], overheads: Sequence[Overhead]) -> list[str]:
 
 
 def violated(samples: Sequence[Sample]) -> list[str]:
-    """Return the warning that stands above all verdicts if arms let frames pass in clear."""
+    """Return the warning that is shown above all verdicts if arms let frames pass in clear."""
     leaks = Counter(
         (s.outcome.stack, s.outcome.suite, s.outcome.frame_size)
         for s in samples
@@ -101,7 +101,7 @@ def arms(groups: Sequence[Group], axis: Axis) -> list[str]:
                 of_arm.setdefault(name, set()).add(s.options)
                 kinds.add(s.kind)
     by_arm = {name: " / ".join(sorted(options)) for name, options in of_arm.items()}
-    # Arms of one stack differ in nothing but options: these are what is compared, and stand beside each arm.
+    # Arms with the same stack differ only in its options. These are what is compared, and each arm shows its own.
     if (
         axis not in ("stack", "version")
         or len(set(by_arm.values())) < 2
@@ -131,7 +131,7 @@ def order(groups: Sequence[Group], is_paired: dict[str, bool], axis: Axis, runs:
 
 
 def runs(compared: Sequence[Run]) -> list[str]:
-    """Say which cases have no outcome, which tests are not compared, which CPUs were shared, and what was a guest."""
+    """Say which cases lack an outcome, which tests are left out, which CPUs were shared, and if gateways are guests."""
     sentences = []
     for run in compared:
         cases = run.compared_cases
@@ -170,7 +170,7 @@ def figures(panels: Sequence[Panel]) -> list[str]:
 
 
 def facts(runs: Sequence[Run], axis: Axis) -> dict[str, str]:
-    """Return the machine the figures are of, each fact once where the runs agree; and what follows from the axis."""
+    """Return facts of the machines by name, each once if the runs agree, and what differs because the axis does."""
     values_of: dict[str, dict[str, None]] = {}
     for run in runs:
         of_run = {"Platform": run.manifest.platform}

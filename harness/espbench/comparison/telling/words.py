@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison in plain sentences: who is faster, where, by how much, and at what CPU cost."""
+"""Writes verdicts in plain sentences: which arm is faster, where, by how much, and at what CPU cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pair_words(a: str, b: str, points: Sequence[PointVerdict], x_is_size: bool) 
 
 
 def crossovers(a: str, b: str, points: Sequence[PointVerdict]) -> list[str]:
-    """Say where a shown verdict turns into the other, sizes rising: `B passes A from 512 B.`; mixes have no place."""
+    """Say from which frame sizes on the other arm is the faster one: `B passes A from 512 B.`; mixes are left out."""
     shown = [p for p in points if isinstance(p.x, int) and p.word in ("A faster", "B faster")]
     sentences = []
     for before, after in pairwise(shown):
@@ -43,7 +43,7 @@ def crossovers(a: str, b: str, points: Sequence[PointVerdict]) -> list[str]:
 
 
 def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool) -> str:
-    """`fast is 1.35× [1.28, 1.43] as fast as slow at 512 B`: the least and the most, then what is a bound."""
+    """Return `B is 1.35× [1.28, 1.43] as fast at 512 B`: the lowest and the highest ratio, then the bounds."""
     known = sorted((p for p in points if p.ratio), key=lambda p: p.ratio.value if p.ratio else 0.0)
     ends = list(dict.fromkeys(p.x for p in (known[:1] + known[-1:])))
     parts = [f"{factor(p.ratio)} as fast{at([p.x], x_is_size)}" for p in points if p.ratio and p.x in ends]
@@ -105,7 +105,7 @@ def _where(
 
 
 def at(xs: Sequence[X], is_size: bool) -> str:
-    """` at 64, 128 and 512 B`; ` with aes128gcm16`; empty for nothing."""
+    """Return ` at 64, 128 and 512 B`, or ` with aes128gcm16`; empty if there are no values."""
     if not xs:
         return ""
     names = listed([str(x) for x in xs])
@@ -113,7 +113,7 @@ def at(xs: Sequence[X], is_size: bool) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a, b and c`."""
+    """Return `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -124,7 +124,10 @@ def title(panel: Panel) -> str:
 
 
 def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
-    """Return the conditions to begin a sentence: `At a loss goal of 0 % (aes128gcm16): `; goals: all it holds at."""
+    """Return the conditions that begin a sentence: `At a loss goal of 0 % (aes128gcm16): `.
+
+    goals: all loss goals at which the sentence holds (default: the panel's).
+    """
     rest = ", ".join(v for k, v in panel.conditions.items() if k != Name.LOSS_GOAL)
     goals = goals or [v for k, v in panel.conditions.items() if k == Name.LOSS_GOAL]
     if not goals:
@@ -134,7 +137,7 @@ def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
 
 
 def told_again(panels: Sequence[Panel]) -> list[bool]:
-    """Say of each panel whether its verdicts are those of one before that differs from it in the loss goal alone."""
+    """Return for each panel whether an earlier panel, which differs only in the loss goal, has the same verdicts."""
     again = []
     before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
     for panel in panels:
@@ -145,10 +148,10 @@ def told_again(panels: Sequence[Panel]) -> list[bool]:
 
 
 def paragraph(panels: Sequence[Panel]) -> list[str]:
-    """Return the verdicts of every panel, with its conditions in front; goals that agree told once.
+    """Return the verdicts of every panel as text that begins with the panel's conditions.
 
-    Where a panel differs from one before in the loss goal alone and its verdicts are the same at
-    every point, it is named and not told again.
+    If an earlier panel differs only in the loss goal and has the same verdicts at every point, one sentence says so
+    in place of the verdicts.
     """
     paragraphs: list[str] = []
     for panel, again in zip(panels, told_again(panels), strict=True):

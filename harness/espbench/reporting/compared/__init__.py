@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as documents; with `operations_documents`, encryption beside decryption and beside a pair.
+"""Writes a comparison as documents; `operations_documents` compares encryption with decryption and with a pair.
 
 May import `results`, `comparison.*` and `reporting.parts`.
 """

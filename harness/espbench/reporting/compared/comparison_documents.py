@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison's documents: comparison.html, comparison.md, comparison.json and figures/*.svg."""
+"""Writes the documents of a comparison: comparison.html, comparison.md, comparison.json and figures/*.svg."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _KIND_TITLES: dict[Kind, str] = {
 
 
 def write(comparison: Comparison, directory: Path) -> Path:
-    """Write the four into a directory, made if need be, and return the path of comparison.html.
+    """Write all documents into a directory, which is made if it does not exist; return the path of comparison.html.
 
-    EspbenchError where the disk refuses, or a figure is not finite.
+    Raise EspbenchError if a file cannot be written, or if a figure is not finite.
     """
     directory.mkdir(parents=True, exist_ok=True)
     view = compared_view(comparison)
@@ -44,7 +44,7 @@ def context(view: ComparisonView | None) -> dict[str, Any]:
 
 
 def charts(view: ComparisonView, *, legend: bool) -> dict[str, Spec]:
-    """Return the chart of every picture of every panel, by element id (which is also the stem of its file)."""
+    """Return all charts of all panels, by element id (which is also the name of the picture's file without .svg)."""
     arms = [arm.name for arm in view.comparison.arms]
     return {
         f"{panel.anchor}-{kind}": chart
@@ -54,7 +54,7 @@ def charts(view: ComparisonView, *, legend: bool) -> dict[str, Spec]:
 
 
 def write_pictures(directory: Path, view: ComparisonView) -> None:
-    """Write every chart as an SVG that says itself which labels apply to its figures."""
+    """Write every chart as an SVG picture, which names the labels that apply to its figures."""
     directory.mkdir(exist_ok=True)
     documents = charts(view, legend=True)
     for panel in view.panels:

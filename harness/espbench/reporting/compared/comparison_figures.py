@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures of a comparison as Vega-Lite charts: throughput, ratio to the reference, CPU per frame.
+"""Draws a comparison as Vega-Lite charts: throughput, ratio to the reference, CPU per frame.
 
-Arms differ in colour and shape, gateways in dashes, verdicts in being filled or hollow.
+Arms differ in colour and shape, and gateways in the dashes of their lines. A hollow point of a ratio is one at which no
+arm is shown to be faster.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _GREY = "#8a8f98"
 _HEIGHT = 300
 _SVG_WIDTH = 560
 _MOST_TICKS = 9
-_BESIDE, _MOST_BESIDE = 5.0, 9.0  # pixels between two arms at one x, and from the middle at most
+_BESIDE, _MOST_BESIDE = 5.0, 9.0  # pixels: between two arms at one x, and the most from the middle
 _RATIO_ROOM = 1.06  # between the outermost interval and the edge of the panel
 _WORD_ANGLE = -30  # degrees: names of suites or kernels are too long to stand side by side
 
@@ -53,8 +54,8 @@ def figures(
 ) -> dict[Kind, Spec]:
     """Return the charts of a panel that have something to show.
 
-    With their own legend and a fixed width as pictures, without (the page has one) and as wide as
-    the page otherwise.
+    legend: True for pictures, which have their own legend and a fixed width. Charts in a page have neither: the page
+    has the legend, and they are as wide as the page.
     """
     series = series_of(panel, arms)
     sheet = _Sheet(panel, style, legend=legend)
@@ -76,10 +77,10 @@ class _Sheet:
         self.panel = panel
         self.style = style
         self.legend = legend
-        self.alone = len(panel.x) == 1  # no line to draw: the points carry the figure
+        self.alone = len(panel.x) == 1  # then there are no lines, and points are larger
 
     def rates(self, rows: list[Spec], series: list[str]) -> Spec:
-        """Draw throughput with its intervals, logarithmic."""
+        """Return the chart of the throughput with its intervals, on a logarithmic scale."""
         known = [row for row in rows if row["fps"]]
         domain, ticks = _rate_scale(known)
         y = _y("fps", "Throughput, frames/s (log)", "log", domain, {"values": ticks, "format": ",~f"})
@@ -100,7 +101,7 @@ class _Sheet:
         )
 
     def ratios(self, rows: list[Spec]) -> Spec:
-        """Return B / A with its interval and the line at 1; hollow where no arm is shown to be faster."""
+        """Return the chart of B / A with intervals and a line at 1; hollow points show no arm to be faster."""
         known = [row for row in rows if row["ratio"]]
         domain, ticks = _ratio_scale(rows)
         series = list(dict.fromkeys(row["series"] for row in rows))
@@ -133,7 +134,7 @@ class _Sheet:
         )  # fmt: skip
 
     def cpu(self, rows: list[Spec], series: list[str]) -> Spec:
-        """Return µs of CPU a frame at the throughput: the sum in full, each gateway dashed and hollow."""
+        """Return the chart of CPU time per frame, µs: the sum as a solid line, each gateway dashed and hollow."""
         known = [row for row in rows if row["cpu"] is not None]
         sums = [row for row in known if row["gateway"] == GATEWAYS[0]]
         top = max(max(row["cpu"], row["high"] or 0) for row in known) * 1.08
@@ -171,7 +172,7 @@ class _Sheet:
         **more: list[Spec],
     ) -> Spec:
         return {
-            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+            "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # only a name; it is never loaded
             "width": _SVG_WIDTH if self.legend else "container",
             "height": _HEIGHT,
             "params": [{"name": "chosen", "value": ""}],
@@ -194,7 +195,7 @@ class _Sheet:
         )
 
     def _points(self, y: Spec, series: list[str], tooltip: list[Spec], hollow: str = "", **more: Any) -> Spec:
-        """Return the layer of points; hollow: a Vega expression, true for those that are not filled."""
+        """Return the layer of points; hollow: a Vega expression that is true for points that are not filled."""
         mark = {"type": "point", "size": 120 if self.alone else 46, "strokeWidth": 1.4}
         shapes = [self.style[name][1] for name in series]
         shape = {
@@ -229,10 +230,10 @@ class _Sheet:
                 "grid": True,
             },
         }
-        # Beside each other by a little, so that intervals do not hide one another.
+        # Arms are a little apart, so that their intervals do not hide one another.
         half = min(_BESIDE * (len(series) - 1) / 2, _MOST_BESIDE)
         beside = {"field": "series", "type": "nominal", "scale": {"domain": series, "range": [-half, half]}}
-        # Full for the arm chosen in the page's legend, and for all while none is.
+        # The arm that is chosen in the page's legend is opaque; all are while none is chosen.
         chosen = {"test": "chosen == '' || datum.series == chosen", "value": 1}
         encoding = {
             "x": x,
@@ -268,7 +269,7 @@ def _tip(field: str, title: str, number_format: str = "") -> Spec:
 
 
 def _sized(rows: list[Spec]) -> list[Spec]:
-    """Return the rows that a line may join: frame sizes, not names such as suites; and without lower bounds."""
+    """Return the rows that a line may join: those of frame sizes, not of names such as suites; without lower bounds."""
     is_bound = {"fps": None}
     return [
         row | is_bound if "fps" in row and row["sign"] else row for row in rows if isinstance(row["key"], int)
@@ -280,7 +281,7 @@ def _with_interval(rows: list[Spec]) -> list[Spec]:
 
 
 def _rate_scale(rows: list[Spec]) -> tuple[tuple[float, float], list[float]]:
-    """Domain and labels: both ends at a labelled step, with room below for what has no figure."""
+    """Return the domain and the labels of the axis: both ends have a label, and marks of points fit in below."""
     lowest = min(row["low"] or row["fps"] for row in rows)
     highest = max(row["high"] or row["fps"] for row in rows)
     steps = _steps(lowest * 0.1, highest * 10)
@@ -296,7 +297,7 @@ def _steps(low: float, high: float) -> list[float]:
 
 
 def _ratio_scale(rows: list[Spec]) -> tuple[tuple[float, float], list[float]]:
-    """Domain and labels around every interval and 1, which always is one of the labels."""
+    """Return the domain and the labels of the axis: it contains every interval, and 1, which always has a label."""
     bounds = [
         bound for row in rows for bound in (row["ratio"], row["low"], row["high"], row["bound"]) if bound
     ]

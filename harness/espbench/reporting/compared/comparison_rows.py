@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows a comparison's charts draw: points, intervals, and marks for what has no figure."""
+"""Makes the rows that a comparison's charts draw: points, intervals, and marks for points without a figure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def series_of(panel: Panel, arms: Sequence[str]) -> list[str]:
 
 
 def rate_rows(panel: Panel, series: Sequence[str]) -> list[Spec]:
-    """Return a row for each curve and x measured; `fps` is None where no repeat has a figure."""
+    """Return a row for each curve and x; `fps` is None where no repeat has a figure."""
     rows = []
     for name in series:
         for x in panel.x:
@@ -49,7 +49,7 @@ def rate_rows(panel: Panel, series: Sequence[str]) -> list[Spec]:
 
 
 def ratio_rows(panel: Panel) -> list[Spec]:
-    """Return a row for each pair and x, named by B; `ratio` is None where it is a bound or there is none."""
+    """Return a row for each pair and x; B's name is the series. `ratio` is None if there is only a bound or nothing."""
     rows = []
     for pair in panel.pairs:
         by_x = {point.x: point for point in pair.points}
@@ -71,7 +71,7 @@ def ratio_rows(panel: Panel) -> list[Spec]:
 
 
 def cpu_rows(panel: Panel, series: Sequence[str], arms: Sequence[str]) -> list[Spec]:
-    """Return a row for each curve, gateway and x; of what is no arm the sum alone. Empty if nobody knows any."""
+    """Return a row for each curve, gateway and x; of baselines only the sum. Empty if no CPU figure is known."""
     rows = []
     for name in series:
         for gateway, field in _CPU_FIELDS.items():
@@ -140,5 +140,5 @@ def _row(name: str, x: int | str, estimate: Estimate | None) -> dict[str, Any]:
 
 
 def _plain(value: float | None) -> float | None:
-    """Return a number JSON and the chart library can both hold."""
+    """Return a number that both JSON and the chart library can represent; None for one that is not finite."""
     return None if value is None or not math.isfinite(value) else round(value, 6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a comparison: every figure of a panel, overheads, and how the verdict was reached."""
+"""Makes the tables of a comparison: every figure of a panel, overheads, and how the verdicts were reached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from espbench.reporting.parts.wording import NONE, count, number
 
 
 def figures_table(panel: Panel, series: Sequence[str]) -> Table:
-    """Return every figure of the panel's pictures: a row for each x and curve; in virtual time instructions first."""
+    """Return the table of a panel's figures: a row for each x and curve; in virtual time instructions are first."""
     counted = has_instructions(panel)
     head = [
         x_title(panel), "Arm", *(["Home / Office, instructions/frame"] if counted else []),
@@ -58,7 +58,7 @@ def figures_table(panel: Panel, series: Sequence[str]) -> Table:
 
 
 def overheads(position: int, comparison: Comparison) -> Table:
-    """Return the costs of each arm beside each baseline: a row for each x and arm of one panel.
+    """Return the table of the arms' overheads over each baseline: a row for each x and arm of one panel.
 
     A column that would be empty (for instance because the host's clock rate is not known) is left out.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as a reader sees it: the same view for HTML and Markdown, text already worded and rounded."""
+"""Prepares a comparison for its reader: one view for HTML and Markdown, with texts worded and figures rounded."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from espbench.reporting.parts.wording import NONE, goal_name, plural
 
 @dataclass(frozen=True)
 class Side:
-    """Throughput of one arm at one x as text."""
+    """The throughput of one arm at one x, as text."""
 
     instructions: str  # per frame, of Home and Office; empty in real time
     fps: str
     interval: str
-    note: str  # what it rests on, where that is not every repeat
+    note: str  # the repeats on which the figure is based, if not on all
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class VerdictRow:
     interval: str  # `[1.28, 1.43]`
     word: str
     symbol: str
-    faster: str  # the arm that is; empty if none is shown to be
+    faster: str  # name of the faster arm; empty if none is shown to be faster
     why: str
     cpu_factor: str  # of µs per frame, B / A
     cpu_interval: str
@@ -66,12 +66,12 @@ class PairTable:
 
     a: str
     b: str
-    words: str  # empty where the comparison's own words hold them
+    words: str  # empty if the comparison's own words contain them
     rows: list[VerdictRow]
 
     @property
     def has_cpu(self) -> bool:
-        """True if the CPU figures of both are known at any point."""
+        """True if the CPU figures of both arms are known at any point."""
         return any(row.cpu_factor != NONE for row in self.rows)
 
 
@@ -87,17 +87,17 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class PanelView:
-    """One panel: its verdicts, its pictures, its overheads."""
+    """One panel: its verdicts, pictures and overheads."""
 
     anchor: str
     title: str
     labels: list[str]
     panel: Panel
     x_title: str
-    x_head: str  # the same, shorter
-    key: str  # what the tables' intervals are
+    x_head: str  # x_title, shorter
+    key: str  # explains the intervals in the tables
     pairs: list[PairTable]
-    kinds: list[Kind]  # the pictures there are
+    kinds: list[Kind]  # the pictures that have something to show
     legend: list[LegendEntry]
     alt: str
     caption: str
@@ -106,7 +106,7 @@ class PanelView:
 
     @property
     def tally(self) -> str:
-        """`B faster 4×, no difference shown 3×` for each pair."""
+        """The numbers of verdicts of each pair: `B faster 4×, no difference shown 3×`."""
         parts = []
         for pair in self.pairs:
             counts = ", ".join(f"{word} {n}×" for word, n in Counter(r.word for r in pair.rows).items())
@@ -116,7 +116,7 @@ class PanelView:
 
 @dataclass(frozen=True)
 class GlanceRow:
-    """One line of the overview: one pair in one panel, a verdict for each x it has."""
+    """One line of the overview: one pair in one panel, with a verdict for each x."""
 
     anchor: str
     title: str
@@ -127,7 +127,7 @@ class GlanceRow:
 
 @dataclass(frozen=True)
 class ComparisonView:
-    """Everything both templates show, in their order."""
+    """Everything that both templates (HTML and Markdown) show, in their order."""
 
     comparison: Comparison
     title: str
@@ -135,7 +135,7 @@ class ComparisonView:
     confidence: str
     style: dict[str, tuple[str, str]]  # curve → colour, shape
     xs: list[str]  # of the overview
-    glance: list[GlanceRow]  # empty where the one table there is says it all
+    glance: list[GlanceRow]  # empty if there is only one pair, whose table suffices
     panels: list[PanelView]
     facts: Table
     arms: Table
@@ -145,18 +145,18 @@ class ComparisonView:
 
     @property
     def fixed_confidence(self) -> str:
-        """Say how sure the verdicts at the same loads are: two for each point."""
+        """The confidence of the verdicts at the same loads, of which each point has two."""
         family = 2 * len(self.comparison.fixed_loads)
         return f"{PER_CENT}, simultaneous over {plural(family, 'verdict')}"
 
     @property
     def shared_labels(self) -> list[str]:
-        """The labels of every panel, said at the top and not again at each."""
+        """The labels that all panels have; they are shown once at the top."""
         return [label for label in self.labels if all(label in panel.labels for panel in self.panels)]
 
 
 def compared_view(comparison: Comparison | None) -> ComparisonView | None:
-    """Word a comparison for its reader; None of none."""
+    """Return the view of a comparison; None if there is no comparison."""
     if comparison is None:
         return None
     arms = [arm.name for arm in comparison.arms]

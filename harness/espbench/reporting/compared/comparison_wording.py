@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates and verdicts of a comparison as text: the same digits, signs and symbols everywhere."""
+"""Writes a comparison's estimates and verdicts as text, with the same digits, signs and symbols everywhere."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SYMBOLS: dict[Word, str] = {"B faster": "▲", "A faster": "▼", "no difference
 
 
 def rate(point: ArmPoint | None) -> str:
-    """`147,310` frames/s; `≥ 147,310` where it is a lower bound."""
+    """Return the throughput, frames/s: `147,310`; `≥ 147,310` if it is a lower bound."""
     if point is None or point.fps is None:
         return NONE
     return ("≥\N{NO-BREAK SPACE}" if point.at_least else "") + count(point.fps.value)
 
 
 def instructions_of(point: ArmPoint | None) -> str:
-    """`9,009 / 7,744` instructions per frame of Home and Office; empty in real time."""
+    """Return the instructions per frame of Home and Office: `9,009 / 7,744`; empty in real time."""
     if point is None:
         return ""
     home, office = point.instructions_home, point.instructions_office
@@ -43,7 +43,7 @@ def has_instructions(panel: Panel) -> bool:
 
 
 def ratio_or_bound(point: PointVerdict | Overhead) -> str:
-    """Return B / A, or a slowdown, with its interval; `≥ 1.20×` where it is only a bound."""
+    """Return B / A, or a slowdown, with its interval; `≥ 1.20×` if it is only a bound."""
     return " ".join(filter(None, ratio_and_interval(point)))
 
 
@@ -61,14 +61,17 @@ def has_interval(estimate: Estimate) -> bool:
 
 
 def rate_interval(point: ArmPoint | None) -> str:
-    """`121,000 – 126,000` frames/s; empty where there is none. The interval of a lower bound means nothing."""
+    """Return the interval of the throughput, frames/s: `121,000 – 126,000`.
+
+    It is empty if there is no interval, or if the throughput is a lower bound, whose interval means nothing.
+    """
     if point is None or point.fps is None or point.at_least or not has_interval(point.fps):
         return ""
     return f"{count(point.fps.low)} – {count(point.fps.high)}"
 
 
 def microseconds(estimate: Estimate | None) -> str:
-    """`4.21 (4.11 – 4.31)` µs a frame, to three digits."""
+    """Return CPU time per frame with its interval, µs to three digits: `4.21 (4.11 – 4.31)`."""
     if estimate is None:
         return NONE
     value = number(estimate.value, 3)
@@ -79,7 +82,7 @@ def microseconds(estimate: Estimate | None) -> str:
 
 
 def rounded(value: float | None, significant: int = 3) -> str:
-    """Return a large figure to so many digits, the rest zeros: `12,300` cycles."""
+    """Return a figure with this many significant digits, and zeros after them: `12,300` cycles."""
     if value is None or value == 0:
         return NONE if value is None else "0"
     places = significant - 1 - math.floor(math.log10(abs(value)))
@@ -109,14 +112,14 @@ def repeats_note(point: ArmPoint | None) -> str:
 
 
 def confidence(comparison: Comparison) -> str:
-    """`95 %, simultaneous over 14 verdicts`."""
+    """Return `95 %, simultaneous over 14 verdicts`."""
     per_cent = f"{comparison.confidence * 100:.6f}".rstrip("0").rstrip(".")
     together = f", simultaneous over {plural(comparison.family, 'verdict')}" if comparison.family > 1 else ""
     return f"{per_cent} %{together}"
 
 
 def panel_title(panel: Panel, comparison: Comparison) -> str:
-    """Return a panel's title from what it holds fixed: `Suite aes128gcm16 · loss goal 0 %`."""
+    """Return a panel's title, which names its fixed conditions: `Suite aes128gcm16 · loss goal 0 %`."""
     parts = [f"{name} {value}" for name, value in panel.conditions.items()]
     if not any(Name.LOSS_GOAL in named for named in (panel.conditions, comparison.common)):
         parts.append(f"loss goal {goal_name(panel.loss_goal)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a comparison at fixed loads: its verdicts, and every load behind them."""
+"""Makes the tables of a comparison at fixed loads: its verdicts, and the figures at every load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEITHER = {"no difference shown": "○ no difference shown", "no verdict": "–
 
 
 def verdicts(judged: Sequence[FixedLoadVerdict]) -> Table:
-    """Return one row for each point: both ratios with their intervals and what they bear."""
+    """Return a table with a row for each point: both ratios with their intervals and verdicts."""
     head = [
         "Frame size", "B / A", "Conditions", "CPU per frame, B / A", "Verdict on CPU", "Throughput, B / A",
         "Verdict on throughput", "Pairs", "Void trials",
@@ -39,7 +39,7 @@ def verdicts(judged: Sequence[FixedLoadVerdict]) -> Table:
 
 
 def loads(judged: Sequence[FixedLoadVerdict]) -> Table:
-    """Return one row for each point and load."""
+    """Return a table with a row for each point and load."""
     head = [
         "Frame size", "B / A", "Load", "Frames/s", "A, µs/frame", "B, µs/frame", "CPU per frame, B / A", "Loss of A",
         "Loss of B", "Pairs",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encryption alone beside decryption alone, and both beside a pair of the same gateways: a table, and documents."""
+"""Writes a table and documents that compare encryption alone, decryption alone, and a pair of the same gateways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from espbench.terms import Manifest, Outcome
 
 SINGLE, PAIR = "single-gateway", "gateway-to-gateway"
 TITLE = "A single gateway beside a pair"
-# Conditions that differ because the topology does: CPUs, links, and how ESP is sent and received.
+# These conditions differ because the topology does: CPUs, links, and how ESP is sent and received.
 _FOLLOWS: comparability.Places = (
     ("topology", ""), ("placement", ""), ("queues", ""), comparability.GENERATOR,
 )  # fmt: skip
@@ -32,7 +32,7 @@ HOW = (
 
 
 def beside_each_other(outcomes: Sequence[Outcome]) -> Table:
-    """Return a row for each stack, suite, size and goal that has both operations; empty for other runs."""
+    """Return a table with a row for each stack, suite, size and goal of a single gateway; no rows for other runs."""
     points = operations(outcomes)
     rows = [
         [*_name(one), _shown(one.encryption), _shown(one.decryption), _shown(one.lower), one.slower or NONE]
@@ -46,14 +46,14 @@ def beside_each_other(outcomes: Sequence[Outcome]) -> Table:
 
 
 def is_about(runs: Sequence[RunDirectory]) -> bool:
-    """Return whether these are runs of single gateways and of pairs."""
+    """Return whether some of these runs are of a single gateway, and all others of a pair."""
     return {run.manifest.topology for run in runs} == {SINGLE, PAIR}
 
 
 def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: bool) -> tuple[Path, list[str]]:
-    """Write comparison.html, .md and .json; the page's path, and its words.
+    """Write comparison.html, .md and .json; return the page's path and its sentences.
 
-    UsageError where the runs differ in more than what follows from the topology, or have no point in common.
+    Raise UsageError if the runs differ in more than what follows from the topology, or have no point in common.
     """
     points, differences, words, shares_core = related(runs, allow_different=allow_different)
     table = _table(points, shares_core=shares_core)
@@ -74,7 +74,7 @@ def write(runs: Sequence[RunDirectory], directory: Path, *, allow_different: boo
 def related(
     runs: Sequence[RunDirectory], *, allow_different: bool
 ) -> tuple[list[Operations], list[str], list[str], bool]:
-    """Return the points, what else differs, the words, and whether the pair's gateways share a core."""
+    """Return the points, the other differences, the page's sentences, and whether the pair's gateways share a core."""
     measured = read(runs)
     comparability.refuse_mixed_time(measured)
     unequal = [
@@ -109,7 +109,10 @@ def related(
 
 
 def _path_words(runs: Sequence[RunDirectory]) -> list[str]:
-    """Say when the figures differ in how frames wake the gateway: its CPU time for a frame depends on that."""
+    """Say so if single gateway and pair got their frames by different paths of the generator.
+
+    The path decides how frames wake the gateway, and so its CPU time per frame.
+    """
     paths_of = {
         topology: sorted({_path_of(run.manifest) for run in runs if run.manifest.topology == topology})
         for topology in (SINGLE, PAIR)
@@ -188,7 +191,7 @@ def _in_turns(one: Operations) -> str:
 
 
 def _ratio(one: Operations, *, shares_core: bool) -> str:
-    """Write pair / its bound; it is a lower bound if the pair's figure is one, an upper bound if its halves' are."""
+    """Write pair / bound; it is a lower bound if the pair's figure is one, an upper bound if those of the bound are."""
     bound = one.bound_fps(shares_core=shares_core)
     if one.pair is None or not bound:
         return NONE
@@ -207,7 +210,7 @@ def _shown(figure: Figure | None) -> str:
 
 
 def _unit(points: Sequence[Operations]) -> str:
-    """Return the unit of what `_shown` writes; in virtual time instructions per frame stand first."""
+    """Return the unit of the figures that `_shown` writes; in virtual time instructions per frame are first."""
     figures = [figure for one in points for figure in (one.encryption, one.decryption, one.pair) if figure]
     counted = any(instructions(f.instructions_home, f.instructions_office) for f in figures)
     return "instructions/frame; frames/s (Mbps)" if counted else "frames/s (Mbps)"

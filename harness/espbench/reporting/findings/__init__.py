@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests beside throughput in a report, each in its standard's form.
+"""Reports the tests other than throughput, each in the form that its standard requires.
 
-`finding_view` is the section; a test that it does not know is shown by its figures and its curve, so a new
-test needs nothing here. May import `results` and `reporting.parts`.
+`finding_view` makes the sections. It shows a test that it does not know by its figures and its curve, so a new test
+needs no code here. May import `results` and `reporting.parts`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The curve of a test this report does not know as a Vega-Lite chart: its second column against its first."""
+"""Draws the curve of a test that the report does not know as a Vega-Lite chart: its second column over its first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.terms import Finding
 
 
 def axes_of(findings: Sequence[Finding]) -> tuple[str, str] | None:
-    """Return the keys of x and y, where all curves have the same two first ones, both numbers; else None."""
+    """Return the keys of x and y if all curves have the same two first columns and these are numbers; else None."""
     keys = {tuple(row)[:2] for f in findings for row in f.curve}
     if len(keys) != 1 or not any(len(f.curve) > 1 for f in findings):
         return None
@@ -24,7 +24,7 @@ def axes_of(findings: Sequence[Finding]) -> tuple[str, str] | None:
 def curve_panel(
     findings: Sequence[Finding], axes: tuple[str, str], colour_of: dict[str, str], *, as_picture: bool
 ) -> Spec | None:
-    """Return one line a frame size; a point without a figure breaks it."""
+    """Return a chart with one line for each frame size; a point without a figure breaks the line."""
     x_key, y_key = axes
     rows = [
         {"series": size_name(f.frame_size), "repeat": f.repeat, "x": row[x_key], "y": row[y_key]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each direction of a test beside throughput by itself, where both were loaded at once."""
+"""Shows each direction by itself, for tests other than throughput that loaded both directions at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOTHING = Quantity(name="", unit="", value=None, n=0)
 
 
 def directions(group: FindingGroup) -> Table:
-    """Return each direction's own figures (RFC 2544 14); no rows where one alone was loaded."""
+    """Return the table of each direction's own figures (RFC 2544 14); no rows if only one direction was loaded."""
     rows: dict[tuple[str, ...], dict[str, Quantity]] = {}
     for f in group.findings:
         case = [arm_of(f), str(f.frame_size), *([str(f.repeat)] if group.repeats else [])]

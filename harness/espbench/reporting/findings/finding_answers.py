@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the tables of the other tests' results at a glance: stacks and suites down, frame sizes across."""
+"""Makes the tables of the other tests' results at a glance: stacks and suites in rows, frame sizes in columns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from espbench.terms import Finding, Manifest, Status
 class FindingCell:
     """The figure of one test at one frame size: the median of the repeats that have one."""
 
-    text: str  # empty where there is no figure
-    status: Status | None  # of what has none; None = not measured (yet), or nothing to measure
-    instead: str  # of a figure, where there was nothing to measure
-    valid_of: str  # `2 of 3` where some repeats have no figure
+    text: str  # empty if there is no figure
+    status: Status | None  # the worst of the repeats; None = all OK, or not measured (yet)
+    instead: str  # shown instead of a figure if there was nothing to measure
+    valid_of: str  # `2 of 3` if some repeats have no figure
     flags: list[Flag]
     words: str
 
@@ -54,8 +54,9 @@ class FindingAnswer:
 def finding_answers(
     findings: Sequence[Finding], manifest: Manifest, notes: Notes, anchors: dict[str, str]
 ) -> list[FindingAnswer]:
-    """Return one table for each DUT, direction and IP version, with all tests that are made at each frame size; and one
-    for those made once for a pair of gateways. anchors: test → its section's.
+    """Return one table for each DUT, direction and IP version, with all tests that are made at each frame size.
+
+    Tests that are made once for a pair of gateways have tables of their own. anchors: test → its section's.
     """
     groups = groups_of(findings)
     names = Names.of(manifest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The curves of findings as tables: every point of a frame loss test, and of any other test its rows as they are."""
+"""Makes tables of the curves of findings: with fixed columns for frame loss tests, with all keys for other tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _UNITS = {
     "_ms": "ms",
     "_s": "s",
 }
-# Key of a point → its column and how its figure is told; keys of no row are left out.
+# The key of a point → the title of its column and the function that writes its figure. Columns without figures are
+# left out.
 _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "intended_pct_of_line_rate": ("Load, % of line rate", lambda v: number(v, 3)),
     "intended_fps": ("Intended, frames/s", count),
@@ -87,7 +88,7 @@ def _points(findings: Sequence[Finding], *, repeats: bool) -> Table:
 
 
 def column_title(key: str) -> str:
-    """`setup_rate_fps west-east` → `Setup rate, frames/s, west → east`."""
+    """Return the column title of a key: `Setup rate, frames/s, west → east` of `setup_rate_fps west-east`."""
     if key in _LOSS:
         return _LOSS[key][0]
     name, way = way_of(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings cut into what one figure and one table show."""
+"""Groups findings so that one chart and one table can show a group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 
 from espbench.terms import Finding, Quantity, kind_of_test
 
-WAYS = ("west-east", "east-west")  # how the key of a curve's figure of one direction ends
+WAYS = ("west-east", "east-west")  # keys of a curve's figures of one direction end with one of these
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,17 @@ def groups_of(findings: Sequence[Finding]) -> list[FindingGroup]:
 
 
 def _by_size(size: int | str) -> tuple[bool, int | str]:
-    """Numbers rising, then mixes of sizes."""
+    """Return the sort key of a frame size: numbers in rising order, then mixes of sizes."""
     return isinstance(size, str), size
 
 
 def arm_of(f: Finding) -> str:
-    """`xfrm · aes128gcm16`; the plain stack and foreign boxes have no suite."""
+    """Return `xfrm · aes128gcm16`; the plain stack and foreign boxes have no suite."""
     return f.stack if f.suite == "none" else f"{f.stack} · {f.suite}"
 
 
 def quantity(f: Finding, key: str) -> Quantity | None:
-    """Return a quantity by its key (quantities.py), of all directions."""
+    """Return the quantity with this key (quantities.py) that covers all directions."""
     return next((q for q in f.quantities if q.key == key and not q.way), None)
 
 
@@ -87,7 +87,7 @@ def headline(f: Finding) -> Quantity | None:
 
 
 def way_of(key: str) -> tuple[str, str]:
-    """`frame_loss_pct west-east`, a key of a curve → without the direction, and the direction; else empty."""
+    """Split a key of a curve, such as `frame_loss_pct west-east`, into the name and the direction (empty if none)."""
     for way in WAYS:
         if key.endswith(f" {way}"):
             return key.removesuffix(f" {way}"), way

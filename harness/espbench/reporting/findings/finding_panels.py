@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the charts of a group of findings, with legends, captions, and texts for those who cannot see them."""
+"""Makes the charts of a group of findings, with legends, captions, and texts for readers who cannot see them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALL_BELOW = "All figures are in the table."
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: for the page, whose legend it shares, and as a picture of its own."""
+    """One chart in two forms: for the page, whose legend it shares, and as a picture with its own legend."""
 
     anchor: str
     title: str
@@ -50,7 +50,7 @@ class Figure:
     panels: list[Panel]
     legend: dict[str, str] = field(default_factory=dict)  # series → colour
     dashes: dict[str, list[float]] = field(default_factory=dict)
-    grey: str = ""  # what a thin grey line is
+    grey: str = ""  # the meaning of a thin grey line
     grey_dash: list[float] = field(default_factory=lambda: [1, 0])
     caption: str = ""
 
@@ -58,7 +58,7 @@ class Figure:
 def figure_of(
     group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]
 ) -> Figure | None:
-    """Return the standard's charts of this kind of test, or an unknown one's curve; None if there are none."""
+    """Return the charts that the standard has for this kind of test, or the curve of another kind; None without any."""
     match group.kind:
         case "latency":
             chart = _latency(group, anchor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of encryption of tests beside throughput: the VALID trials of all their frame sizes, summed."""
+"""Makes the table that proves encryption in tests other than throughput: sums over the VALID trials of all sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from espbench.terms import Finding
 
 
 def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Table:
-    """Return a row for each test, stack and suite that is to encrypt, and direction; the counts are unrounded sums."""
+    """Return a table with a row for each test, encrypting stack and suite, and direction; counts are unrounded sums."""
     several_duts = len({f.dut for f in findings}) > 1
     rows = []
     for group in groups_of([f for f in findings if f.encryption != "baseline"]):
@@ -52,7 +52,7 @@ def _verdict(findings: Sequence[Finding], sums: Crossing) -> str:
     if not proven or sums.encrypted is None or sums.decrypted is None:
         return NOT_PROVEN
     if sums.proven < sums.trials:
-        # The counters do not belong together where SAs were replaced or a gateway began anew in between.
+        # If SAs were replaced or a gateway restarted in between, the counters of the trials cannot be added up.
         return f"proven in {sums.proven:,} of {sums.trials:,} trials"
     if sums.sent == sums.encrypted == sums.decrypted == sums.received:
         return "proven: all four equal"

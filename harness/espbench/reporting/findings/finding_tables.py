@@ -20,7 +20,7 @@ from espbench.terms import Finding, Quantity, Status, line_rate_fps
 class Column:
     """A column of numbers. Adjacent columns with the same title share one heading.
 
-    Each shows its unit, or which statistic it is, below that.
+    unit is shown below the heading: the unit of the numbers, or the statistic that they are.
     """
 
     title: str
@@ -31,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True)
 class FindingRow:
-    """One case, or one quantity of it: the first row of a case says which it is and how it went."""
+    """One case, or one quantity of it; only the first row of a case names it and shows its status."""
 
     starts_case: bool
     name: str
@@ -44,7 +44,7 @@ class FindingRow:
     figures: list[str]
     trials: str
     words: str
-    telling: str  # what the figures do not say; else empty
+    telling: str  # a reason or a remark that the figures do not show; empty if there is none
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class FindingTable:
 
     @property
     def heads(self) -> list[tuple[str, int, bool]]:
-        """Title, how many columns it is of, and whether they are text."""
+        """The title of each heading, the number of its columns, and whether they are text."""
         return [
             (title, len(list(columns)), text)
             for (title, text), columns in groupby(self.columns, key=lambda c: (c.title, c.text))
@@ -65,18 +65,18 @@ class FindingTable:
 
     @property
     def several_rows(self) -> bool:
-        """True if some case takes more than one row."""
+        """True if a case has more than one row."""
         return not all(row.starts_case for row in self.rows)
 
 
-_MEASURED = ("s", "ms", "µs", "%", "1", "Mbps")  # units whose whole numbers are chance
-_MOST_COLUMNS = 9  # of quantities, that a page's width holds
+_MEASURED = ("s", "ms", "µs", "%", "1", "Mbps")  # units of figures that are not counted
+_MOST_COLUMNS = 9  # of quantities, that fit into the width of a page
 Cell = Callable[[Finding], str]
 _Columns = list[tuple[Column, Cell]]
 
 
 def table(group: FindingGroup, notes: Notes, line_rate_bps: float) -> FindingTable:
-    """Return a row for each case, under the columns of its kind of test."""
+    """Return the table of a group: a row for each case, with the columns of its kind of test."""
     columns = _columns(group, line_rate_bps) or _one_column_a_quantity(group)
     if not columns:
         return _one_row_a_quantity(group, notes)
@@ -118,13 +118,13 @@ def _one_row_a_quantity(group: FindingGroup, notes: Notes) -> FindingTable:
 
 
 def figure_text(q: Quantity) -> str:
-    """Return a figure as its unit wants it: rates of frames, as everywhere, and what was counted are told whole."""
+    """Return a figure as text, in the form of its unit: frame rates and counts are written as whole numbers."""
     whole = q.value is not None and float(q.value).is_integer() and q.unit not in _MEASURED
     return count(q.value) if whole or q.unit == "frames/s" else figure(q.value)
 
 
 def unit_of(q: Quantity) -> str:
-    """Return the unit as a reader wants it: a ratio has none."""
+    """Return the unit to show; a ratio has none."""
     return "" if q.unit == "1" else q.unit
 
 
@@ -190,7 +190,7 @@ def _latency() -> _Columns:
     return [
         _LOAD,
         *_spread(Key.LATENCY_TAGGED, "Tagged frame", "µs", "n"),
-        # The least of all trials together is the least of each trial's least; likewise the greatest.
+        # The least of all trials together is the minimum of each trial's least; the greatest likewise.
         (Column("All frames, µs", "least"), _extreme(Key.LATENCY_LEAST, "minimum")),
         *((Column("All frames, µs", name), _cell(key)) for name, key in all_frames.items()),
         (Column("All frames, µs", "greatest"), _extreme(Key.LATENCY_GREATEST, "maximum")),
@@ -248,7 +248,7 @@ def _spread(key: Key, title: str, unit: str, n: str) -> _Columns:
     """Return columns for mean, least, greatest, standard deviation, and the number of values."""
 
     def of(field: str) -> Cell:
-        # One burst is a whole number of frames, their mean is not.
+        # A burst is a whole number of frames; the mean of several bursts is not.
         written = count if unit == "frames" and field in ("minimum", "maximum") else figure
 
         def cell(f: Finding) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The findings of a run as a report shows them: a section for each kind of test, each in its standard's form."""
+"""Prepares the findings of a run for a report: a section for each test, in the form of its standard."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORTENED = "shorter than the standard asks: not RFC 2544"
 
 @dataclass(frozen=True)
 class FindingPart:
-    """One group: its charts, its table, and what else is known of it."""
+    """One group: its charts, its table, the figures of each direction, and the points of its curves."""
 
     anchor: str
     title: str
@@ -38,7 +38,7 @@ class FindingPart:
 
 @dataclass(frozen=True)
 class FindingSection:
-    """All groups of one kind of test."""
+    """All groups of one test of the plan."""
 
     test: str
     anchor: str
@@ -54,7 +54,7 @@ def sections(
     groups, names = groups_of(findings), Names.of(manifest)
     made = []
     for test in dict.fromkeys(group.test for group in groups):
-        # Parts are called so, since `latency-2` is the second latency test of a plan.
+        # The anchors of parts end with "-part-N": `latency-2` would be the second latency test of a plan.
         anchor = f"test-{slug(test).lower().replace('_', '-')}"
         made.append(
             FindingSection(
@@ -104,5 +104,5 @@ def labels(findings: Sequence[Finding], manifest: Manifest) -> list[str]:
 
 
 def is_unproven(f: Finding) -> bool:
-    """Return whether it has a figure that may be of cleartext."""
+    """Return whether a finding has a figure that may be of cleartext."""
     return f.encryption == "not proven" and headline(f) is not None

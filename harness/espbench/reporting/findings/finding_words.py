@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the names of the kinds of test in a report, and what a reader must know to read their figures."""
+"""Has the titles of the kinds of test in a report, and explains how to read their figures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ _KINDS = {
 class Names:
     """The names of a run's tests; tests of one kind are distinguished by their settings.
 
-    apart: by test, the settings in which it differs from others of its kind.
+    apart: test → the settings, as text, in which it differs from others of its kind.
     """
 
     apart: dict[str, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Names:
         return cls({test: text for test, text in apart.items() if text})
 
     def title(self, test: str) -> str:
-        """`Latency`, `Reset (what: power)`; without recorded settings `Reset (2)`."""
+        """Return `Latency` or `Reset (what: power)`; if no settings were recorded, `Reset (2)`."""
         which = self.which(test)
         return f"{_kind(test).title} ({which})" if which else _kind(test).title
 
@@ -137,12 +137,12 @@ class Names:
         return _within(self.title(test))
 
     def about(self, test: str) -> str:
-        """Return a sentence or two on what it is; empty for kinds nobody wrote one for."""
+        """Return a sentence or two that explain the test; empty for a kind that has no text here."""
         return _kind(test).about
 
 
 def _telling(several: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the key that tells tests of one kind apart by itself, words before numbers; else all that differ."""
+    """Return the key that alone distinguishes all tests of one kind, preferably by words; else all keys that differ."""
     values = {
         key: [str(asked.get(key)) for asked in several]
         for key, value in several[0].items()
@@ -155,13 +155,13 @@ def _telling(several: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def kinds_listed(tests: Sequence[str]) -> str:
-    """`latency, frame loss rate and reset`, each kind once."""
+    """Return `latency, frame loss rate and reset`, with each kind once."""
     words = list(dict.fromkeys(_within(_kind(test).title) for test in tests)) or ["nothing"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _kind(test: str) -> Kind:
-    """Return the kind of a test; of one that is not in the list its name in the plan, as words."""
+    """Return the kind of a test; if the list does not have it, one whose title is the test's name in the plan."""
     name = kind_of_test(test)
     words = name.replace("_", " ").replace("-", " ").strip()
     return _KINDS.get(name) or Kind(words[:1].upper() + words[1:])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame loss curve as RFC 2544 26.3 draws it, and offered against forwarded load, as Vega-Lite charts.
+"""Draws the frame loss curve of RFC 2544 26.3, and forwarded against offered load, as Vega-Lite charts.
 
-One line a frame size. A load that could not be measured breaks its line and has a mark at the foot of the panel.
+Each frame size has one line. A load that could not be measured breaks its line, and has a mark at the foot of the
+panel.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _FOOT = 2.5  # height of a mark, of 100
 
 
 def highest_loads(findings: Sequence[Finding]) -> list[float]:
-    """Return the highest load of each curve in per cent of the line rate; none where the line rate is not known."""
+    """Return the highest load of each curve in per cent of the line rate; an empty list if that is not known."""
     points = [[row["intended_pct_of_line_rate"] for row in f.curve] for f in findings if f.curve]
     return [] if any(None in shares for shares in points) else [max(shares) for shares in points]
 
@@ -43,14 +44,17 @@ def is_of_highest(findings: Sequence[Finding]) -> bool:
 def loss_panel(
     findings: Sequence[Finding], colour_of: dict[str, str], *, of_highest: bool, as_picture: bool
 ) -> Spec | None:
-    """Return per cent of frames lost against the load, both from 0 to 100 (RFC 2544 26.3)."""
+    """Return the chart of the frame loss in per cent against the load, both from 0 to 100 (RFC 2544 26.3)."""
     return _panel(findings, colour_of, "loss", of_highest=of_highest, as_picture=as_picture)
 
 
 def forwarded_panel(
     findings: Sequence[Finding], colour_of: dict[str, str], *, of_highest: bool, as_picture: bool
 ) -> Spec | None:
-    """Draw forwarded against offered load, with the line on which nothing is lost: a curve that falls is a collapse."""
+    """Return the chart of forwarded against offered load, with the line on which nothing is lost.
+
+    A curve that falls shows a DUT that collapses under overload.
+    """
     return _panel(findings, colour_of, "forwarded", of_highest=of_highest, as_picture=as_picture)
 
 
@@ -108,7 +112,7 @@ def _axis(field: str, title: str) -> Spec:
 
 
 def _rows(f: Finding, *, of_highest: bool) -> list[Spec]:
-    """Return the points of one curve by rising load; shares are of the line rate, or of the highest load intended."""
+    """Return the points of one curve by rising load; loads are in per cent of the line rate or of the highest load."""
     highest = max((row["intended_fps"] for row in f.curve), default=0.0)
     rows = []
     for point in sorted(f.curve, key=lambda row: row["intended_fps"]):

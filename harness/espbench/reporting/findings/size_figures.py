@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings against frame size as Vega-Lite charts: latency with its percentiles, forwarding under flood.
+"""Draws findings against frame size as Vega-Lite charts: latency with its percentiles, forwarding under flood.
 
 A size without a figure breaks its line and has a mark at the foot of the panel, whose height means nothing.
 """
@@ -43,7 +43,7 @@ _SIZE = tip("size", "frame size, B")
 
 
 def latency_domain(findings: Sequence[Finding]) -> tuple[float, float] | None:
-    """Return the span of all panels that are to be read side by side, µs; None where nothing has a figure."""
+    """Return the common axis domain, µs, of all panels that are read side by side; None if there are no figures."""
     figures = [q for f in findings for q in f.quantities if q.unit == "µs" and not q.way]
     values = [v for q in figures for v in (q.value, q.minimum, q.maximum) if v]
     return log_domain(values) if values else None
@@ -56,7 +56,10 @@ def latency_panel(
     *,
     as_picture: bool,
 ) -> Spec | None:
-    """Draw the latency of one stack and suite: tagged frames' mean, least and greatest, percentiles of all frames."""
+    """Return the latency chart of one stack and suite; None if there are no figures.
+
+    It shows the mean, the least and the greatest of the tagged frames, and percentiles of all frames.
+    """
     tagged, lines = [], []
     for size in sizes:
         here = [f for f in findings if f.frame_size == size]
@@ -110,7 +113,10 @@ def flood_panel(
     *,
     as_picture: bool,
 ) -> Spec | None:
-    """Draw what each suite of one stack forwards under flood, beside its throughput, and the line rate above both."""
+    """Return the chart of what each suite of one stack forwards under flood, with its throughput and the line rate.
+
+    None if there are no figures.
+    """
     lines = []
     for suite in dict.fromkeys(f.suite for f in findings):
         for what, key in ((FLOOD, Key.FLOOD_FORWARDING), (THROUGHPUT, Key.THROUGHPUT)):
@@ -162,12 +168,12 @@ def _at(size: int | str, series: str) -> Spec:
 
 
 def _ordered(rows: list[Spec]) -> list[Spec]:
-    """Return the rows that are not mixes of sizes; mixes are on no line."""
+    """Return the rows that a line may join, which are those that are not mixes of sizes."""
     return [row for row in rows if not row["mix"]]
 
 
 def _point(sizes: Sequence[int | str]) -> Spec:
-    # One size makes no line: the points carry the figure.
+    # There is no line if there is only one size, so the points are larger.
     return {"type": "point", "filled": True, "size": 110 if len(sizes) == 1 else 30}
 
 

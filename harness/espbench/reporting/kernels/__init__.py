@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of cipher kernels on network processors: its tables, its charts, its document.
+"""Writes the report of cipher kernels on network processors: its tables, charts and document.
 
 May import `results`, `npcrypt.ciphers`, `reporting.parts` and `reporting.published`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bars and lines as Vega-Lite charts, for figures of kernels: one group of bars a kernel, or stacked parts of each."""
+"""Draws figures of kernels as Vega-Lite charts: a group of bars or one stacked bar for each kernel, or lines."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def shown(kernel: str) -> str:
 
 
 def hues(series: Sequence[str]) -> dict[str, str]:
-    """Return one colour for each."""
+    """Return one colour for each series."""
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(series)}
 
 
 def grouped(rows: list[Spec], title: str, *, log: bool, as_picture: bool) -> Spec:
-    """Draw bars side by side: rows have kernel, series and value."""
+    """Return a chart with the bars of a kernel side by side; rows have kernel, series and value."""
     colour_of = hues([*dict.fromkeys(row["series"] for row in rows)])
     domain = log_domain([row["value"] for row in rows]) if log else None
     if domain:
@@ -52,7 +52,7 @@ def grouped(rows: list[Spec], title: str, *, log: bool, as_picture: bool) -> Spe
 
 
 def stacked(rows: list[Spec], title: str, colour_of: dict[str, str], *, as_picture: bool) -> Spec:
-    """Draw shares on top of each other, 100 % in all: rows have kernel, series and value."""
+    """Return a chart of shares that add up to 100 % for each kernel; rows have kernel, series and value."""
     order = [*colour_of]
     rows = [row | {"order": order.index(row["series"])} for row in rows]
     encoding: Spec = {
@@ -70,7 +70,7 @@ def stacked(rows: list[Spec], title: str, colour_of: dict[str, str], *, as_pictu
 
 
 def lines(rows: list[Spec], x: str, title: str, *, as_picture: bool) -> Spec:
-    """Return one line a series over the number of engines: rows have series, x and value."""
+    """Return a chart with one line for each series over the number of engines; rows have series, x and value."""
     colour_of = hues([*dict.fromkeys(row["series"] for row in rows)])
     encoding: Spec = {
         "x": {"field": "x", "type": "quantitative", "axis": {"title": x, "values": [1, 2, 4, 6, 8, 12, 16]}},

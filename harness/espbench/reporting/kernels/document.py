@@ -15,12 +15,12 @@ from espbench.results.kernels import KernelResult
 
 
 def is_of_kernels(run: RunDirectory) -> bool:
-    """Return whether a run measured kernels, and so offered no traffic."""
+    """Return whether a run measured cipher kernels; such a run offers no traffic."""
     return bool(kernels.read(run.path))
 
 
 def write(run: RunDirectory, formats: Collection[str]) -> dict[str, Path]:
-    """Write what is asked for and return the files by format."""
+    """Write the documents of these formats and return their paths by format."""
     results = kernels.read(run.path)
     written = {}
     if {"html", "md"} & set(formats):

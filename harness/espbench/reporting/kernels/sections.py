@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of the report of kernels: each with its charts and its table, as the paper's figures and tables are."""
+"""Makes the sections of the report of kernels; their charts and tables follow the figures and tables of the paper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CYCLE_HUES = {
 
 @dataclass(frozen=True)
 class Chart:
-    """One panel: its anchor, what it shows, and what draws it (as_picture: of a fixed width)."""
+    """One chart of a section; draw takes as_picture, which is True for a chart of fixed width."""
 
     anchor: str
     title: str
@@ -39,7 +39,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class KernelSection:
-    """One section."""
+    """One section of the report, with a table and its charts."""
 
     anchor: str
     title: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer at a glance: a small table of throughput, suites down, frame sizes across."""
+"""Makes the small tables of throughput at the top of a report: suites in rows, frame sizes in columns."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from espbench.terms import Outcome, Status
 
 @dataclass(frozen=True)
 class Cell:
-    """Throughput of one suite, size and goal: the median of the repeats that have one; none where one is VIOLATED."""
+    """The throughput of one suite, size and goal: the median of the repeats that have one; none if one is VIOLATED."""
 
     instructions: (
         str  # per frame, `9,009 / 7,744` of Home and Office; empty in real time, and without a figure
     )
-    fps: str  # `≥ 12,345` where it is a lower bound; empty where there is no figure
+    fps: str  # `≥ 12,345` if it is a lower bound; empty if there is no figure
     mbps: str
-    status: Status | None  # the worst of what is not OK; None = all OK, or not measured (yet)
-    words: str  # of a figure that is a bound: why
-    valid_of: str  # `2 of 3` where some repeats have no figure
+    status: Status | None  # the worst of the repeats; None = all OK, or not measured (yet)
+    words: str  # the reason why the figure is a bound
+    valid_of: str  # `2 of 3` if some repeats have no figure
     flags: list[Flag]
 
 
@@ -50,12 +50,12 @@ class Answer:
 
     @property
     def instructions(self) -> bool:
-        """True if any cell has the gateways' instructions per frame: then they stand first."""
+        """True if any cell has the gateways' instructions per frame; then cells show them first."""
         return any(cell.instructions for row in self.rows for cell in row.cells)
 
 
 def answers(groups: Sequence[Group], notes: Notes, names: Names) -> list[Answer]:
-    """Return one table for each test, DUT, direction and IP version; its stacks stand in one table."""
+    """Return one table for each test, DUT, direction and IP version; a table has all stacks."""
     keys = dict.fromkeys((g.test, g.dut, g.direction, g.ip_version) for g in groups)
     tables = []
     for key in keys:

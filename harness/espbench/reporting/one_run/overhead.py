@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes what a suite costs beside the plain baseline at the same frame size: throughput and CPU as ratios."""
+"""Computes the cost of a suite relative to the plain baseline at the same frame size: ratios of throughput and CPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, goal_name, number
 from espbench.terms import Outcome
 
-# (plain a lower bound, the suite a lower bound) → what the throughput ratio then means.
+# (plain's figure is a lower bound, the suite's figure is one) → what the throughput ratio means.
 _DOUBTS = {
     (False, False): "",
     (True, False): "plain may be faster than measured: the true throughput ratio may be lower",
@@ -21,10 +21,10 @@ _DOUBTS = {
 
 
 def overhead(group: Group) -> Table:
-    """Return a row for each frame size and suite with a figure beside the baseline's, at the strictest such goal.
+    """Return a row for each frame size and suite, at the strictest loss goal at which suite and baseline have figures.
 
-    Ratios are to plain, of the medians over the repeats; there is none where a repeat is VIOLATED. A side whose figure
-    is a lower bound makes the throughput ratio a bound, which the row says.
+    Ratios are of the medians over the repeats, relative to plain; there is none if a repeat is VIOLATED. If a figure is
+    a lower bound, the throughput ratio is a bound too, and the row says so.
     """
     rows = []
     for size in group.sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables beside the results: where frames were lost, why trials were INVALID, the machine, the generator."""
+"""Makes the tables besides the results: where frames were lost, why trials were INVALID, the machine, the generator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from espbench.terms import NOT_SENT, Manifest, Reason, line_rate_fps
 
 
 def losses(manifest: Manifest, trials: TrialDigest) -> Table:
-    """Return where frames of VALID trials were lost, by test (if there are several), DUT, stack and direction."""
+    """Return the table of places where VALID trials lost frames, by test (if there are several), DUT and traffic."""
     several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
     groups: dict[tuple[str, ...], Counter[str]] = {}
     for case in manifest.cases:
@@ -40,7 +40,7 @@ def _share(part: float) -> str:
 
 
 def invalid(trials: TrialDigest) -> Table:
-    """Return INVALID trials by reason; reasons that differ only in their numbers are one."""
+    """Return the table of INVALID trials by reason; reasons that differ only in their numbers count as one."""
     kinds: dict[Hashable, list[tuple[Reason, int, set[str]]]] = {}
     for reason, (n, cases) in trials.invalid.items():
         kinds.setdefault(kind(reason), []).append((reason, n, cases))
@@ -53,7 +53,7 @@ def invalid(trials: TrialDigest) -> Table:
 
 
 def facts(values: dict[str, Any]) -> Table:
-    """Return a part of the manifest, one row a value; a table within it, one row an entry."""
+    """Return a part of the manifest as a table: a row for each value, and for each entry of a table within it."""
     rows: list[list[str]] = []
     for key, value in values.items():
         if isinstance(value, dict):
@@ -64,7 +64,7 @@ def facts(values: dict[str, Any]) -> Table:
 
 
 def calibration(manifest: Manifest) -> Table:
-    """Return the generator's own ceiling by frame size; columns of which nothing is known are left out."""
+    """Return the table of the generator's own ceiling by frame size; columns without a value are left out."""
     head = [
         "Frame size, B",
         "IP",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what was tested, in a sentence, and writes a case as one line of text."""
+"""Says in a sentence what was tested, and writes a case as one line of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from espbench.terms import CaseEntry, Manifest
 
 
 def subject(manifest: Manifest) -> str:
-    """Return the tests, DUTs, stacks, suites, frame sizes, directions and IP versions of a run."""
+    """Return a sentence with the tests, DUTs, stacks, suites, frame sizes, directions and IP versions of a run."""
     cases = manifest.cases
     sizes = sorted({c.frame_size for c in cases}, key=lambda s: (isinstance(s, str), s))
     suites = dict.fromkeys(c.suite for c in cases if c.suite != "none")
@@ -38,7 +38,7 @@ def case_summary(case: CaseEntry, trials: TrialDigest) -> str:
 
 
 def case_title(case: CaseEntry, names: Names | None = None) -> str:
-    """Return a case as one line of text; with its test where names are given: a run has several."""
+    """Return a case as one line of text; with its test if names are given, because the run has several tests."""
     test = f"{names.title(case.test)} · " if names else ""
     repeat = f" · repeat {case.repeat}" if case.repeat > 1 else ""
     point = f"{case.stack} · {case.suite} · {case.frame_size} B · {case.direction} · IPv{case.ip_version}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as a report shows it: the same view for HTML and Markdown, text already worded and rounded."""
+"""Prepares a run for its report: one view for HTML and Markdown, with texts worded and figures rounded."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class ResultRow:
     theoretical: str
     goal: str
     status: Status
-    fps: str  # `≥ 12,345` of a lower bound
-    void: str  # final trials at that load that were void; empty where none was
-    loss_at_most: str  # what the final trials at that load exclude; empty where they say nothing
+    fps: str  # `≥ 12,345` if it is a lower bound
+    void: str  # number of final trials at that load that were void; empty if there were none
+    loss_at_most: str  # bound of the loss ratio by the final trials at that load; empty if they give none
     mbps: str
     line_rate: str
     final_trial: str
@@ -69,20 +69,20 @@ class ResultRow:
     flags: list[Flag]
     words: str
     reasons: list[str]
-    telling: str  # what the figures do not say, where some goal of this case has no figure; else empty
-    why: Hashable  # equal where the rows of a case tell the same reason; None without one
-    as_above: str  # `telling` where the row before tells the reason
+    telling: str  # the result in words, if some goal of this case is not OK or has reasons; else empty
+    why: Hashable  # equal for rows of a case that give the same reason; None without a reason
+    as_above: str  # replaces `telling` if the row before gives the same reason
     case: str
     repeat: int
 
 
 @dataclass(frozen=True)
 class Section:
-    """One figure and its table."""
+    """One group of outcomes: its charts and its table."""
 
     anchor: str
     title: str
-    labels: list[str]  # what its figures are not; they go wherever the figures are shown
+    labels: list[str]  # restrictions, such as VIRTUAL; shown wherever the figures are
     caption: str
     alt: str
     group: Group
@@ -93,34 +93,34 @@ class Section:
     repeats: bool
     latency: bool
     office: bool
-    instructions: bool  # whether the gateways' are known: in virtual time
+    instructions: bool  # True if the gateways' instructions are known (in virtual time)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything the templates show, in their order."""
+    """Everything that the templates show, in their order."""
 
     manifest: Manifest
     subject: str
     names: Names  # of the tests
     several_tests: bool
     verdicts: list[tuple[Status, int]]
-    violated: list[tuple[str, str]]  # case, why: frames crossed without encryption
+    violated: list[tuple[str, str]]  # (case, reason) of cases in which frames crossed without encryption
     bounds: int  # results that are lower bounds
     unfinished: int
-    is_virtual: bool  # a clock that counts instructions
+    is_virtual: bool  # the gateways' clock counts instructions
     is_short: bool  # the plan's final trials were shorter than RFC 2544 24 wants
     is_shortened: bool  # trials of another test were shorter or fewer than its clause wants
     short: list[str]  # lengths, s, of the final trials that were shorter than RFC 2544 24 wants
     rfc2544_results: int
-    rfc2544_of: int  # so many of the results; RFC 2544 has no clause on the others
-    unproven: int  # figures of which nobody knows whether the frames were encrypted
+    rfc2544_of: int  # number of results of tests on which RFC 2544 has a clause
+    unproven: int  # number of figures whose frames are not proven to have been encrypted
     deviations: list[tuple[str, int]]
     notes: list[Note]
     sections: list[Section]
     labels: list[str]
     answers: list[Answer]
-    tests: list[FindingSection]  # of the tests beside throughput
+    tests: list[FindingSection]  # of the tests other than throughput
     test_answers: list[FindingAnswer]
     proof: Table
     proof_of_tests: Table
@@ -140,9 +140,9 @@ def view(
     findings: Sequence[Finding] = (),
     compared: Sequence[Finding] = (),
 ) -> Report:
-    """Word a run for its reader.
+    """Return the view of a run.
 
-    compared: the comparison at fixed loads, of which only cleartext that crossed is reported here.
+    compared: findings of the comparison at fixed loads; here they only show whether cleartext crossed.
     """
     findings = _without_leaked_figures(findings)
     results: list[Outcome | Finding] = [*outcomes, *findings]
@@ -190,7 +190,7 @@ def view(
 
 
 def _without_leaked_figures(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; whatever was measured before frames crossed in clear is no figure."""
+    """Return the findings, without the figures of those in which frames crossed in clear."""
     return [
         f.model_copy(update={"quantities": [], "curve": []}) if f.status == "VIOLATED" else f
         for f in findings
@@ -198,19 +198,19 @@ def _without_leaked_figures(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _verdicts(results: Sequence[Outcome | Finding]) -> list[tuple[Status, int]]:
-    """Count the results by status, those that are violated first."""
+    """Return the number of results by status: OK first, then the others as STATUSES orders them."""
     statuses = Counter(r.status for r in results)
     return [(status, statuses[status]) for status in (*STATUSES[-1:], *STATUSES[:-1]) if statuses[status]]
 
 
 def _deviations(results: Sequence[Outcome | Finding]) -> list[tuple[str, int]]:
-    """Count the results by deviation from RFC 2544, the most frequent first."""
+    """Return the number of results by deviation from RFC 2544, the most frequent first."""
     counted = Counter(d for r in results for d in r.rfc2544_deviations)
     return [(deviation.text, n) for deviation, n in counted.most_common()]
 
 
 def _facts(manifest: Manifest) -> list[tuple[str, Table]]:
-    """Return the tables of the machine that measured, and of what ran on it."""
+    """Return the tables of facts about the machine that measured, and of the versions of the tools."""
     return [
         ("Host", run_tables.facts(manifest.host)),
         ("Placement of CPUs and scheduling", run_tables.facts(manifest.placement)),
@@ -220,7 +220,7 @@ def _facts(manifest: Manifest) -> list[tuple[str, Table]]:
 
 
 def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list[tuple[str, str]]:
-    """Return each case once, whatever its loss goals: its name, and why."""
+    """Return (name, reason) of each case that is VIOLATED, once for all its loss goals."""
     of_case: dict[str, tuple[str, str]] = {}
     for r in (r for r in results if r.status == "VIOLATED"):
         named = ["Compared at fixed loads"] if r.test == PAIRED else [names.title(r.test)] if names else []
@@ -230,13 +230,13 @@ def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list
         why = [
             condensed(r.reasons) or r.words,
             *([r.words] if r.test == PAIRED else []),
-        ]  # of which arm it was
+        ]  # the words of a comparison name the arm
         of_case.setdefault(r.case, (name, "; ".join(dict.fromkeys(why))))
     return list(of_case.values())
 
 
 def suite_colours(manifest: Manifest) -> dict[str, str]:
-    """Return one colour a suite, the same in every figure of a report."""
+    """Return one colour for each suite, the same in every figure of a report."""
     return colours(list(dict.fromkeys(case.suite for case in manifest.cases)))
 
 
@@ -257,7 +257,7 @@ def _is_short(outcomes: Sequence[Outcome]) -> bool:
 
 
 def _is_unproven(o: Outcome) -> bool:
-    """Return whether it has a figure that may be of cleartext."""
+    """Return whether an outcome has a figure that may be of cleartext."""
     return o.throughput_fps is not None and o.encryption == "not proven"
 
 
@@ -300,7 +300,7 @@ def _section(
         :6
     ]
     return Section(
-        # Numbered, since two labels may become one when their odd characters are taken out.
+        # The number keeps anchors distinct: two labels may be equal once slug() has removed some characters.
         anchor=f"figure-{position}-"
         + slug(f"{group.dut}-{group.stack}-{group.direction}-ipv{group.ip_version}").lower(),
         title=title,
@@ -322,7 +322,7 @@ def _section(
 
 
 def _besides(o: Outcome) -> list[str]:
-    """Say what belongs to a figure: trials that were void, and the loss ratio that the trials exclude."""
+    """Say how many final trials at the load were void, and which loss ratio the trials exclude."""
     texts = []
     if o.void_finals:
         were = "was" if o.void_finals == 1 else "were"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many runs as one page that needs no server: lists, a series with its changes, two runs side by side.
+"""Shows many runs in one page that needs no server: lists, series with their changes, two runs side by side.
 
 May import `results`, `over_time` and `reporting.parts`.
 """

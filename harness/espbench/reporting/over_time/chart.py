@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chart of one series: its figures in time, a line at each change, a mark for each run without a figure."""
+"""Draws one series: its figures over time, a line at each change, a mark for each run without a figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def over_time() -> Spec:
         "field": "time",
         "type": "temporal",
         "scale": {"type": "utc"},
-        "axis": {"title": "Started (UTC)", "format": "%Y-%m-%d %H:%M"},  # a time alone would not say the day
+        "axis": {"title": "Started (UTC)", "format": "%Y-%m-%d %H:%M"},  # with the day
     }
     value: Spec = {
         "field": "value", "type": "quantitative", "scale": {"zero": False, "nice": True},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the browser of results: one folder with one page, which holds all it needs and reaches for nothing."""
+"""Writes the browser of results: a folder with one page, which contains all that it needs and loads nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DIGITS = 7  # of figures that scatter
 
 
 def write(index: History, folder: Path) -> Path:
-    """Write `index.html` into a folder, which is made, and return its path; reports are linked where they are now.
+    """Write `index.html` into a folder, which is made if necessary, and return its path.
 
-    EspbenchError where the folder cannot be made or written.
+    The page links to the reports where they are now. Raise EspbenchError if the folder cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def write(index: History, folder: Path) -> Path:
 
 
 def data(index: History, folder: Path) -> dict[str, Any]:
-    """Return all that the page shows; runs are named by their place in `runs`, facts by theirs in `facts`."""
+    """Return the page's data; they refer to a run by its index in `runs`, and to facts by their index in `facts`."""
     listed = index.runs()
     runs = [run for run in listed if not run.problem]
     place = {run.path: number for number, run in enumerate(runs)}
@@ -85,7 +85,7 @@ def _series(
 
 
 def _point(point: Point, place: dict[str, int], *, exact: bool) -> list[Any]:
-    """Return [run, figure], and the status if it is not OK."""
+    """Return [index of the run, figure], and the status as a third item if it is not OK."""
     value = point.value
     if value is not None and not exact:
         value = float(f"{value:.{_DIGITS}g}")

@@ -11,7 +11,7 @@ from espbench.terms import Status
 
 Spec = dict[str, Any]  # a piece of a Vega-Lite document, or a row it draws
 
-# Told apart by colour-blind readers and on paper white and screen black alike.
+# Colour-blind readers can distinguish these colours, on white and on black.
 PALETTE = ("#2f7ebc", "#e07b39", "#3a9a5c", "#c8434f", "#8b6fc0", "#9a6b4f", "#d067a8", "#2aa5a5", "#a39a2a")
 GREY = "#8a8f98"
 MARKS: dict[Status, str] = {
@@ -22,16 +22,16 @@ MARKS: dict[Status, str] = {
     "LOWER_BOUND": "↑",
 }
 MARKS_IN_WORDS = "✕ INVALID, ? UNRESOLVABLE, ↓ BELOW_MINIMUM, ‼ VIOLATED"
-# A bound's mark: a bar at the bound, and an arrow to where the truth is.
+# The mark of a bound is a bar at the bound, with an arrow towards the true value.
 ARROW_UP = "M-0.8,0.1L0.8,0.1L0.8,-0.12L0.26,-0.12L0.26,-1.1L0.7,-1.1L0,-2L-0.7,-1.1L-0.26,-1.1L-0.26,-0.12L-0.8,-0.12Z"
 _HEIGHT = 300
 _PICTURE_WIDTH = 640
 
 
 def document(datasets: dict[str, list[Spec]], layers: Sequence[Spec], *, as_picture: bool) -> Spec:
-    """Return a whole chart: of a fixed width as a picture, as wide as its place on a page otherwise."""
+    """Return a whole chart: as a picture it has a fixed width, on a page it fills the width of its element."""
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # only a name; it is never loaded
         "width": _PICTURE_WIDTH if as_picture else "container",
         "height": _HEIGHT,
         "params": [{"name": "chosen", "value": ""}],
@@ -57,12 +57,12 @@ def size_name(size: int | str) -> str:
 
 
 def size_colours(sizes: Sequence[int | str]) -> dict[str, str]:
-    """Return one colour a frame size, the same in every panel of a section."""
+    """Return one colour for each frame size, the same in every panel of a section."""
     return {size_name(size): PALETTE[i % len(PALETTE)] for i, size in enumerate(sizes)}
 
 
 def colour_scale(colour_of: dict[str, str], *, title: str | None, field: str = "series") -> Spec:
-    """Colour by series; title: of the chart's own legend, None if the page has a legend."""
+    """Return the colours of the series; title: that of the chart's own legend, None if the page has a legend."""
     return {
         "field": field,
         "type": "nominal",
@@ -90,7 +90,7 @@ def opacity(full: float) -> Spec:
 
 
 def log_domain(values: Sequence[float]) -> tuple[float, float]:
-    """Make room for marks below the lowest figure; both ends are at a labelled step, so that a panel has labels."""
+    """Return a logarithmic domain with room for marks below the lowest figure; both ends are at labelled steps."""
     steps = decades(min(values) * 0.1, max(values) * 10)
     low = max(step for step in steps if step <= min(values) * 0.45)
     high = min(step for step in steps if step >= max(values) * 1.1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the gateways that a direction crosses, with the counters of their SAs: of one trial, or summed over several."""
+"""Lists the gateways that a direction crosses, with their SA counters: of one trial, or summed over several trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _TESTER = "tester"
 
 @dataclass(frozen=True)
 class Crossing:
-    """One direction of VALID trials, summed; a gateway's count is None where any of them has none."""
+    """One direction of VALID trials, summed: numbers of trials and of frames.
+
+    proven is the number of trials whose encryption is proven. A gateway's count is None if any trial has none.
+    """
 
     trials: int = 0
     proven: int = 0
@@ -36,20 +39,23 @@ class Crossing:
 
 
 def crossing(trial: Trial, way: str, reading: DirectionReading) -> tuple[str, Crossing]:
-    """Return one direction of one trial, under its name."""
+    """Return the name of one direction of a trial, such as `Home → Office`, and its counts."""
     name, encrypted, decrypted = crossed(trial, way, reading)
     proven = int(bool(trial.proof.get("proven")))
     return name, Crossing(1, proven, reading.tx_frames, reading.rx_frames, encrypted, decrypted)
 
 
 def crossed(trial: Trial, way: str, reading: DirectionReading) -> tuple[str, int | None, int | None]:
-    """`Home → Office`, frames the first encrypted, frames the second decrypted; None where nobody could read it."""
+    """Return `Home → Office`, the frames that the first encrypted, and the frames that the second decrypted.
+
+    A count is None if it could not be read.
+    """
     first, second = _WAYS.get(way, ("", ""))
     encrypted = trial.gateways[first].encrypted_frames if first in trial.gateways else None
     decrypted = trial.gateways[second].decrypted_frames if second in trial.gateways else None
     names = [_NAMES.get(first, ""), _NAMES.get(second, "")]
     if set(trial.gateways) == {"home"}:
-        # The tester is the other end: what it opened itself, and all that it sent was sealed.
+        # The tester is the other end: it counts the frames that it decrypted, and it encrypted all that it sent.
         opened = trial.proof.get("opened by the tester", {}).get("authentic")
         names = ["Home", _TESTER] if first == "home" else [_TESTER, "Home"]
         encrypted, decrypted = (encrypted, opened) if first == "home" else (reading.tx_frames, decrypted)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates, the chart library and pictures: what every document of espbench is made with."""
+"""Renders documents: templates, pages with the chart library, and pictures."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _CHART_LIBRARY = "window.vegaEmbed = vegaEmbed;"
 
 
 def render(template: str, **context: Any) -> str:
-    """Return a template of reports/ with its variables; one that is missing is an error."""
+    """Return a template of reports/, rendered with these variables; raise jinja2.UndefinedError if one is missing."""
     environment = _environment(data_dir("reports"), template.endswith(".html.j2"))
     return environment.get_template(template).render(**context)
 
 
 @cache
 def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
-    """Make what compiles templates, and keep it with what it compiled: that takes as long as a page's charts."""
+    """Return the environment that compiles templates. It is cached with them, since compiling takes long."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         autoescape=escapes,
@@ -52,9 +52,9 @@ def _environment(folder: Path, escapes: bool) -> jinja2.Environment:
 
 
 def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
-    """Return a page that holds all it needs: style, data, the chart library. `charts`: element id → chart.
+    """Return a page that contains all that it needs: style, data, the chart library. `charts`: element id → chart.
 
-    script among the context: the file of reports/ that draws them, else charts.js.
+    The context may name in `script` the file of reports/ that draws the charts (default: charts.js).
     """
     script = context.pop("script", "charts.js")
     return render(
@@ -69,26 +69,26 @@ def render_page(template: str, charts: dict[str, Spec], **context: Any) -> str:
 
 
 def picture(document: Spec, title: str, subtitle: str) -> str:
-    """Return a chart as SVG on white, with a heading: it may travel without the page."""
+    """Return a chart as SVG on white, with a heading, since it may be used without the page."""
     titled = {**document, "title": {"text": title, "subtitle": subtitle}}
     svg: str = vl_convert.vegalite_to_svg(titled, vl_version=_VEGALITE, config=theme(dark=False))
     return svg
 
 
 def markdown_cell(text: object) -> str:
-    """Return text that Markdown shows as it is, also within a table."""
+    """Return the text escaped so that Markdown shows it unchanged, also within a table."""
     escaped = "".join(f"\\{c}" if c in "\\`*_[]|#" else c for c in str(text))
     return " ".join(escaped.replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 @cache
 def _library() -> markupsafe.Markup:
-    """Return the chart library; to bundle it takes longer than the rest of a page, so it is kept."""
+    """Return the chart library. It is cached in a file, since bundling takes longer than the rest of a page."""
     file = cache_dir() / "report" / f"charts-{version('vl-convert-python')}-{_VEGALITE}.js"
     bundle = _kept(file)
     if bundle is None:
         bundle = vl_convert.javascript_bundle(_CHART_LIBRARY, vl_version=_VEGALITE)
-        with contextlib.suppress(OSError, EspbenchError):  # a cache that cannot be written costs time alone
+        with contextlib.suppress(OSError, EspbenchError):  # without the cache espbench is only slower
             for folder in (cache_dir(), file.parent):
                 kept.folder_of_ours(folder)
             write_atomically(file, f"{_SEAL}{_digest(bundle)}\n{bundle}")
@@ -96,7 +96,10 @@ def _library() -> markupsafe.Markup:
 
 
 def _kept(file: Path) -> str | None:
-    """Return the bundle in the cache if it is there, ours, and as written; it will run in the reader's browser."""
+    """Return the bundle from the cache, or None if it is missing, another user's, or changed.
+
+    The checks are needed because the bundle will run in the reader's browser.
+    """
     try:
         first, _, bundle = file.read_text(encoding="utf-8").partition("\n")
         why = foreign(file) or foreign(file.parent)
@@ -113,5 +116,5 @@ def _digest(text: str) -> str:
 
 
 def _inline_script(source: str) -> markupsafe.Markup:
-    """Return JavaScript that cannot close the element in which it stands."""
+    """Return JavaScript in which nothing can end the script element around it."""
     return markupsafe.Markup(source.replace("</script", "<\\/script").replace("<!--", "<\\!--"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a report as Vega-Lite charts: throughput and CPU against frame size.
+"""Draws throughput and CPU against frame size as Vega-Lite charts.
 
-Two panels a group: frame rate with the theoretical line (RFC 2544 26.1, logarithmic), and Mbps with
-the gateways' CPU on the second axis. A case without a valid result is a mark at the foot of the
-panel, never a point on a line; a lower bound is an arrow up, on no line either.
+Each group has two panels: frame rate with the theoretical line (RFC 2544 26.1, logarithmic), and Mbps with the
+gateways' CPU on the second axis. A case without a valid result is a mark at the foot of the panel, never a point on a
+line. A lower bound is an arrow up, which is not on a line either.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ BASELINE = "plain (baseline)"
 _DASHES: tuple[list[float], ...] = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3])
 _TITLES = {"fps": "Throughput, frames/s (log)", "mbps": "Throughput, Mbps (layer 2)"}
 _IN_RED = {"test": "datum.status == 'VIOLATED'", "value": "#c01c28"}
-# Beyond this ratio the line rate would flatten every curve of a linear panel, so it is left out and said.
+# Beyond this ratio the line rate would flatten every curve of a linear panel. It is left out, and the caption says so.
 _THEORY_ROOM = 4.0
 
 
 @dataclass(frozen=True)
 class Group:
-    """The outcomes that one figure and one table show: those of one DUT, stack, direction and IP version."""
+    """The outcomes that one figure and one table show: those of one test, DUT, stack, direction and IP version."""
 
     test: str
     dut: str
@@ -50,7 +50,7 @@ class Group:
     direction: str
     ip_version: int
     outcomes: list[Outcome]
-    baseline: list[Outcome]  # the plain stack's in the same conditions; empty if this is it
+    baseline: list[Outcome]  # the plain stack's outcomes; empty if this is the plain stack
 
     @property
     def directions(self) -> int:
@@ -80,7 +80,7 @@ class Group:
 
 
 def groups_of(outcomes: Sequence[Outcome]) -> list[Group]:
-    """Return the outcomes cut into figures, in the order the cases ran."""
+    """Return the outcomes in groups, in the order in which the cases ran."""
     keys = dict.fromkeys(_key(o) for o in outcomes)
     return [
         Group(
@@ -97,7 +97,7 @@ def _key(o: Outcome) -> tuple[str, str, str, str, int]:
 
 
 def colours(suites: Sequence[str]) -> dict[str, str]:
-    """Return one colour a suite, the same in every figure of a report."""
+    """Return one colour for each suite, the same in every figure of a report."""
     return {suite: PALETTE[i % len(PALETTE)] for i, suite in enumerate(suites)} | {BASELINE: GREY}
 
 
@@ -109,8 +109,10 @@ def theory_is_off_scale(group: Group, line_rate_bps: float) -> bool:
 
 
 def panel(group: Group, unit: Unit, line_rate_bps: float, colour_of: dict[str, str], *, legend: bool) -> Spec:
-    """Return one panel as a Vega-Lite document; with its own legend and a fixed width as a picture,
-    without (the page has one) and as wide as the page otherwise.
+    """Return one panel as a Vega-Lite document.
+
+    legend: True for a picture, which has its own legend and a fixed width. A panel in a page has neither: the page has
+    the legend, and the panel is as wide as the page.
     """
     points = _points(group)
     theory = _theory(group, line_rate_bps)
@@ -164,7 +166,7 @@ class _Sheet:
         ticks: Spec = (
             {"values": decades(*domain), "labelOverlap": False} if unit == "fps" else {"tickCount": 6}
         )
-        self.alone = len(sizes) == 1  # no line to draw: the points carry the figure
+        self.alone = len(sizes) == 1  # then there are no lines, and points are larger
         self.x = size_axis(sizes)
         self.y: Spec = {
             "field": unit,
@@ -192,7 +194,7 @@ class _Sheet:
         }
 
     def theory_line(self, rows: list[Spec]) -> Spec:
-        """Return the line rate (RFC 2544 26.1 asks for it beside the results)."""
+        """Return the layer of the line rate, which RFC 2544 26.1 wants to be shown with the results."""
         mark = {
             "type": "line",
             "color": GREY,
@@ -208,7 +210,7 @@ class _Sheet:
         return self._layer("theory", rows, mark, x=self.x, y=self.y, tooltip=tooltip)
 
     def lines(self, rows: list[Spec]) -> Spec:
-        """Draw throughput over the sizes; a size without a result, or only with a bound, breaks the line."""
+        """Return the layer of lines; a size without a result, or with only a bound, breaks its line."""
         sized = [row | {"fps": None, "mbps": None} if row["bound"] else row for row in rows if not row["mix"]]
         mark = {"type": "line", "strokeWidth": 1.9, "invalid": "break-paths-show-domains"}
         return self._layer(
@@ -217,13 +219,13 @@ class _Sheet:
         )  # fmt: skip
 
     def points(self, rows: list[Spec]) -> Spec:
-        """Return the results themselves, with everything that belongs to them in the tooltip."""
+        """Return the layer of results that are no bounds, with all their values in the tooltip."""
         known = [row for row in rows if row["fps"] is not None and not row["bound"]]
         mark = {"type": "point", "filled": True, "size": 130 if self.alone else 34}
         return self._figures("points", known, mark, "throughput")
 
     def bounds(self, rows: list[Spec]) -> Spec:
-        """Lower bounds: an arrow to where the throughput is, with why it is not known in the tooltip."""
+        """Return the layer of lower bounds: arrows towards the throughput; the tooltip says why it is not known."""
         bounds = [row for row in rows if row["fps"] is not None and row["bound"]]
         mark = {"type": "point", "filled": True, "shape": ARROW_UP, "size": 260, "strokeWidth": 0}
         return self._figures("bounds", bounds, mark, "at least")
@@ -252,7 +254,7 @@ class _Sheet:
         )  # fmt: skip
 
     def cpu(self, rows: list[Spec]) -> Spec:
-        """Return CPU of the gateways at the throughput of the strictest goal, on the second axis."""
+        """Return the layer of the gateways' CPU at the throughput of the strictest goal, on the second axis."""
         known = [row for row in rows if row["cpu"] is not None]
         y: Spec = {
             "field": "cpu",
@@ -290,16 +292,16 @@ _WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
 
 
 def with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
-    """Pick the repeats of one point that have a figure; none if one is VIOLATED, for a leak is for ever."""
+    """Return the repeats of one point that have a figure; none if one is VIOLATED, whatever the others measured."""
     if any(o.status == "VIOLATED" for o in repeats):
         return []
     return [o for o in repeats if o.status in WITH_FIGURE]
 
 
 def _points(group: Group) -> list[Spec]:
-    """Return a row for each series, goal and size: the median of the repeats, None where none has a figure.
+    """Return a row for each series, goal and size: the median of the repeats; None if none has a figure.
 
-    bound: some repeat's figure is a lower bound, and so is the median. A repeat that is VIOLATED leaves no figure.
+    bound: some repeat's figure is a lower bound, and so is the median. If a repeat is VIOLATED there is no figure.
     """
     named = [(o.suite, o) for o in group.outcomes] + [(BASELINE, o) for o in group.baseline]
     cells: dict[tuple[str, float, int | str], list[Outcome]] = {}
@@ -352,25 +354,29 @@ def _unplotted(group: Group, domain: tuple[float, float], unit: Unit) -> list[Sp
 
 
 def _cpu(group: Group) -> list[Spec]:
+    """Return a row for each suite, size and gateway: the median CPU of the repeats at the strictest goal with a figure.
+
+    It is the median, as the throughput in the same panel is: both are then of the same repeats.
+    """
     cells: dict[tuple[str, int | str, float], list[Outcome]] = {}
     for outcome in sorted(group.outcomes, key=lambda o: o.loss_goal):
         cells.setdefault((outcome.suite, outcome.frame_size, outcome.loss_goal), []).append(outcome)
-    strictest: dict[tuple[str, int | str], Outcome] = {}
+    strictest: dict[tuple[str, int | str], list[Outcome]] = {}
     for (suite, size, _), repeats in cells.items():
         if usable := with_figure(repeats):
-            strictest.setdefault((suite, size), usable[0])
+            strictest.setdefault((suite, size), usable)
     rows = []
     for suite in dict.fromkeys(o.suite for o in group.outcomes):
         for size in group.sizes:  # a line is drawn in the order of its rows, and broken by None
-            best = strictest.get((suite, size))
-            readings = (best.cpu_home_pct, best.cpu_office_pct) if best else (None, None)
+            best = strictest.get((suite, size), [])
+            readings = (_median([o.cpu_home_pct for o in best]), _median([o.cpu_office_pct for o in best]))
             for gateway, cpu in zip(("Home", "Office"), readings, strict=True):
                 rows.append(
                     {
                         "series": suite,
                         "size": str(size),
                         "mix": isinstance(size, str),
-                        "goal": goal_name(best.loss_goal) if best else "",
+                        "goal": goal_name(best[0].loss_goal) if best else "",
                         "gateway": gateway,
                         "cpu": None if cpu is None else round(cpu, 2),
                     }

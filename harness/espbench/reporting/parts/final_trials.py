@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the table of what the final trials counted: the proof of encryption, and each direction by itself."""
+"""Makes the tables of the final trials' counts: the proof of encryption, and each direction by itself."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ VIOLATED = "encryption violated"
 
 
 def encryption_of(results: Sequence[Outcome | Finding]) -> str:
-    """Return the worst of what is known of these results' encryption, in words."""
+    """Return in words the worst of these results' states of encryption."""
     if any(r.status == "VIOLATED" for r in results):
         return VIOLATED
     return NOT_PROVEN if any(r.encryption == "not proven" for r in results) else results[0].encryption
 
 
 def proof(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
-    """Return a row for each final trial and direction of every case that is to encrypt.
+    """Return a table with a row for each final trial and direction of every case that must encrypt.
 
-    The counts are the trial's own, unrounded: of the frames offered in the clear, of both
-    gateways' SA counters, of the frames received intact.
+    The counts are the trial's own, unrounded: the frames offered in the clear, the SA counters of both gateways, and
+    the frames received intact.
     """
     goals: dict[tuple[str, int | None], list[Outcome]] = {}
     for o in outcomes:
@@ -87,14 +87,14 @@ def _verdict(
 
 
 def directions(outcomes: Sequence[Outcome], trials: TrialDigest) -> Table:
-    """Return each direction of the final trials of cases that ran both ways; no rows where none did."""
+    """Return the table of each direction of the final trials, for cases that ran both ways; no rows if none did."""
     rows = []
     for o in outcomes:
         trial = trials.kept.get((o.case, o.final_trial)) if o.final_trial is not None else None
         if o.direction != "both-ways" or trial is None:
             continue
         for way, d in trial.per_direction.items():
-            # A void trial bounds the rate, but its latency is the disturbance's too.
+            # A void trial can bound the rate, but the disturbance is in its latency.
             latency = d.latency_us if trial.validity == "VALID" else Latency()
             rows.append(
                 [

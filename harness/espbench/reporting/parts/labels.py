@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The labels of figures that are short or virtual, and what a document of figures in virtual time says at its top."""
+"""Has the labels of figures of short trials or virtual time, and the text at the top of documents in virtual time."""
 
 from __future__ import annotations
 

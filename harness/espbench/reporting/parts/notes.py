@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The warnings of a run: each kind told once under a number, and the flags that point to it."""
+"""Collects the warnings of a run: each kind is printed once with a number, and flags at the results point to it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _PLAIN_WORD = "note"
 
 @dataclass(frozen=True)
 class Note:
-    """A kind of warning, with the number its flags carry."""
+    """A kind of warning, with the number that its flags show."""
 
     number: int
     text: str
-    outcomes: int  # how many results carry it; 0 = the whole run
-    common: bool  # every result carries it, so it tells none apart
+    outcomes: int  # number of results with it; 0 = it is of the whole run
+    common: bool  # every result has it, so it distinguishes none
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A warning at one result: its word, or the number alone where that says as much.
+    """A warning at one result: a word and the number of its note; only the number if every result has the warning.
 
-    What makes a figure a bound (`tester-limited`) keeps its word, however many results carry it.
+    Warnings with a word of their own, such as `tester-limited`, keep it even then.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Flag:
 
 
 class Notes:
-    """The kinds of warnings in the order they are numbered: those of the whole run first."""
+    """The kinds of warnings in the order of their numbers: those of the whole run first."""
 
     def __init__(self, of_run: Sequence[str], outcomes: Sequence[Outcome | Finding]) -> None:
         remarks = [Remark.of_text(text) for text in of_run]
@@ -62,7 +62,7 @@ class Notes:
         return list(self._by_kind.values())
 
     def flags(self, outcome: Outcome | Finding) -> list[Flag]:
-        """Return the warnings of one result, those that set it apart first."""
+        """Return the flags of one result: first those with a word, then those that are only a number."""
         marked = []
         for remark in dict.fromkeys(outcome.warnings):
             note = self._by_kind[kind(remark)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of ours as PDF, printed by a headless Chromium."""
+"""Prints a report's page as PDF with a headless Chromium."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FLAGS = (
     "--headless", "--disable-gpu", "--no-first-run", "--no-default-browser-check", "--disable-extensions",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-pdf-header-footer",
     "--generate-pdf-document-outline",
-    # A4 across without its margins, in CSS pixels: charts are drawn as wide as they are printed.
+    # The window is landscape A4 without margins, in CSS pixels, so that charts are drawn as wide as they are printed.
     "--window-size=1032,730",
-    # The page's own clock, which stands still while scripts run: it prints when no chart is waited for any more.
+    # Virtual time of the page stands still while scripts run, so Chromium prints when all charts are drawn.
     "--virtual-time-budget=20000",
 )  # fmt: skip
 _PATIENCE_S = 600.0
@@ -29,7 +29,7 @@ _MOST_SAID = 600
 
 
 def browser() -> str:
-    """Return Chromium's path; MachineLacks if it is not installed."""
+    """Return Chromium's path; raise MachineLacks if it is not installed."""
     browser_path = next((path for name in _NAMES if (path := shutil.which(name))), None)
     if browser_path is None:
         raise MachineLacks(
@@ -40,13 +40,13 @@ def browser() -> str:
 
 
 def print_page(page: Path, pdf: Path) -> None:
-    """Print an HTML file, charts drawn, into a PDF of A4 pages with an outline; the file is whole or not there.
+    """Print an HTML file with its charts into a PDF of A4 pages with an outline; never leave an incomplete file.
 
-    MachineLacks without Chromium; EspbenchError where it does not print. The page may reach nothing outside itself
-    (its Content-Security-Policy), and Chromium gets a profile of its own, which is removed.
+    Raise MachineLacks without Chromium, and EspbenchError if it prints nothing. The page cannot load anything from
+    outside (its Content-Security-Policy), and Chromium gets a temporary profile.
     """
     program = browser()
-    # Chromium refuses its sandbox to root; the page is espbench's own.
+    # Chromium cannot use its sandbox as root; the page is espbench's own.
     flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with tempfile.TemporaryDirectory(prefix="espbench-print-", ignore_cleanup_errors=True) as folder:
         made = Path(folder) / "page.pdf"
@@ -68,7 +68,7 @@ def print_page(page: Path, pdf: Path) -> None:
 
 
 def _run(argv: list[str]) -> str:
-    """Run a program to its end, and return its last words on stderr; all that it started ends with this call."""
+    """Run a program to its end and return the end of its stderr; kill all processes that it started."""
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,

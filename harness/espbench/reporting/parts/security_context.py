@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Security Context as the manifest holds it (nested) → what a reader sees: one block a context."""
+"""Turns the nested Security Contexts of the manifest into blocks of tables, one for each context."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TERMS = {
     "pfs": "PFS",
     "memory_mib": "memory, MiB",
 }
-# The columns of the SA table; an AEAD suite has one algorithm for both its columns.
+# The columns of the SA table; an AEAD suite has one algorithm for encryption and integrity.
 _SA_COLUMNS = (
     "from",
     "to",
@@ -48,7 +48,7 @@ _SA_HEAD = (
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the proof before the first trial, in the order it was made."""
+    """One step of the proof before the first trial: what was tested, and with what result."""
 
     what: str
     finding: str
@@ -56,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ContextBlock:
-    """One Security Context."""
+    """One Security Context, and the number of cases that it was used in."""
 
     name: str
     cases: int
@@ -67,7 +67,7 @@ class ContextBlock:
 
 
 def blocks(manifest: Manifest) -> list[ContextBlock]:
-    """Return every Security Context of a run, in the order they were set up."""
+    """Return every Security Context of a run, in the order in which they were set up."""
     cases = Counter(manifest.context_of_case.values())
     return [_block(name, context, cases[name]) for name, context in manifest.contexts.items()]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements as a report tells them: those of one kind once, and no reason twice."""
+"""Words statements for a report: those of one kind are printed once, and no reason twice."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from espbench.sentences import VARIOUS, Code
 from espbench.terms import Finding, Outcome, Statement
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-# The words that replace a reason which the sentence just before has given.
+# These words replace a reason that the row above gives.
 _AS_ABOVE = "as above"
 
 
 def kind(statement: Statement) -> Hashable:
-    """Return a key that is equal for statements which differ only in their numbers."""
+    """Return a key that is equal for statements that differ only in their numbers."""
     return statement.code, *(_numberless(value) for _, value in sorted(statement.values.items()))
 
 
@@ -43,7 +43,7 @@ def condensed(statements: Sequence[Statement]) -> str:
 
 
 def condensed_text(statement: Statement, **instead: str) -> str:
-    """Return a statement whose own lists of statements are condensed; instead: what is told in place of a value."""
+    """Return the text of a statement, with the statements within it condensed; instead: texts that replace values."""
     values = {name: _condensed_value(value) for name, value in statement.values.items()}
     return sentences.text(statement.code, values | instead)
 
@@ -54,7 +54,7 @@ def words_of(result: Outcome | Finding) -> str:
 
 
 def untold(result: Outcome | Finding) -> list[Statement]:
-    """Return the reasons that are not among its words."""
+    """Return the reasons of a result that its words do not mention."""
     if result.answer is not None and result.answer.code == Code.WITH_REASONS:
         return []
     within = [(inner.code, inner.values) for inner in _within(result.answer)]
@@ -62,13 +62,13 @@ def untold(result: Outcome | Finding) -> list[Statement]:
 
 
 def why(result: Outcome | Finding) -> str:
-    """Return a result's words, and the reasons that are not among them."""
+    """Return a result's words, and the reasons that they do not mention."""
     rest = untold(result)
     return words_of(result) + (f" ({condensed(rest)})" if rest else "")
 
 
 def reason_told(result: Outcome | Finding) -> Hashable:
-    """Return a key of the reason in a result's words, None without one: of equal reasons, only the first is printed."""
+    """Return a key of the reason in a result's words, or None; of rows with equal reasons only the first prints it."""
     if result.answer is None or "why" not in result.answer.values:
         return None
     reasons = {name: value for name, value in result.answer.values.items() if name in ("why", "failing")}
@@ -76,7 +76,7 @@ def reason_told(result: Outcome | Finding) -> Hashable:
 
 
 def as_above(result: Outcome | Finding) -> str:
-    """Return a result's words without the reason, which stands in the row above."""
+    """Return a result's words without the reason, which the row above gives."""
     assert result.answer is not None
     if "failing" in result.answer.values:
         return condensed_text(result.answer, failing=_AS_ABOVE, why="")
@@ -84,13 +84,13 @@ def as_above(result: Outcome | Finding) -> str:
 
 
 def flag(statement: Statement | None) -> str:
-    """Return a few words for it; empty where there are none."""
+    """Return the short form of a statement, a few words; empty if it has none."""
     short = sentences.FLAGS.get(statement.code) if statement is not None else None
     return sentences.fill(short, statement.values) if statement is not None and short else ""
 
 
 def _within(value: Any) -> list[Statement]:
-    """Return the statements that a statement is made of, at any depth."""
+    """Return the statements within a value, at any depth."""
     if isinstance(value, Statement):
         return [one for inner in value.values.values() for one in _within(inner)]
     if isinstance(value, Mapping):
@@ -102,7 +102,7 @@ def _within(value: Any) -> list[Statement]:
 
 
 def _numberless(value: Any) -> Hashable:
-    """Return a value without its numbers; of text that is not ours the numbers within."""
+    """Return a value without its numbers; numbers within text become `…`."""
     match value:
         case bool() | None:
             return value
@@ -118,7 +118,7 @@ def _numberless(value: Any) -> Hashable:
 
 
 def _shared(name: str, statements: Sequence[Statement]) -> Any:
-    """Return the value of a name where all have the same, else what says that they differ."""
+    """Return the value of a name if all statements have the same, else a text that shows that they differ."""
     first = statements[0]
     alike = {sentences.text(s.code, {**first.values, name: s.values.get(name)}) for s in statements}
     if len(alike) == 1:
@@ -133,14 +133,14 @@ def _shared(name: str, statements: Sequence[Statement]) -> Any:
 
 
 def _alike(texts: Sequence[str]) -> str:
-    """Return text that differs in its numbers alone, as one."""
+    """Return one text for texts that differ only in their numbers: different numbers become `…`."""
     columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
     shown = iter([column[0] if len(set(column)) == 1 else "…" for column in columns])
     return _NUMBER.sub(lambda _: next(shown), texts[0])
 
 
 def _condensed_value(value: Any) -> Any:
-    """Return the first of a list of statements as it is, of the others each kind once."""
+    """Return the text of statements: of a list the first statement, and each kind of the others once."""
     if isinstance(value, Mapping):
         return condensed_text(Statement.model_validate(value))
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):

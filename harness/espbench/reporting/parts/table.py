@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of text, already worded and rounded: what both templates know how to print."""
+"""Defines a table of text that the HTML and the Markdown templates can print; figures are already rounded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pass over the trials: where frames were lost, what was INVALID, what to print, which to keep."""
+"""Summarises the trials in one pass: where frames were lost, which were INVALID, and which rows to print."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TrialRow:
     loss: str
     validity: str
     reasons: str
-    places: str  # of loss, and what else was wrong with frames
+    places: str  # of loss, with other faults of frames and special figures
     final: bool
     home_cpu: str
     p99: str
@@ -47,14 +47,14 @@ class TrialDigest:
     duplicated: int = 0
     reordered: int = 0
     corrupted: int = 0
-    unverified: int = 0  # trials whose generator does not look at each frame
+    unverified: int = 0  # trials whose generator does not check each frame
     loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)  # of VALID trials: place → frames
     invalid: dict[Reason, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
     rows: dict[str, list[TrialRow]] = field(default_factory=dict)
     invalid_of_case: Counter[str] = field(default_factory=Counter)
     total_of_case: Counter[str] = field(default_factory=Counter)
     kept: dict[tuple[str, int], Trial] = field(default_factory=dict)  # (case, sequence) → the trial itself
-    # case → the name of a direction → its sums; of the trials of tests that search nothing
+    # case → name of a direction → its sums, over the VALID trials of tests that do not search
     crossings: dict[str, dict[str, Crossing]] = field(default_factory=dict)
 
     @property
@@ -66,7 +66,7 @@ class TrialDigest:
 def digest(
     trials: Iterable[Trial], total: int, keep: Collection[tuple[str, int | None]] = frozenset()
 ) -> TrialDigest:
-    """Read every trial once; `total` is how many there are, `keep` the (case, sequence) to hold whole."""
+    """Read every trial once. total: the number of trials. keep: (case, sequence) of the trials to keep as a whole."""
     result = TrialDigest()
     for trial in trials:
         result.total += 1
@@ -143,7 +143,7 @@ def _besides(trial: Trial) -> list[str]:
 
 
 def _loss(ratio: float) -> str:
-    """Return per cent to three digits; a single lost frame of many is never rounded to nothing."""
+    """Return a loss ratio in per cent, to two or three digits; a single lost frame is never rounded to 0 %."""
     return (
         "0 %"
         if ratio == 0

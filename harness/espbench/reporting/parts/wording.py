@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers and goals as a report writes them: thousands separated, no more digits than they mean."""
+"""Writes numbers and loss goals for reports, with thousands separators and only significant digits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from espbench.terms import Status, goal_name
 
 NONE = "–"
-# The statuses, in the order in which a reader must know them.
+# The statuses, in the order of their importance to a reader.
 STATUSES: tuple[Status, ...] = ("VIOLATED", "INVALID", "UNRESOLVABLE", "BELOW_MINIMUM", "LOWER_BOUND", "OK")
 
 __all__ = [
@@ -24,7 +24,7 @@ def count(value: float | None) -> str:
 
 
 def number(value: float | None, significant: int = 4) -> str:
-    """Return a figure to so many significant digits, never in powers of ten: `1,298`, `56.73`, `0.0123`."""
+    """Return a figure with this many significant digits, never in powers of ten: `1,298`, `56.73`, `0.0123`."""
     if value is None:
         return NONE
     if value == 0:
@@ -35,7 +35,7 @@ def number(value: float | None, significant: int = 4) -> str:
 
 
 def figure(value: float | None, significant: int = 4) -> str:
-    """Write a number as `number` does, but keep a small one's digits and never round it to nothing: `0.00001234`."""
+    """Return a figure as `number` does, but keep the digits of small figures, without powers of ten: `0.00001234`."""
     if value is None or value == 0 or abs(value) >= 1:
         return number(value, significant)
     digits = significant - 1 - math.floor(math.log10(abs(value)))
@@ -43,12 +43,12 @@ def figure(value: float | None, significant: int = 4) -> str:
 
 
 def instructions(home: float | None, office: float | None) -> str:
-    """`9,009 / 7,744` instructions per frame of Home and Office; of the one that is known; empty without any."""
+    """Return the instructions per frame of Home and Office: `9,009 / 7,744`; only those that are known."""
     return " / ".join(count(value) for value in (home, office) if value is not None)
 
 
 def at_least(text: str, *, is_bound: bool) -> str:
-    """`≥ 12,345` where the figure is a lower bound."""
+    """Return `≥ 12,345` if the figure is a lower bound, else the text itself."""
     return f"≥\N{NO-BREAK SPACE}{text}" if is_bound else text
 
 
@@ -61,7 +61,7 @@ def ratio_at_most(bound: float) -> str:
 
 
 def plural(n: int, word: str) -> str:
-    """`1 case`, `2 cases`."""
+    """Return `1 case` or `2 cases`."""
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
 
 
@@ -71,7 +71,7 @@ def worst(statuses: Sequence[Status]) -> Status | None:
 
 
 def flat(value: object) -> str:
-    """Return a value of the manifest as text; lists and tables by their items."""
+    """Return a value of the manifest as text; lists and tables as their items."""
     if isinstance(value, dict):
         return ", ".join(f"{key}: {flat(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
@@ -83,5 +83,5 @@ def flat(value: object) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return the length of a trial, to the centisecond: 4.999994 s as measured is the plan's `5`."""
+    """Return the length of a trial, s, rounded to hundredths: `5` of a measured 4.999994 s."""
     return f"{round(value, 2):g}"

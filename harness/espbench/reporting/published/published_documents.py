@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published against emulated as documents: published.html, published.md, published.json and figures/*.svg."""
+"""Writes the comparison of published with emulated figures: published.html, .md and .json, and figures/*.svg."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from espbench.results.durable import to_json, write_atomically
 
 
 def is_about(run: RunDirectory) -> bool:
-    """Return whether documents claim anything of a DUT of this run."""
+    """Return whether there are published claims about a DUT of this run."""
     claimed = {claim.dut() for claim in claims()} - {""}
     return any(dut.partition("-")[0] in claimed for dut in _duts(run))
 
 
 def _duts(run: RunDirectory) -> list[str]:
-    """Return the DUTs of a run's cases, or of its plan where it has none (an accelerator test alone)."""
+    """Return the DUTs of a run's cases, or of its plan if it has no cases (for instance, only accelerator tests)."""
     manifest = run.manifest
     return list(
         dict.fromkeys([case.dut for case in manifest.cases] or manifest.conditions.get("profiles", {}))
@@ -40,7 +40,10 @@ def _duts(run: RunDirectory) -> list[str]:
 
 
 def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
-    """Return every claim held against what the runs measured; UsageError where nothing is claimed of any DUT."""
+    """Return every claim, judged by the runs' measurements, and these measurements.
+
+    Raise UsageError if there are no claims about the DUTs of a run.
+    """
     for run in runs:
         if not is_about(run):
             duts = ", ".join(_duts(run)) or "none"
@@ -65,7 +68,7 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
 
 
 def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
-    """Write all into a directory, made if need be, and return the path of published.html."""
+    """Write all documents into a directory, which is made if necessary; return the path of published.html."""
     judgements, measured = judged(runs)
     directory.mkdir(parents=True, exist_ok=True)
     write_atomically(
@@ -82,7 +85,7 @@ def write_documents(
     directory: Path,
     formats: Collection[str],
 ) -> None:
-    """Write the page, and the same as Markdown with its pictures."""
+    """Write the page (html), and the same as Markdown with its pictures (md), as far as formats names them."""
     view = published_view(judgements, measured, runs)
     context = {"published": view, "kinds": KINDS, "title": TITLE, "stands_in_note": STANDS_IN}
     charts = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pictures of a device: its emulated throughput and CPU against frame size, published points upon them."""
+"""Draws the charts of a device: its emulated throughput and CPU against frame size, with the published points."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _SHORTEST_CURVE = 2
 def figures(
     judged: Sequence[Judged], points: Points, duts: Sequence[str], *, as_picture: bool
 ) -> dict[Kind, Spec]:
-    """Return the charts of a device that have something to show; as_picture: of a fixed width.
+    """Return the charts of a device that have something to show; as_picture: with a fixed width.
 
-    duts: its profiles that were measured; the one with the shortest name is the device as it is, others its variants.
+    duts: the device's profiles that were measured. The one with the shortest name is the device itself, the others are
+    variants.
     """
     shown = [
         p
@@ -48,7 +49,7 @@ def figures(
 
 
 def _series(p: Point, first: str) -> str:
-    """Return the name of a point's curve: its behaviour, and of a variant of the device which."""
+    """Return the name of a point's curve: its behaviour, with the DUT's name if it is a variant of the device."""
     return p.behaviour if p.dut == first else f"{p.behaviour} ({p.dut})"
 
 
@@ -64,7 +65,7 @@ def _row(p: Point, first: str) -> Spec:
 
 
 def _loosest(rows: list[Spec]) -> list[Spec]:
-    """Return one row a series and size: that of the loosest goal, which is the articles'."""
+    """Return one row for each series and size: that of the loosest loss goal, which is the goal of the articles."""
     loosest = {(row["series"], row["size"]): row for row in sorted(rows, key=lambda row: row["goal"])}
     return list(loosest.values())
 
@@ -88,7 +89,7 @@ def _published(judged: Sequence[Judged], kind: Kind) -> list[Spec]:
 def _chart(
     kind: Kind, rows: list[Spec], order: Mapping[str, int], published: list[Spec], *, as_picture: bool
 ) -> Spec:
-    """Return the chart of one quantity: a line for each series of rows, and published points upon them."""
+    """Return the chart of one quantity: a line for each series of rows, and the published points."""
     unit = _FIELDS[kind][1]
     sizes = sorted({row["size"] for row in rows + published})
     top = max([row[kind] for row in rows + published] + ([100] if kind == "cpu" else []))
@@ -121,7 +122,7 @@ def _chart(
             }
         )
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # a name; nothing fetches it
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",  # only a name; it is never loaded
         "width": _SVG_WIDTH if as_picture else "container",
         "height": _HEIGHT,
         "datasets": {"points": rows, "published": published},

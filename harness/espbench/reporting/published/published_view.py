@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published against emulated as a reader sees it: the same view for HTML and Markdown, worded and rounded."""
+"""Prepares the comparison of published with emulated figures for its reader: one view for HTML and Markdown."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ _BEHAVIOURS = {
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """One claim and what came of it."""
+    """One claim, our value, and the judgement."""
 
     id: str
     says: str
     source: str  # stack, document's title, place
     published: str
     ours: str
-    detail: str  # what our value was made of
+    detail: str  # how our value was computed
     word: Word
     symbol: str
-    basis: str  # used for calibration, predicted, computed; empty where nothing is compared
+    basis: str  # used for calibration, predicted or computed; empty if nothing is compared
     tolerance: str
     why: str
     note: str
@@ -67,17 +67,17 @@ class DeviceSection:
 
     anchor: str
     title: str
-    device: str  # empty: claims about no one device
+    device: str  # empty: claims about no single device
     facts: str
     labels: list[str]
     rows: list[ClaimRow]
     results: Table
-    duts: list[str]  # those measured, as the charts have them
+    duts: list[str]  # the device's DUTs that were measured
 
 
 @dataclass(frozen=True)
 class PublishedView:
-    """Everything both templates show, in their order."""
+    """Everything that both templates (HTML and Markdown) show, in their order."""
 
     runs: list[str]
     tally: list[tuple[Word, int]]
@@ -90,7 +90,7 @@ class PublishedView:
 
 
 def published_view(judged: Sequence[Judged], points: Points, runs: Sequence[str]) -> PublishedView:
-    """Word judged claims for their reader; runs: the names of those that were asked."""
+    """Return the view of judged claims; runs: the names of the runs."""
     devices = list(dict.fromkeys(j.claim.device for j in judged if j.claim.device))
     sections = [_section(device, judged, points) for device in [*devices, None]]
     words = Counter(j.word for j in judged)
@@ -135,7 +135,7 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
 def _section(device: str | None, judged: Sequence[Judged], points: Points) -> DeviceSection:
     of_device = [j for j in judged if j.claim.device == device]
     stem = (device or "").lower()
-    others = (f"{stem}-", f"{stem} with ")  # boards beside the device's own, and its own on links that err
+    others = (f"{stem}-", f"{stem} with ")  # other boards of the device, and its own on links with errors
     duts = [dut for dut in points.duts if stem and (dut == stem or dut.startswith(others))]
     return DeviceSection(
         anchor=f"published-{stem or 'general'}",
@@ -150,7 +150,10 @@ def _section(device: str | None, judged: Sequence[Judged], points: Points) -> De
 
 
 def core_label(device: str | None, points: Points) -> str:
-    """`core: e500 standing in for e300`, as the run has it or, unmeasured, as the document's core makes it."""
+    """Return `core: e500 standing in for e300` if another core stands in for the device's; else empty.
+
+    The run says so; if the device was not measured, it follows from the core that the document names.
+    """
     core = points.cores.get((device or "").lower(), "")
     if STANDING_IN in core:
         return f"core: {core}"
@@ -159,7 +162,7 @@ def core_label(device: str | None, points: Points) -> str:
 
 
 def _facts(device: str | None) -> str:
-    """`CDS: e500 at 1,330 MHz, DDR at 533 MHz, SEC 2.1 at 266 MHz, Linux 2.6.11` as published."""
+    """Return the published facts: `CDS, e500 at 1,330 MHz, DDR at 533 MHz, SEC 2.1 at 266 MHz, Linux 2.6.11`."""
     entries = [d.devices[device] for d in documents().values() if device in d.devices]
     if not entries:
         return ""
@@ -253,7 +256,7 @@ def _tolerance(claim: Claim) -> str:
 
 
 def _results(points: Sequence[Point], core: str) -> Table:
-    """Return every measured point: what the claims were judged by."""
+    """Return the table of all measured points, by which the claims were judged."""
     order = list(_BEHAVIOURS)
     rows = [
         [
@@ -290,7 +293,7 @@ def _sources() -> Table:
 
 
 def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
-    """Return the driver-level accelerator test, one row a suite, block size and variant."""
+    """Return the table of the driver-level accelerator test, with a row for each suite, block size and variant."""
     rows = [
         [
             a.dut, a.crypto, ", ".join(a.variant.words) or "–", a.suite, count(a.size), a.driver, count(a.operations),
@@ -309,7 +312,7 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
 
 
 def public_key_table(results: Sequence[PublicKeyResult]) -> Table:
-    """Return the test of the public-key unit, one row an operation."""
+    """Return the table of the test of the public-key unit, with a row for each operation."""
     rows = [
         [
             r.dut, "public-key unit" if r.by == "unit" else "software",
