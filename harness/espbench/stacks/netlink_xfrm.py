@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NETLINK_XFRM messages as bytes: Security Associations and policies (linux/xfrm.h).
+"""Builds and parses NETLINK_XFRM messages as bytes: Security Associations and policies (linux/xfrm.h).
 
-Only builds and parses; sending is the gateway's agent's work, so that the same bytes reach a
-namespace, a User-Mode Linux guest or a distant box. Integers are in the order of the gateway's kernel,
-by default that of this machine; addresses, ports and SPIs are in network order. The records carry keys:
-they hide them from repr().
+The gateway's agent sends the messages, so that the same bytes reach a namespace, a User-Mode Linux guest or a distant
+box. Integers are in the byte order of the gateway's kernel, by default that of this machine; addresses, ports and SPIs
+are in network order. `Algorithm` hides its key from repr().
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ ByteOrder = Literal["little", "big"]
 
 
 class _Layout:
-    """The structures of linux/xfrm.h in one order of bytes."""
+    """The structures of linux/xfrm.h in one byte order."""
 
     def __init__(self, order: ByteOrder) -> None:
         mark = "<" if order == "little" else ">"
@@ -88,7 +87,7 @@ _CURRENT_OFFSET = _LIFETIME_OFFSET + len(_HOST.unlimited)
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A kernel algorithm with its key; icv_bits is the truncation (0 where there is none)."""
+    """A kernel algorithm with its key; icv_bits is the length of the ICV in bits (0 if the algorithm has none)."""
 
     name: str
     key: bytes = field(repr=False)
@@ -97,7 +96,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Selector:
-    """Says which traffic a policy or SA is for: two prefixes, optionally one upper-layer protocol."""
+    """The traffic of a policy or SA: two prefixes, and optionally one upper-layer protocol (0: any)."""
 
     source: str
     destination: str
@@ -126,7 +125,7 @@ class SecurityAssociation:
 
 @dataclass(frozen=True)
 class Template:
-    """The ESP a policy demands."""
+    """The ESP that a policy demands: the ends, the mode and the request id of the SA."""
 
     source: str
     destination: str
@@ -138,7 +137,7 @@ class Template:
 class Policy:
     """A security policy; without a template it lets matching traffic pass in clear, or blocks it.
 
-    Of several that match, that with the lowest priority value counts.
+    If several policies match, the kernel applies the policy with the lowest priority value.
     """
 
     selector: Selector
@@ -174,7 +173,7 @@ class SaReading:
 
 @dataclass(frozen=True)
 class PolicyReading:
-    """Holds what the kernel says of a policy."""
+    """A policy as the kernel reports it."""
 
     selector: str
     direction: PolicyDirection
@@ -190,7 +189,7 @@ class PolicyReading:
 
 @dataclass(frozen=True)
 class SaCount:
-    """Counts what one ESP SA has carried, frames."""
+    """The number of packets that one ESP SA has carried."""
 
     source: str
     destination: str
@@ -210,7 +209,7 @@ class XfrmChange(StrEnum):
 
 @dataclass(frozen=True)
 class XfrmEvent:
-    """A change that the kernel told of by itself; subject is the SA (`SA 0xc0000001 to 192.0.2.2`) or the policy."""
+    """A change that the kernel announced unasked; subject is the SA (`SA 0xc0000001 to 192.0.2.2`) or the policy."""
 
     change: XfrmChange
     subject: str
@@ -224,7 +223,7 @@ _CHANGES = {
 
 
 def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_NEWSA."""
+    """Return XFRM_MSG_NEWSA, which adds this SA and fails if the kernel has it already."""
     layout = _layout(order)
     body = (
         _selector(layout, sa.selector)
@@ -259,7 +258,7 @@ def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
 
 
 def new_policy(policy: Policy, order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_NEWPOLICY."""
+    """Return XFRM_MSG_NEWPOLICY, which adds this policy and fails if the kernel has one for its selector already."""
     layout = _layout(order)
     body = (
         _selector(layout, policy.selector)
@@ -294,12 +293,12 @@ def flush(order: ByteOrder = sys.byteorder) -> list[bytes]:
 
 
 def dump_sas(order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_GETSA for all."""
+    """Return XFRM_MSG_GETSA as the request for a dump of all SAs."""
     return _message(_layout(order), GETSA, bytes(_SA_BYTES), NLM_DUMP)
 
 
 def dump_policies(order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_GETPOLICY for all."""
+    """Return XFRM_MSG_GETPOLICY as the request for a dump of all policies."""
     layout = _layout(order)
     return _message(layout, GETPOLICY, bytes(layout.selector.size + 8), NLM_DUMP)
 
@@ -354,7 +353,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
 
 
 def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | None:
-    """Read of one message of a GETSA dump what changes with traffic, and nothing else; None: not ESP."""
+    """Return the SA's packet count from one message of a GETSA dump; None if the SA is not ESP."""
     layout = _layout(order)
     start = layout.header.size
     destination, spi, protocol = _ID.unpack_from(message, start + layout.selector.size)
@@ -367,7 +366,7 @@ def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | No
 
 
 def read_events(datagram: bytes, order: ByteOrder = sys.byteorder) -> Iterator[XfrmEvent]:
-    """Parse what the kernel says to the groups of SAs, policies and expiries; messages of other kinds are skipped."""
+    """Yield the changes in a datagram from the multicast groups of SAs, policies and expiries; skip other messages."""
     layout = _layout(order)
     offset = 0
     while offset + layout.header.size <= len(datagram):
@@ -383,7 +382,7 @@ def read_events(datagram: bytes, order: ByteOrder = sys.byteorder) -> Iterator[X
                 yield XfrmEvent(_expiry(body, _POLICY_BYTES), f"policy {_selector_text(layout, body)}")
             elif kind in _CHANGES:
                 yield XfrmEvent(_CHANGES[kind], _subject(layout, kind, body))
-        except (struct.error, IndexError):  # shorter than this kind is: no message of this kernel's
+        except (struct.error, IndexError):  # shorter than a message of this kind: not from this kernel
             continue
 
 
@@ -392,7 +391,7 @@ def _subject(layout: _Layout, kind: int, body: bytes) -> str:
         return "all SAs"
     if kind == FLUSHPOLICY:
         return "all policies"
-    if kind == DELSA:  # an xfrm_usersa_id goes before
+    if kind == DELSA:  # it begins with an xfrm_usersa_id
         destination, spi, family = _USERSA_ID.unpack_from(body)[:3]
         return _sa_words(spi, _text(destination, layout.family.unpack(family)[0]))
     if kind in (NEWSA, UPDSA):
@@ -415,7 +414,7 @@ def _expiry(body: bytes, offset: int) -> XfrmChange:
 
 
 def read_keys(message: bytes, order: ByteOrder = sys.byteorder) -> tuple[bytes, bytes]:
-    """Return the keys in one message of a GETSA dump: (encryption or AEAD, integrity), empty where there is none."""
+    """Return the keys in one message of a GETSA dump: (encryption or AEAD, integrity); an absent key is empty."""
     layout = _layout(order)
     keys = {A_CRYPT: b"", A_AEAD: b"", A_AUTH_TRUNC: b""}
     for kind, value in _attributes(layout, message[layout.header.size + _SA_BYTES :]):
@@ -453,7 +452,7 @@ def read_policy(message: bytes, order: ByteOrder = sys.byteorder) -> PolicyReadi
 
 
 def reading_of(policy: Policy) -> PolicyReading:
-    """Return what read_policy says of a policy that the kernel took as it is."""
+    """Return the reading that read_policy gives for this policy if the kernel accepted it unchanged."""
     demands, reqid = ("block" if policy.action == "block" else "nothing"), 0
     if t := policy.template:
         demands, reqid = f"esp {t.mode} {t.source} → {t.destination}", t.reqid
@@ -471,7 +470,7 @@ def is_policy_of_user(message: bytes, order: ByteOrder = sys.byteorder) -> bool:
 
 
 def _message(layout: _Layout, kind: int, body: bytes, flags: int) -> bytes:
-    # A dump answers with its own end; anything else is asked to acknowledge.
+    # The answer to a dump ends with its own message. All other requests ask for an acknowledgement.
     flags |= NLM_REQUEST | (0 if flags & NLM_DUMP == NLM_DUMP else NLM_ACK)
     return layout.header.pack(layout.header.size + len(body), kind, flags, 0, 0) + body
 
@@ -537,7 +536,7 @@ def _lifetime_text(limits: tuple[int, ...]) -> str:
 
 
 def _is_limit(number: int) -> bool:
-    # Pluto writes 2^63 where it wants no limit.
+    # Pluto sets 2^63 for an unlimited lifetime.
     return 0 < number < 2**63
 
 
@@ -549,6 +548,6 @@ def _family(text: str) -> int:
     return socket.AF_INET if ipaddress.ip_address(text).version == 4 else socket.AF_INET6
 
 
-@lru_cache(4096)  # a dump of 2,000 SAs names few addresses
+@lru_cache(4096)  # a dump of 2,000 SAs has few different addresses
 def _text(raw: bytes, family: int) -> str:
     return str(ipaddress.ip_address(raw[:4] if family == socket.AF_INET else raw))
