@@ -314,7 +314,7 @@ def answer(line: bytes) -> dict[str, Any]:
         return {"id": number, "ok": False, "error": str(error), "errno": error.errno}
     except json.JSONDecodeError as error:  # its text has a position, not the line
         return {"id": number, "ok": False, "error": f"not JSON: {error.msg}", "errno": None}
-    except Exception as error:  # no request may end the agent; only the type is sent, since the text may have keys
+    except Exception as error:  # no request may end the agent; only the type is sent: the text may have keys
         return {"id": number, "ok": False, "error": f"agent: {type(error).__name__}", "errno": None}
 
 

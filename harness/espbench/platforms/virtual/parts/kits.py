@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of guests that are built: PowerQUICC boards and x86-64 machines, with the programs that some run."""
+"""Defines the kinds of guests that are built: PowerQUICC boards and x86-64 machines, with additional programs."""
 
 from __future__ import annotations
 
