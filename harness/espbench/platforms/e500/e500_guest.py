@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One emulated board: what is in it, and QEMU's command line for it."""
+"""Defines an emulated board: its hardware, the files that its kernel finds at boot, and QEMU's command line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from espbench.platforms.virtual import images, virtual_guest
 from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 
-# The seed in the device tree is all the chance that there is: a program that wants random numbers shall not wait, for
-# seconds of virtual time, until the kernel has found more. Guests without programs want none.
+# The kernel must trust the seed in the device tree, the guest's only source of random numbers. Otherwise a program that
+# needs random numbers would wait seconds of virtual time for more entropy. Guests without programs need none.
 _SEEDED = "random.trust_bootloader=on"
 
 

@@ -193,7 +193,7 @@ def _kernel_parameters(name: str, machine: UmlMachine, state: Path, init: Path, 
 
 
 def _environment(kernel: UmlKernel, private: Path, state: Path) -> dict[str, str]:
-    """Return the environment of the guest's kernel; some kernels need a library laid under them."""
+    """Return the environment of the guest's kernel; some kernels must preload a library (uml_ptrace.c)."""
     env = {"PATH": os.defpath, "TMPDIR": str(state)}
     if needs_xstate_shim(kernel):
         env["LD_PRELOAD"] = str(build_xstate_shim(private))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The User-Mode Linux kernels of a profile: where each and its modules are, what they need of the machine."""
+"""Finds the User-Mode Linux kernels of a profile and their modules, and checks the requirements on this machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from espbench.platforms.base import SIDES, Readiness, Side
 from espbench.this_machine import kept
 
 XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
-# The guest, whose root is the host's, looks for programs here.
+# The PATH of the guest, whose root is the host's.
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES_ROOT = Path("/usr/lib/uml/modules")
-# UML asks the host for the size of the vector state from 6.13 on, instead of knowing it.
+# From 6.13 on, UML asks the host for the size of the vector state; before, it assumes a fixed size.
 ASKS_FOR_XSTATE_SIZE = (6, 13)
 XFRM_MODULES = (
     *("ipv6", "xfrm_user", "esp4", "esp6", "authenc", "seqiv", "echainiv"),

@@ -59,7 +59,7 @@ LAN_OF: dict[Side, PortName] = {"home": "west", "office": "east"}
 
 @dataclass
 class UmlTestbed(Testbed):
-    """A running pair; boot_s says where the time to build it went, s."""
+    """A running test bed; boot_s has the duration of each step of building it, s."""
 
     registry: Registry | None = None
     group: CpuGroup | None = None

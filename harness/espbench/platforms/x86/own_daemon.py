@@ -31,7 +31,7 @@ _HOST_FOLDERS = (
     "/usr/local/lib",
     "/usr/lib",
 )
-_GUESTS_FOLDER = "/usr/lib/x86_64-linux-gnu"  # the guest's loader searches this folder even without ld.so.cache
+_GUESTS_FOLDER = "/usr/lib/x86_64-linux-gnu"  # the guest's loader searches it without ld.so.cache
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 _DIGITS = 16
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One x86-64 machine: what is in it, what its kernel finds at boot, and QEMU's command line for it."""
+"""Defines an x86-64 machine: its hardware, the files that its kernel finds at boot, and QEMU's command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import PORTS, Kernel
 
-# The clock is known and reliable, the kernel stands where it was linked to, and nobody tests timers or ciphers at boot.
+# The kernel trusts the TSC, is not relocated, and does not test timers or ciphers at boot.
 _KERNEL_WORDS = (
     "console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "tsc=reliable", "no_timer_check", "nokaslr",
     "random.trust_cpu=on", "cryptomgr.notests=1",
