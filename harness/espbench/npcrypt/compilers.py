@@ -53,7 +53,12 @@ def readiness() -> list[Readiness]:
 @cache
 def version(compiler: CompilerName) -> str:
     """Return the first line of what a compiler says of itself."""
-    return _run([_COMMANDS[compiler][0], "--version"]).splitlines()[0]
+    return first_line(_COMMANDS[compiler][0])
+
+
+def first_line(program: str) -> str:
+    """Return the first line of what a program says of its version."""
+    return ran([program, "--version"]).splitlines()[0]
 
 
 def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, folder: Path) -> Path:
@@ -71,16 +76,17 @@ def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, fol
     objects = []
     for source in ("start.S", kernel.source, "multiply.c"):
         objects.append(str(folder / f"{source}.o"))
-        _run([*command, "-c", str(sources / source), "-o", objects[-1]])
+        ran([*command, "-c", str(sources / source), "-o", objects[-1]])
     program = folder / "program.elf"
-    _run(
+    ran(
         [_LINKER, "-m", "elf32lriscv", "--no-relax", "--gc-sections", "-T", str(sources / "link.ld"),
          *objects, "-o", str(program)]
     )  # fmt: skip
     return program
 
 
-def _run(command: list[str]) -> str:
+def ran(command: list[str]) -> str:
+    """Run a compiler and return what it printed. EspbenchError tells what it said where it failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import Any
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
+from espbench.npcrypt import board as kernel_board
 from espbench.npcrypt import compilers, machine
 from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
 from espbench.plan.duts.boards import Board
@@ -172,6 +173,8 @@ class Boards(_FromProfile):
     def require(self, on_note: OnNote) -> None:
         """Demand what boards are made of; UsageError where one cannot boot the user's kernel."""
         demand([kit.readiness() for kit in self.kits])
+        if self._plan.cipher_kernels:
+            demand([kernel_board.readiness()])
         self._builder.examine()
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:

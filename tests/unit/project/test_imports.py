@@ -42,7 +42,8 @@ MAY_IMPORT = {
     "stacks.strongswan": "stacks stacks.daemons platforms catalogue",
     "stacks.libreswan": "stacks.daemons platforms catalogue",
     "npcrypt.ciphers": "",
-    "npcrypt": "results plan.keys plan.duts platforms npcrypt.ciphers",
+    "npcrypt": "results plan.keys plan.duts platforms platforms.e500 platforms.virtual platforms.virtual.parts "
+    "npcrypt.ciphers",
     "generators": "platforms this_machine",
     "measure.inputs": "platforms stacks generators",
     "measure.proof": "platforms stacks generators measure.inputs",
