@@ -19,13 +19,13 @@ from espbench.plan.duts.boards import Board
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys import links as link_keys
 from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
-from espbench.plan.keys.model import SINGLE
+from espbench.plan.keys.model import NO_NETWORK, SINGLE
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms import external, netns
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
-from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.e500 import own_kernel, qemu_e500
 from espbench.platforms.remote import remote_platform
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
@@ -173,8 +173,6 @@ class Boards(_FromProfile):
     def require(self, on_note: OnNote) -> None:
         """Demand what boards are made of; UsageError where one cannot boot the user's kernel."""
         demand([kit.readiness() for kit in self.kits])
-        if self._plan.cipher_kernels:
-            demand([kernel_board.readiness()])
         self._builder.examine()
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
@@ -278,9 +276,10 @@ class NetworkProcessors:
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         assert profile is not None
         self._profile = profile
+        self._compilers = [name for test in resolved.plan.cipher_kernels for name in test.compilers]
 
     def require(self, on_note: OnNote) -> None:
-        demand(ixp_readiness())
+        demand([machine.readiness(), *compilers.readiness(self._compilers)])
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         raise UsageError(
@@ -301,6 +300,30 @@ class NetworkProcessors:
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         return {}, []
+
+
+class LoneBoards(NetworkProcessors):
+    """Emulated boards whose cores run kernels by themselves."""
+
+    name = "qemu_e500"
+
+    def require(self, on_note: OnNote) -> None:
+        demand([E500_KIT.readiness(), kernel_board.readiness()])
+        if self._profile.own_kernel is not None:
+            own_kernel.identified(Path(self._profile.own_kernel.home))
+
+    @property
+    def kits(self) -> list[Kit[Any]]:
+        """List what a board is built of."""
+        return [E500_KIT]
+
+    def notes(self) -> list[str]:
+        """Say where the board's core is not of the device's own kind."""
+        return [self._profile.core_note] if self._profile.core_note else []
+
+
+def _boards(resolved: ResolvedPlan, profile: Profile | None) -> Platform:
+    return (LoneBoards if resolved.plan.topology == NO_NETWORK else Boards)(resolved, profile)
 
 
 def ixp_readiness() -> list[Readiness]:
@@ -427,7 +450,7 @@ PLATFORMS: Mapping[str, Kind] = {
     Guests.name: Kind(Guests, uml_platform.readiness),
     External.name: Kind(External, external.readiness),
     Boxes.name: Kind(Boxes, remote_platform.readiness),
-    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()], lambda boards: boards.kits),
+    Boards.name: Kind(_boards, lambda: [E500_KIT.readiness()], lambda boards: boards.kits),
     Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()], lambda machines: [X86_KIT]),
     NetworkProcessors.name: Kind(NetworkProcessors, ixp_readiness),
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from espbench.claims.kernel_measures import GENERATIONS, KERNELS
+from espbench.claims.kernel_measures import GENERATIONS, KERNELS, NEWER, OLDER
 from espbench.results.kernels import KINDS, KernelResult, MemoryUse
 
 
@@ -45,6 +45,9 @@ def _everything() -> Iterator[KernelResult]:
         for dut in GENERATIONS:
             for level in range(4):
                 yield made(dut=dut, kernel=kernel, level=level)
+        for compiler in (OLDER, NEWER):
+            for option in ("O0", "O1", "O2"):
+                yield made(kernel=kernel, compiler=compiler, option=option)
         for compiler, option in (
             ("gcc", "O0"),
             ("gcc", "O1"),
