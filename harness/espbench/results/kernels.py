@@ -70,7 +70,7 @@ class KernelResult(Record):
 
     @property
     def on_engines(self) -> bool:
-        """Whether engines of a network processor ran it, which tell what they did; a board's core does not."""
+        """True if engines of a network processor ran it, which tell what they did; a board's core does not."""
         return self.executed is None
 
     @property

@@ -41,7 +41,6 @@ def everything() -> list[KernelResult]:
 
 def _everything() -> Iterator[KernelResult]:
     for kernel in KERNELS:
-        yield on_board(kernel=kernel)
         for dut in GENERATIONS:
             for level in range(4):
                 yield made(dut=dut, kernel=kernel, level=level)
@@ -63,3 +62,5 @@ def _everything() -> Iterator[KernelResult]:
                     yield made(kernel=kernel, level=2, engines=engines, threads=threads, cycles=cycles)
         yield made(kernel=kernel, level=3, engines=8, threads=8)
         yield made(kernel=kernel, level=2, engines=8, threads=8, faster_dram=0.165, faster_sram=0.335)
+    for kernel in KERNELS:
+        yield on_board(kernel=kernel)

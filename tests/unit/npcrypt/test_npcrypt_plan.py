@@ -63,7 +63,11 @@ def test_the_plan_that_comes_with_espbench_has_all_of_the_papers_experiments() -
     ("old", "new", "message"),
     [
         ("no-network", "gateway-to-gateway", "expected a gateway with topology: gateway-to-gateway"),
-        ("[ixp1200, ixp2800]", "netns", "expected a network processor (platform: ixp) or a board (qemu_e500)"),
+        (
+            "[ixp1200, ixp2800]",
+            "netns",
+            "expected a network processor (platform: ixp) or a board (qemu_e500)",
+        ),
         ("tests:", "stacks: [xfrm]\ntests:", "expected no stacks with topology: no-network"),
         ("tests:", "capture: true\ntests:", "expected no capture with topology: no-network"),
         ("tests:", "repeat: 2\ntests:", "nothing is drawn by chance"),

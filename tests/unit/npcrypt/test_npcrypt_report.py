@@ -62,7 +62,7 @@ def test_what_was_not_measured_has_no_section() -> None:
 
 
 def test_a_board_is_beside_the_engines_where_both_have_figures() -> None:
-    """Of its core, nothing is known of kinds of instructions and memories: those tables leave it out."""
+    """Tables of kinds of instructions and of memories leave it out: its core tells nothing of them."""
     by_anchor = {s.anchor: s for s in sections([made(), on_board()])}
     assert [row[0] for row in by_anchor["kernels-throughput"].table.rows] == ["ixp2800", "mpc8548e"]
     assert by_anchor["kernels-throughput"].table.rows[1][-1] == "–"
@@ -116,7 +116,7 @@ def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: py
         asked.append(configuration.kernel)
         return made(kernel=configuration.kernel)
 
-    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.run", run_one)
+    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.on_engines", run_one)
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: "gcc 1 <2>")
     notes: list[str] = []
     with run:

@@ -54,7 +54,8 @@ MAY_IMPORT = {
     "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
     "measure.proof procedures",
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
-    "platforms.uml npcrypt generators measure.inputs measure.validity procedures",
+    "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
+    "procedures",
     "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
     "runs.workers": "this_machine results plan plan.resolved platforms platforms.virtual.parts measure.inputs "
     "procedures procedures.boards runs",

@@ -98,6 +98,8 @@ def _levels(results: Sequence[KernelResult]) -> KernelSection | None:
     by = {(r.dut, r.kernel, r.level): r for r in chosen}
     panels, rows = [], []
     for dut in select.duts(chosen):
+        if len({r.level for r in chosen if r.dut == dut}) < 2:
+            continue
         bars = [
             {"kernel": shown(r.kernel), "series": f"level {r.level}", "value": r.mbps}
             for r in chosen

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from espbench.npcrypt import hosted
-from espbench.npcrypt.ciphers import KERNELS
 from espbench.results import kernels
 from support.plans import kernels_text
 
