@@ -38,14 +38,25 @@ def main() -> None:
     ).parse_args()
     clock_hz = clock()
     print(f"this machine: {clock_hz / 1e6:.0f} MHz by /proc/cpuinfo\n")
-    head = [f"here, level {n}" for n in LEVELS] + [f"{dut}, level {n}" for dut in PROCESSORS for n in LEVELS]
+    processors = [dut for dut in PROCESSORS if is_ready(dut)]
+    head = [f"here, level {n}" for n in LEVELS] + [f"{dut}, level {n}" for dut in processors for n in LEVELS]
     print("cycles a byte ".ljust(14) + "".join(title.rjust(18) for title in head))
     with tempfile.TemporaryDirectory() as folder:
         programs = Programs(Path(folder))
         for kernel in KERNELS.values():
             cells = [ns_per_byte(kernel, level, Path(folder)) * clock_hz / 1e9 for level in LEVELS]
-            cells += [on(dut, kernel, level, programs) for dut in PROCESSORS for level in LEVELS]
+            cells += [on(dut, kernel, level, programs) for dut in processors for level in LEVELS]
             print(kernel.shown.ljust(14) + "".join(f"{cell:18.1f}" for cell in cells))
+
+
+def is_ready(dut: str) -> bool:
+    """Return whether a processor can be emulated here; print what is missing where it cannot."""
+    if load_profile(dut).board is None:
+        return True
+    lacks = [r for r in (E500_KIT.readiness(), board.readiness()) if not r.ready]
+    for lack in lacks:
+        print(f"no column of {dut}: {lack.missing}\n  {lack.install}")
+    return not lacks
 
 
 def clock() -> float:
