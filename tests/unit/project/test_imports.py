@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "reporting.findings": "results reporting.parts",
     "reporting.one_run": "results reporting.parts reporting.findings",
     "reporting.compared": "results comparison.* reporting.parts",
-    "reporting.published": "results plan.duts claims reporting.parts",
+    "reporting.published": "results plan.duts claims npcrypt.ciphers reporting.parts",
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
     "reporting.over_time": "results over_time reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",

@@ -95,7 +95,7 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     calibrated = row("mpc8548e-nanosec-1456")
     assert "agrees used for calibration, ± 10 %" in calibrated
     assert "1,057 Mbps" in calibrated
-    assert "predicted, ± 20 %" in row("mpc8548e-null-cost")
+    assert "not fitted, ± 20 %" in row("mpc8548e-null-cost")
     assert "above 512 B, up to 1024 B: too wide to tell" in row("mpc8548e-openswan-saturation")
     assert "above 512 B, up to 1024 B" in row("mpc8548e-openswan-saturation")
     differing = row("mpc8548e-nanosec-1456-cpu")
@@ -104,9 +104,9 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     assert "not measured" in row("mpc8313e-strongswan-small")
     assert "BELOW_MINIMUM" in row("mpc8313e-strongswan-small")
     assert "cannot be measured here" in row("mpc8313e-nanosec-openswan")
-    assert "measured by plans/powerquicc-flood.yaml" in row("flood-higher")
+    assert "To measure it: plans/powerquicc-flood.yaml" in row("flood-higher")
     assert "espbench lacks a second operating system" in row("operating-systems")
-    assert "measured by" not in row("link-tunnel")
+    assert "To measure it" not in row("link-tunnel")
     assert "4.00 ×" in row("accelerator-small")
     assert "computed" in row("link-tunnel")
 
