@@ -475,7 +475,7 @@ def _unoptimised_longer(k: Kernels, dut: str) -> OurValue:
 
 
 def _compilers_alike(older: str, newer: str) -> Callable[[Kernels, str], OurValue]:
-    """Return a measure of the mean over kernels of the newer compiler's speed, and size, in the older one's."""
+    """Return a measure of the mean ratios of speed and of code size between two compilers, over the kernels."""
 
     def measure(k: Kernels, dut: str) -> OurValue:
         ratios = {}
@@ -492,7 +492,7 @@ def _compilers_alike(older: str, newer: str) -> Callable[[Kernels, str], OurValu
 
 
 def _unrolling_lengthens(older: str, newer: str) -> Callable[[Kernels, str], OurValue]:
-    """Return a measure of the mean ratio of the size by the newer compiler to that by the older one, at -O2."""
+    """Return a measure of the mean ratio of the code size by the newer compiler to that by the older one, at -O2."""
 
     def measure(k: Kernels, dut: str) -> OurValue:
         ratios = {

@@ -58,7 +58,7 @@ class ClaimRow:
     detail: str  # how our value was computed
     word: Word
     symbol: str
-    basis: str  # used for calibration, not fitted, computed; empty where nothing is compared
+    basis: str  # used for calibration, not fitted or computed; empty if nothing is compared
     tolerance: str
     why: str
     note: str
