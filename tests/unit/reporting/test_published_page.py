@@ -11,13 +11,15 @@ import pytest
 
 from espbench.claims import claims
 from espbench.reporting.published import published_documents
-from espbench.reporting.published.published_view import accelerator_table
+from espbench.reporting.published.published_view import accelerator_table, kernel_table
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult, Variant
 from support.command_line import in_process
 from support.synthetic import powerquicc as made
 from support.synthetic import run as synthetic_run
+from support.synthetic.kernels import made as kernel_result
+from support.synthetic.kernels import on_board
 
 MARK = "core: e500 standing in for e300"
 
@@ -65,6 +67,39 @@ def test_every_claim_is_in_every_document(page: Path) -> None:
     assert len(rows) == len(ids)
     document = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     assert [entry["id"] for entry in document["claims"]] == ids
+
+
+def test_what_runs_do_not_answer_is_folded_away_and_counted(page: Path) -> None:
+    """The table at the top counts each claim once; answered claims stand open, the others in a fold."""
+    html = page.read_text(encoding="utf-8")
+    overview = html[html.index('id="overview"') : html.index("</table>", html.index('id="overview"'))]
+    counts = re.findall(r'<td class="n">(\d*)</td>', overview)
+    assert sum(int(n) for n in counts if n) == len(claims())
+    folds = "".join(re.findall(r"<details.*?</details>", html, re.S))
+    words = {
+        name: re.search(r'class="claim-(\w+)"', row, re.S)
+        for name, row in re.findall(r'<tr id="claim-([^"]+)">(.*?)</tr>', html, re.S)
+    }
+    for name, word in words.items():
+        assert word is not None
+        is_folded = f'id="claim-{name}"' in folds
+        assert is_folded == (word[1] in ("not", "cannot")), name
+
+
+def test_kernels_of_a_run_are_in_a_table() -> None:
+    """One row a kernel, one column a DUT; optimised and compiled otherwise is left to the report."""
+    table = kernel_table(
+        [
+            kernel_result(),
+            kernel_result(level=2),
+            kernel_result(compiler="clang"),
+            on_board(),
+            on_board(kernel="md5"),
+        ]
+    )
+    assert table.head == ["Kernel", "ixp2800, Mbps", "mpc8548e, Mbps"]
+    assert [row[0] for row in table.rows] == ["AES", "MD5"]
+    assert table.rows[1][1] == "–"
 
 
 def test_the_core_that_stands_in_is_marked_wherever_its_device_appears(page: Path) -> None:

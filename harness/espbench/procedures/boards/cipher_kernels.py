@@ -67,7 +67,7 @@ def listed(resolved: ResolvedPlan) -> list[str]:
 
 
 def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Profile]]:
-    """Return every configuration with its DUT's profile, in the plan's order, each once though several tests list it."""
+    """Return every configuration with its DUT's profile, in the plan's order and each once."""
     listed = {
         _key(c): (c, profile)
         for test in resolved.plan.cipher_kernels

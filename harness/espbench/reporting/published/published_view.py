@@ -140,7 +140,9 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
         return f"{sum(j.word == 'agrees' for j in of)} of {len(of)}"
 
     sentences = (
-        [f"{agreeing(not_fitted)} claims agree that the model was not fitted to."] if not_fitted else []
+        [f"Of the claims that the model was not fitted to, {agreeing(not_fitted)} agree."]
+        if not_fitted
+        else []
     )
     if used:
         sentences.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
