@@ -192,6 +192,10 @@ def test_a_figure_is_that_of_the_kernels_it_is_about() -> None:
     )
     assert held("newer lengthens", newer).low == pytest.approx(2)
     assert (held("versions alike", newer).low, held("versions alike", newer).high) == pytest.approx((1, 2))
+    slower = changed(
+        kernel="blowfish", compiler="clang-19", to=SLOW | {"code": count(simple=11 * made().instructions)}
+    )
+    assert (held("newer slows", slower).holds, held("unrolling slows", slower).holds) == (True, False)
     waiting = changed(kernel="seal", level=2, threads=4, engines=1, to={"idle": 0.1, "stalled": 0.3})
     assert held("idle with four threads", waiting).low == pytest.approx(40)
 
