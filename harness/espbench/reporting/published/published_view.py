@@ -90,7 +90,7 @@ class DeviceSection:
 
     @property
     def counts(self) -> list[int]:
-        """How many of its claims got each judgement, in the order of the tally."""
+        """The number of its claims with each judgement, in the order of the tally."""
         words = Counter(row.word for row in self.rows)
         return [words[word] for word in WORDS]
 
