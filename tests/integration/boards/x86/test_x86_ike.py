@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from espbench.platforms.virtual.parts.kits import X86_KIT
-from support.plans import pair_plan, write_plan
+from support.plans import pair_plan, quick, write_plan
 from support.virtual.virtual_runs import Measured, build, measured, without_the_host
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -137,3 +137,16 @@ def test_public_keys_are_slower_the_longer_they_are(tmp_path: Path) -> None:
 
     assert per_s("RSA-1024 sign") > 3 * per_s("RSA-2048 sign") > 0
     assert per_s("RSA-2048 sign") == pytest.approx(per_s("RSA-2048 sign", "office"), rel=0.03)
+
+
+def test_a_stack_has_one_configuration_in_all_tests(tmp_path: Path) -> None:
+    """Plain guests run OpenSSL's program for one case, charon's for another: each other case has guests like them."""
+    loads = quick(minimum="1000fps", maximum="4000fps")
+    tests = [{"public_key": {"trial": "1s"}}, {"set_up_rate": {"tunnels": 2}}, {"throughput": loads}]
+    done = run(tmp_path, {"stack": "strongswan", "label": "charon"}, tests)
+    manifest = json.loads((done.directory / "manifest.json").read_text())
+    contexts = {case["case"]: manifest["context_of_case"][case["case"]] for case in manifest["cases"]}
+    assert sorted(contexts.values()) == sorted(["plain-none-ipv4"] * 2 + ["charon-aes128gcm16-ipv4"] * 2)
+    userlands = {name: context["emulation"]["x86-userland"] for name, context in manifest["contexts"].items()}
+    assert set(userlands) == set(contexts.values())
+    assert all("openssl.cpio" in userland for userland in userlands.values())
