@@ -31,7 +31,7 @@ _END_S = 5.0
 _FIELDS = "comm,pid,tid,cpu,time,period,event,ip,sym,dso"
 # The acknowledgements and then the samples, as text, go to standard output; everything else is said on stderr. perf
 # ends by itself when this shell has died, or the process that started it: on a box, that of the connection.
-_WATCH = 'while kill -0 "$0" && kill -0 "$1" && sleep 2; do :; done 2>/dev/null'
+_WATCH = 'exec 3>&-; while kill -0 "$0" && kill -0 "$1" && sleep 2; do :; done 2>/dev/null'
 _RECORD = (
     "f=$(mktemp) || exit; trap 'rm -f \"$f\"' EXIT; "
     f"perf record {{options}} -D -1 --control fd:0,3 -o \"$f\" -- sh -c '{_WATCH}' $$ $PPID 3>&1 1>&2; "

@@ -70,7 +70,7 @@ def test_each_gateway_has_its_own_threads_samples_and_only_those_of_the_trial(
         {"home": lambda: {first.pid}, "office": lambda: {second.pid}},
         lambda argv: ["sh", "-c", 'echo Welcome; exec "$@"', "sh", *argv],
     )
-    with Registry("sampling") as registry:
+    with Registry("sampling", tmp_path / "journals") as registry:
         sampler = Sampler(registry, tmp_path, [machine])
         for case, worker in (("one", first), ("two", second)):
             sampler.start()
@@ -97,7 +97,7 @@ import sys, threading
 from pathlib import Path
 from espbench.platforms.sampling import Sampled, Sampler
 from espbench.this_machine.registry import Registry
-with Registry("killed") as registry:
+with Registry("killed", Path(r"{tmp_path}")) as registry:
     sampler = Sampler(registry, Path(r"{tmp_path}"), [Sampled("here", [{CPU}], {{"home": None}})])
     sampler.start()
     print("started", flush=True)
