@@ -140,7 +140,7 @@ class _Recording:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, grace_s=5.0,
             )  # fmt: skip
         self._entries = registry.entries[before:]
-        # Those that were there before, and those that were there after.
+        # Threads that were there before the trial or after it.
         self.threads: dict[Side, set[int] | None] = {
             side: None if find is None else set() for side, find in machine.threads.items()
         }

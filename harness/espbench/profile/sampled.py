@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sampled functions cost a frame, and how sure that is: the error of a share that was counted in a sample."""
+"""Works out the cost of sampled functions per frame, and how sure that is: the error of a share of a sample."""
 
 from __future__ import annotations
 

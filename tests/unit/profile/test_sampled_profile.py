@@ -15,7 +15,7 @@ from espbench.profile import flame, sampled_file, samples
 from espbench.profile.sampled import SampledProfile, attribute, difference, half_width
 from espbench.profile.symbols import KERNEL, Function
 
-# As perf 6.1 wrote it while a gateway in user space forwarded; idle CPUs, a module and a loss are added.
+# Perf 6.1 wrote this while a gateway in user space forwarded; idle CPUs, a module and a loss are added.
 TEXT = """\
 charon 792/809 [001]  1950.338402:    1003009 cpu-clock:ppp: \n\
 \t           98942 malloc (/usr/lib/x86_64-linux-gnu/libc.so.6)
