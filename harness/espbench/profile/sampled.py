@@ -167,7 +167,7 @@ class Change:
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is more than what chance does in 19 of 20 functions that cost the same."""
+        """Say whether it is more than what chance does in 19 of 20 functions that cost the same."""
         return abs(self.change) > self.error
 
 

@@ -128,7 +128,7 @@ def test_a_sample_of_another_weight_counts_by_its_weight() -> None:
 
 @pytest.mark.parametrize(("share", "looks"), [(0.5, 30), (0.02, 400), (0.3, 2000)])
 def test_the_interval_holds_what_it_promises(share: float, looks: int) -> None:
-    """Of many samples, about 95 % have the truth within the interval around (Wilson's) centre."""
+    """About 95 % of many samples have the truth within the interval around (Wilson's) centre."""
     chance = random.Random(15)
     inside = 0
     for _ in range(400):

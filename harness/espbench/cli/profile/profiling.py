@@ -35,7 +35,7 @@ _UNNAMED = (
 Loads = dict[tuple[Point, int], tuple[float, float]]
 """Loads in frames/s with the duration of the trial in s, by point and repeat."""
 Profiles = list[Profile] | list[SampledProfile]
-"""Those of virtual time, counted; or those of real time, sampled."""
+"""Profiles of virtual time, which are counted; or of real time, which are sampled."""
 
 
 class Profiling:
