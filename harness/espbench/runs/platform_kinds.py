@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,19 @@ from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
 from espbench.npcrypt import board as kernel_board
 from espbench.npcrypt import compilers, machine
-from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
+from espbench.plan import Case, Profile, ResolvedPlan, Topology, cases, load_topology
 from espbench.plan.duts.boards import Board
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys import links as link_keys
 from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
 from espbench.plan.keys.model import NO_NETWORK, SINGLE
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.platforms import external, netns
+from espbench.platforms import external, netns, sampling
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.e500 import own_kernel, qemu_e500
-from espbench.platforms.remote import remote_platform
+from espbench.platforms.remote import remote_platform, ssh
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
@@ -106,11 +106,12 @@ class Namespaces(_FromProfile):
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
-        return self._named(
-            self._builder.build(
-                w.registry, w.logs, w.placement, single=self._single, line_rate_bps=self.line_rate_bps
-            )
+        bed = self._builder.build(
+            w.registry, w.logs, w.placement, single=self._single, line_rate_bps=self.line_rate_bps
         )
+        if w.profiled:
+            bed.sampler = sampling.Sampler(w.registry, w.logs, [_this_machine(w, bed.threads)])
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed:
         return self._builder.calibration_bed(
@@ -217,6 +218,7 @@ class Machines(_FromProfile):
             self._profile.name, self._addressing, native.binary, X86_KIT.require, _errors(self._plan.links),
             _own_kernels(self._profile),
         )  # fmt: skip
+        self._images = x86_images(cases(resolved))
         self._own_daemons: dict[tuple[str, Path], qemu_x86.OwnDaemon] = {}
 
     def require(self, on_note: OnNote) -> None:
@@ -236,7 +238,10 @@ class Machines(_FromProfile):
         return self._named(
             self._builder.build(
                 w.registry, w.logs, w.placement,
-                _x86_machine(self._profile.memory, machine, case, self._chance(case), self._own(case.stack)),
+                _x86_machine(
+                    self._profile.memory, machine, self._images[case.stack.shown], self._chance(case),
+                    self._own(case.stack),
+                ),
                 _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
                 profile=w.profile(case),
             )
@@ -367,9 +372,10 @@ class Boxes(_FromProfile):
         if not self._boards_open:  # once for a run: from here on the boxes' consoles are in its logs
             self._builder.open_boards(w.registry, w.logs)
             self._boards_open = True
-        return self._named(
-            self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
-        )
+        bed = self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
+        if w.profiled:
+            bed.sampler = sampling.Sampler(w.registry, w.logs, _boxes_to_sample(self._boxes))
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
         return None  # cables lead to the boxes
@@ -533,6 +539,21 @@ def boxes_of(profile: Profile) -> remote_platform.RemoteProfile:
     )
 
 
+def _this_machine(workspace: Workspace, threads: Mapping[Side, Callable[[], set[int]]]) -> sampling.Sampled:
+    """Return the gateways that are namespaces, each with its threads, as a profile samples them."""
+    cpus = sorted({cpu for side in threads for cpu in workspace.placement.cpus[side]})
+    folder = workspace.registry.directory("perf")
+    return sampling.Sampled("this machine", cpus, threads, lambda argv: ["env", f"TMPDIR={folder}", *argv])
+
+
+def _boxes_to_sample(profile: remote_platform.RemoteProfile) -> list[sampling.Sampled]:
+    """Return boxes as a profile samples them: whole, as their CPU time is counted."""
+    return [
+        sampling.Sampled(f"{side} ({box.login})", [], {side: None}, partial(ssh.command, box.login))
+        for side, box in profile.boxes.items()
+    ]
+
+
 def _guests_of(profile: Profile) -> uml_platform.UmlProfile:
     return uml_platform.UmlProfile(
         name=profile.name,
@@ -619,7 +640,11 @@ def _facts_of_options(board: Board) -> dict[str, str]:
 
 
 def _x86_machine(
-    memory_mb: int, machine: Machine, case: Case, chance: Chance, own: tuple[qemu_x86.OwnDaemon, ...]
+    memory_mb: int,
+    machine: Machine,
+    images: tuple[str, ...],
+    chance: Chance,
+    own: tuple[qemu_x86.OwnDaemon, ...],
 ) -> qemu_x86.Machine:
     return qemu_x86.Machine(
         memory_mb=memory_mb,
@@ -628,7 +653,7 @@ def _x86_machine(
         receive_ring=machine.rings.receive,
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
-        images=_x86_images(case),
+        images=images,
         own=own,
         chance=chance,
     )
@@ -660,11 +685,24 @@ def _images(choice: StackChoice) -> tuple[str, ...]:
     return ("base", *daemons) if daemons or devices else ()
 
 
-def _x86_images(case: Case) -> tuple[str, ...]:
-    """Return those of its stack, and OpenSSL's own program where a test runs it."""
-    s = case.settings
-    asked = isinstance(s, PublicKey) or (isinstance(s, SetUpRate) and s.public_key)
-    return tuple(dict.fromkeys((*_images(case.stack), "base", "openssl"))) if asked else _images(case.stack)
+def x86_images(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
+    """Return the userland parts of each stack's guests, by the stack's name, for all cases of a plan.
+
+    They are the same in each case of a stack, so that its cases have one configuration: where one test runs OpenSSL's
+    own program, the guests of the others have it too.
+    """
+    of_stack: dict[str, tuple[str, ...]] = {}
+    for case in cases:
+        images = of_stack.get(case.stack.shown, _images(case.stack))
+        of_stack[case.stack.shown] = (
+            tuple(dict.fromkeys(("base", *images, "openssl"))) if _runs_openssl(case) else images
+        )
+    return of_stack
+
+
+def _runs_openssl(case: Case) -> bool:
+    settings = case.settings
+    return isinstance(settings, PublicKey) or (isinstance(settings, SetUpRate) and settings.public_key)
 
 
 def _facts_of_machine(machine: Machine) -> dict[str, str]:

@@ -113,10 +113,7 @@ class QemuX86Platform:
             machine.ns_per_instruction,
             facts
             | facts_of(built, self._errors)
-            # Some tests of a stack have openssl beside what others of it have: that makes no other configuration.
-            | images.identified(
-                "x86-userland", built.userland, [name for name in machine.images if name != "openssl"]
-            )
+            | images.identified("x86-userland", built.userland, machine.images)
             | libraries_of_host(machine)
             | self._facts(boots),
             single=single,
