@@ -63,7 +63,8 @@ class Benches:
             raise MachineLacks(
                 f"--cluster {workers.address}: none of its workers has a machine to itself, so nothing can be measured "
                 "there in real time",
-                f"dask worker {workers.address} --nthreads 1 --resources {RESOURCE}=1  (as root, one on each machine)",
+                f"dask worker {workers.address} --nthreads 1 --no-dashboard --resources {RESOURCE}=1  "
+                "(as root, one on each machine)",
             )
 
     def present(self) -> Mapping[str, Bench]:
