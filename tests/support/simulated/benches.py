@@ -75,11 +75,15 @@ class _Records:
 
 
 class SimulatedBenches:
-    """So many machines; `befalls` says what happens to one before a trial. tasks: (machine, task), as given."""
+    """So many machines; `befalls` says what happens to one before a trial.
+
+    tasks: (machine, task), as given. measured: by share, its cases in the order in which they were measured.
+    """
 
     def __init__(self, *names: str, befalls: BeforeTrial = lambda machine, task, made: None) -> None:
         self.machines = {name: bench(name) for name in names}
         self.tasks: list[tuple[str, ShareTask]] = []
+        self.measured: dict[str, list[str]] = {}
         self.closed = False
         self._befalls = befalls
         self._executor = ThreadPoolExecutor(max(1, len(names)))
@@ -112,6 +116,7 @@ class SimulatedBenches:
             records.update_manifest(calibration=[_ceiling(case.frame_size) for case in book.cases])
         made = 0
         for case in book.cases:
+            self.measured.setdefault(task.share, []).append(case.id)
             running = procedure_for(case, book.known(case), records.trials_of(case.id))
             name = f"{case.stack.shown}-{case.suite}"
             records.update_manifest(

@@ -96,13 +96,16 @@ def test_arms_take_turns_as_in_one_run(resolved: ResolvedPlan, tmp_path: Path) -
     directory, benches = begun(resolved, tmp_path), SimulatedBenches("a", "b")
     session(resolved, directory, benches).run()
     directory.close()
-    repeat = {entry.case: entry.repeat for entry in directory.manifest.cases}
-    orders: dict[int, list[tuple[Any, ...]]] = {}
+    whole = [case.id for case in execution_order(benches_cases(benches), resolved)]
+    assert len(benches.measured) == 3
+    for cases_of_share in benches.measured.values():
+        assert cases_of_share == [case for case in whole if case in cases_of_share]
     entries = {entry.case: entry for entry in directory.manifest.cases}
-    for case in dict.fromkeys(trial.case for trial in directory.trials()):
-        orders.setdefault(repeat[case], []).append((entries[case].stack, entries[case].frame_size))
-    assert len(orders) == 3
-    assert not orders[1] == orders[2] == orders[3]
+    orders = [
+        [(entries[case].stack, entries[case].frame_size) for case in cases_of_share]
+        for cases_of_share in benches.measured.values()
+    ]
+    assert not orders[0] == orders[1] == orders[2]
 
 
 def test_a_lost_worker_goes_on_where_it_was(
