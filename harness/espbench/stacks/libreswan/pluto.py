@@ -27,7 +27,8 @@ _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 _LOG_LINES = 400
 
-# Pluto reads only setup.conf: at its start it loads the connections of its configuration in a process
+# Pluto goes on starting in the background. It answers whack when it has done all of that, such as deleting the kernel's
+# policies. It reads only setup.conf: at its start it loads the connections of its configuration in a process
 # of its own, which would race with, and undo, our loading of them.
 _START = """\
 set -e
@@ -37,8 +38,11 @@ cd {folder}
 {import_}
 {pluto} --config {folder}/setup.conf --rundir {folder} --ipsecdir {folder} --nssdir {folder} \\
     --secretsfile {folder}/secrets --logfile {log} > {folder}/output 2>&1 || {{ cat {folder}/output >&2; exit 1; }}
+{whack} --rundir {folder} --globalstatus > {folder}/output 2>&1 || {{ cat {folder}/output >&2; exit 1; }}
 """
-_LOAD = "{addconn} --config {folder}/connections.conf --ctlsocket {folder}/pluto.ctl --autoall 2>&1 >/dev/null"
+_LOAD = (
+    "{addconn} --config {folder}/connections.conf --ctlsocket {folder}/pluto.ctl --autoall 2>&1 >/dev/null"
+)
 # The CA first and trusted; then the own certificate and key. The files hold secrets and go at once.
 _IMPORT = """\
 certutil -A -d sql:{folder} -n {ca} -t CT,, -a -i ca.pem
@@ -83,6 +87,7 @@ class Libreswan:
                     log=LOG,
                     import_=import_,
                     pluto=shlex.quote(self._build.programs["pluto"]),
+                    whack=shlex.quote(self._build.programs["whack"]),
                 ),
             ]
         )

@@ -109,7 +109,9 @@ def test_each_step_took_the_time_since_the_one_before() -> None:
     assert matrix.durations(heard) == {"boot": 40.0, "doctor": 30.0, "quick plan": 230.0}
 
 
-@pytest.mark.parametrize("file", ["boot/vmlinuz-6.1.0-50-amd64", "usr/lib/modules/7.2.13+deb14-amd64/vmlinuz"])
+@pytest.mark.parametrize(
+    "file", ["boot/vmlinuz-6.1.0-50-amd64", "usr/lib/modules/7.2.13+deb14-amd64/vmlinuz"]
+)
 def test_a_kernel_is_found_where_debian_puts_it(tmp_path: Path, file: str) -> None:
     """Debian moved it beside its modules; its version is in its name or in that of its folder."""
     kernel = tmp_path / file
