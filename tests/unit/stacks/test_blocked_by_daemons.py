@@ -73,7 +73,7 @@ def stack_of(kind: type[IkeStack], *, deletes: bool) -> tuple[IkeStack, dict[Sid
 @pytest.mark.parametrize("deletes", [True, False])
 @pytest.mark.parametrize("side", SIDES)
 def test_the_block_is_there_before_the_connections(side: Side, deletes: bool) -> None:
-    """Those that are still there are not asked for twice, which a kernel refuses."""
+    """A policy that is still there is not installed twice, which a kernel refuses."""
     stack, daemons = stack_of(IkeStack, deletes=deletes)
     stack.block()
     stack.start(side)
