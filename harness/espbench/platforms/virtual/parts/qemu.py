@@ -33,12 +33,10 @@ _OPTIONS = (
     "--with-pkgversion=espbench",
 )
 _MESON = """\
-# Made by espbench: the device models of harness/emulator.
-softmmu_ss.add(
+softmmu_ss.add(when: [{conditions}], if_true: [
   declare_dependency(include_directories: include_directories({folders})),
-  files({files}))
+  files({files})])
 """
-_OWN = "softmmu_ss.add(when: [{conditions}], if_true: files({files}))\n"
 # Whoever builds no boards may lack them.
 _LIBRARIES = ("dependency('nettle', required: false)", "cc.find_library('gmp', required: false)")
 
@@ -100,20 +98,15 @@ def build(work: Path, source: SourcePackage, runner: Runner, target: Target) -> 
 
 def meson_build(base: Path) -> str:
     """Return the build file of our sources, which stand in its folder as they do below `base`."""
-    users = {
-        str(file.relative_to(base)): [target for target in TARGETS if file in target.sources(base)]
-        for file in _each_once(target.sources(base) for target in TARGETS)
-    }
-    compiled = [name for name in users if name.endswith(".c")]
-    text = _MESON.format(
-        folders=_listed(sorted({".", *(str(Path(name).parent) for name in users)})),
-        files=_listed(name for name in compiled if len(users[name]) > 1),
-    )
+    text = "# Made by espbench: the device models of harness/emulator.\n"
     for target in TARGETS:
-        own = [name for name in compiled if users[name] == [target]]
-        libraries = _LIBRARIES if any(name.startswith("sec/") for name in own) else ()
-        conditions = ", ".join([f"'{target.machine}'", *libraries])
-        text += _OWN.format(conditions=conditions, files=_listed(own))
+        names = [str(file.relative_to(base)) for file in target.sources(base)]
+        libraries = _LIBRARIES if any(name.startswith("sec/") for name in names) else ()
+        text += _MESON.format(
+            conditions=", ".join([f"'{target.machine}'", *libraries]),
+            folders=_listed([".", *sorted({str(Path(name).parent) for name in names})]),
+            files=_listed(name for name in names if name.endswith(".c")),
+        )
     return text
 
 
