@@ -456,7 +456,7 @@ def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[s
 def test_one_command_makes_both_programs_of_qemu_in_one_folder(
     registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And no other parts; it is there until the command ends. Two commands have two folders."""
+    """No other parts share one. It is there until the command ends; two commands have two."""
     folders: dict[str, Path] = {}
 
     def step(part: Part) -> Callable[[Path, tools.Runner], Mapping[str, Path]]:
@@ -710,7 +710,7 @@ class Recorded(tools.Runner):
 
 
 def test_a_second_program_is_made_in_the_tree_of_the_first(ours: Path, tmp_path: Path) -> None:
-    """What both have of QEMU is then there; the tree is the same, whichever comes first."""
+    """The code that both have is there then. The tree is the same, whichever comes first."""
     package = recipe.pinned()["qemu"]
     trees = []
     for place, order in (("one", qemu.TARGETS), ("other", qemu.TARGETS[::-1])):
@@ -734,7 +734,7 @@ def test_a_tree_of_other_files_is_not_used_again(ours: Path, tmp_path: Path) -> 
         qemu.build(tmp_path, package, Recorded(), other)
 
 
-# What QEMU compiles for one machine alone: CONFIG_ETSEC, CONFIG_E500; CONFIG_E1000E_PCI_EXPRESS, target/i386.
+# QEMU compiles these for one machine alone: CONFIG_ETSEC, CONFIG_E500; CONFIG_E1000E_PCI_EXPRESS, target/i386.
 ALONE = {
     "ppc": ("hw/net/fsl_etsec/", "hw/ppc/", "target/ppc/", "hw/net/meson.build"),
     "x86_64": ("hw/net/e1000e", "hw/net/net_tx_pkt", "target/i386/"),

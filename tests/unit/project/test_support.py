@@ -59,7 +59,7 @@ def test_a_test_file_imports_no_other_and_skips_by_markers(file: Path) -> None:
 
 
 def test_an_import_of_a_test_file_is_found(tmp_path: Path) -> None:
-    """In a function too, and as one of several; a string that looks like one is none."""
+    """It may stand in a function, and be one of several; a string that looks like one is none."""
     (file := tmp_path / "a.py").write_text("import os\n\ndef f():\n    import re, test_plan as plan\n")
     assert set(imported(file)) == {"os", "re", "test_plan"}
     file.write_text("from test_plan import (\n    f,\n)\n")
