@@ -8,10 +8,8 @@ is called. It ends, undoing all that it made, by SIGTERM or when its driver is g
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pickle
-import signal
 import sys
 import traceback
 from dataclasses import dataclass
@@ -45,7 +43,6 @@ from espbench.runs.workers.share import measure_share
 from espbench.this_machine import ending, registry
 from espbench.this_machine.registry import Registry
 
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass
@@ -136,7 +133,7 @@ def main() -> NoReturn:
     ending.listen()
     code = 0
     try:
-        _die_with_driver()
+        ending.with_parent()
         with Connection(int(sys.argv[1])) as connection:
             _serve(connection, sys.argv[2])
     except KeyboardInterrupt:
@@ -192,14 +189,6 @@ def _written(logs: Path) -> dict[str, bytes]:
         contents[file.name] = file.read_bytes()
         os.truncate(file, 0)
     return contents
-
-
-def _die_with_driver() -> None:
-    """Ask for SIGTERM when the driver's thread that started this process ends, however it ends."""
-    driver = os.getppid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
-    if driver == 1 or os.getppid() != driver:
-        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

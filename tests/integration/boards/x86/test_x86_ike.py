@@ -71,7 +71,7 @@ def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
 
 def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
     """Home's kernel refused them one by one, and no legitimate frame was lost to them."""
-    alone, attacked, _, _ = charon.of_test("attack")
+    alone, attacked = charon.of_test("attack")
     refused = attacked["gateways"]["home"]["xfrm_errors"]["XfrmInStateProtoError"]
     assert refused == ATTACK_FPS * ATTACK_S
     assert alone["lost"] == attacked["lost"] == 0
@@ -79,7 +79,7 @@ def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
 
 def test_every_replayed_packet_was_refused_as_an_old_one(charon: Measured) -> None:
     """Home had received it before the trial, so that its number is used."""
-    _, _, alone, attacked = charon.of_test("attack")
+    alone, attacked = charon.of_test("attack-2")
     assert attacked["gateways"]["home"]["xfrm_errors"] == {"XfrmInStateSeqError": ATTACK_FPS * ATTACK_S}
     assert alone["gateways"]["home"]["xfrm_errors"] == {}
     assert alone["lost"] == attacked["lost"] == 0
