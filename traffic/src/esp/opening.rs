@@ -145,7 +145,7 @@ impl Opening {
         self.sas[0].sa.packet_bytes(inner) + ETHERNET + size_of::<Kept>()
     }
 
-    /// From now on, keeps packets until after the trial, in at most `room` bytes of memory.
+    /// Begins to keep packets until after the trial, in at most `room` bytes of memory.
     pub fn keep(&mut self, room: usize) {
         self.keeps = true;
         self.room = room;

@@ -29,7 +29,7 @@ pub struct PortCount {
     pub foreign: u64,
     pub merged: u64,
     pub overrun: u64,
-    /// None if all streams arrive in clear.
+    /// The ESP of the port; None if all streams arrive in clear.
     pub opening: Option<Box<Opening>>,
     buffer: Vec<u8>,
 }

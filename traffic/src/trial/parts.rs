@@ -9,7 +9,7 @@ use crate::send::pace::{Rate, Schedule};
 #[derive(Debug)]
 pub struct Part {
     pub from: String,
-    /// None for noise.
+    /// The part as a stream; None for noise.
     pub stream: Option<Stream>,
     /// Index of the stream or noise in the trial that it belongs to.
     pub of: usize,

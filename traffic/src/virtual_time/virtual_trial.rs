@@ -150,7 +150,7 @@ struct Passing<'a> {
     parts: &'a [Part],
     lives: &'a [Arc<Live>],
     start_ns: u64,
-    /// None after the end of sending; then `reports` is complete.
+    /// The streams and noise that are sent; None after the end of sending, when `reports` is complete.
     sending: Option<Vec<Outgoing>>,
     reports: Vec<SendReport>,
     counts: &'a mut [PortCount],
