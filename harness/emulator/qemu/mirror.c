@@ -189,7 +189,8 @@ int main(int count, char **arguments)
         slower = &sides[horizon[1] < horizon[0]];
         by_ns = horizon[horizon[1] < horizon[0]];
         handle(by_ns);
-        /* All later records arrive after by_ns, and no frame leaves before its arrival: so no frame leaves before by_ns. */
+        /* All records still to come arrive after by_ns, and no frame leaves before it arrived. So no frame leaves
+         * before by_ns. */
         esplink_publish(&sides[0].link, by_ns);
         esplink_publish(&sides[1].link, by_ns);
         waited = esplink_wait(&slower->link, by_ns - slower->link.header.latency_ns + 1);

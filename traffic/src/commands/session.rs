@@ -125,7 +125,7 @@ impl Session {
                 "open it first",
             ));
         };
-        // The responder starts first, because a gateway may resolve our address before it answers.
+        // The responder starts first, because a gateway may resolve the tester's address before it answers.
         if !self
             .responders
             .iter()

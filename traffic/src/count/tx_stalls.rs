@@ -113,7 +113,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Returns the stalls of frames that are due every millisecond and leave `late` ns late: begin, pause, end, µs.
+    /// Returns the stalls (begin, pause, end, µs) of frames that are due every millisecond, with this lateness, ns.
     fn listed(late: impl IntoIterator<Item = u64>) -> Vec<(u64, u64, u64)> {
         let mut list = StallList::default();
         for (number, late_ns) in late.into_iter().enumerate() {

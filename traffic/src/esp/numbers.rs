@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use crate::protocol;
 
-/// The ESP sequence numbers that each SA has used. A peer accepts no number twice (RFC 4303 3.4.3).
+/// The next ESP sequence number of each SA that seals, and the highest that arrived by each SA that opens. A peer
+/// accepts no number twice (RFC 4303 3.4.3).
 #[derive(Debug, Default, Clone)]
 pub struct Numbers {
     next: HashMap<Vec<u8>, u64>,

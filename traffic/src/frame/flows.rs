@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The addresses that a stream's frames rotate through: destination networks, or the two ends of tunnels.
+//! The addresses through which a stream's frames rotate: destination networks, or subnets at both ends of tunnels.
 //!
 //! With networks (RFC 2544, 12), the index of the flow is added to the third octet of an IPv4 destination, or to the
 //! eighth octet of an IPv6 destination. With tunnels, the index is added to the subnet (at the tunnels' prefix length)

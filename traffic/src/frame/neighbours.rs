@@ -20,7 +20,7 @@ const TAG: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
     pub question: bool,
-    /// The address asked for, or the one answered for.
+    /// The address that the question or the answer is about.
     pub target: IpAddr,
     pub sender: IpAddr,
     pub mac: Mac,

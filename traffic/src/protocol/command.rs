@@ -46,7 +46,7 @@ pub struct OpenPort {
     /// Path of a network namespace. Null means the one in which the generator runs.
     #[serde(default)]
     pub netns: Option<String>,
-    /// Needed for an interface of the initial namespace (RFC 6815: never on a production network).
+    /// Must be true for an interface in the initial namespace (RFC 6815: never on a production network).
     #[serde(default)]
     pub i_own_this_network: bool,
     /// CPUs that share the sending. Only XDP uses more than the first one.
@@ -64,7 +64,7 @@ pub struct OpenPort {
     pub rx: Path,
 }
 
-/// A way to the wire, on which frames go out or come in.
+/// The path on which a port sends or receives frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Path {
@@ -86,7 +86,7 @@ pub struct Resolve {
     pub gateway: std::net::IpAddr,
     #[serde(default = "default_resolve_timeout")]
     pub timeout_s: f64,
-    /// Base64 of the four bytes of a VLAN tag for the question and our answers. Empty means none.
+    /// Base64 of the four bytes of a VLAN tag for the tester's question and answers. Empty means none.
     #[serde(default)]
     pub tags: String,
 }
@@ -97,7 +97,7 @@ pub struct Resolve {
 #[serde(deny_unknown_fields)]
 pub struct Console {
     pub port: String,
-    /// Null asks only to wait, for instance for the end of booting.
+    /// The line to type. Null: types nothing and only waits, for instance for the end of booting.
     #[serde(default)]
     pub line: Option<String>,
     pub until: String,
@@ -111,7 +111,7 @@ pub struct Console {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
-    /// The links between guests.
+    /// The files of the links between guests.
     #[serde(default)]
     pub others: Vec<std::path::PathBuf>,
     /// Seed of the random errors on links that have errors; 0: no errors occur.
@@ -146,7 +146,7 @@ mod tests {
         assert!(error.contains("tiemout_s"), "{error}");
     }
 
-    /// Defaults make the smallest useful stream short.
+    /// Keys that are left out have their defaults.
     #[test]
     fn stream_defaults() {
         let line = r#"{"cmd":"trial","id":"t","duration_s":1,"streams":[{"id":0,"from":"west","to":"east",

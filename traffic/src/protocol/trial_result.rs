@@ -52,7 +52,7 @@ pub struct TrialResult {
 pub struct NoiseResult {
     pub id: u16,
     pub from: String,
-    /// These fields mean the same as a stream's.
+    /// This field and those below have the same meaning as those of a stream.
     pub intended_frames: Option<u64>,
     pub tx_frames: u64,
     pub tx_refused: u64,
@@ -77,7 +77,7 @@ pub struct StreamResult {
     pub unsent: u64,
     /// Number of times that the interface had no room and the frame was offered again.
     pub tx_retries: u64,
-    /// This stream's own sending time, s.
+    /// Time spent sending this stream, s.
     pub duration_s: f64,
     /// Actual rate from the first departure to the last: number of intervals / time between. Null for fewer than two
     /// frames.
@@ -276,7 +276,7 @@ pub struct EspCounts {
     pub opened_after: bool,
 }
 
-/// A time for which a CPU of the host stood still.
+/// A time in which a CPU of the host did not run the thread that watches it.
 #[derive(Debug, Clone, Serialize)]
 pub struct HostStall {
     pub cpu: usize,

@@ -10,6 +10,7 @@ use crate::protocol::Trial;
 use crate::trial::caller::Caller;
 use crate::trial::progress::{PROGRESS_NS, progress, residue_over};
 
+/// The state of a trial that is watched.
 pub struct Watch<'a, 'b> {
     pub trial: &'a Trial,
     lives: &'a [Arc<Live>],

@@ -86,7 +86,7 @@ impl StreamCount {
         })
     }
 
-    /// Moves the start of sending.
+    /// Sets the time of the start.
     pub fn begin_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
         self.tag_ns = tag_ns(start_ns, self.tag_at_s);

@@ -242,7 +242,7 @@ impl Expected {
         })
     }
 
-    /// Returns whether a frame that is not intact is a damaged one of this stream.
+    /// Returns whether a frame without a valid test header is a damaged frame of this stream.
     fn recognises(&self, frame: &RxFrame) -> bool {
         let bytes = frame.bytes;
         let magic = |&at: &usize| bytes.len() >= at + 2 && be16(bytes, at) == self.key.magic;

@@ -63,7 +63,7 @@ impl Schedule {
     /// nor a burst at the change.
     pub fn at_rates(start_ns: u64, rates: &[Rate], duration_s: f64) -> Self {
         let mut stretches = Vec::new();
-        let mut made = 0.0_f64; // frames, and the part of the next, when the rate begins
+        let mut made = 0.0_f64; // number of frames, with the part of the next one, at which the rate begins
         for (place, rate) in rates.iter().enumerate() {
             if (made - made.round()).abs() < WHOLE {
                 made = made.round();

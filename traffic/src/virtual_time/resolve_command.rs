@@ -18,7 +18,7 @@ pub fn resolve(
 ) -> Outcome<Event> {
     let port = world.port(&asked.port)?;
     let ask = neighbours::ask(world.ports[port].mac, asked.address, asked.gateway, tags)?;
-    // The port answers from the start, because a gateway may resolve our address before it answers.
+    // The port answers from the start, because a gateway may resolve the tester's address before it answers.
     world.answer_for(port, asked.address, tags);
     let end_ns = world.now_ns() + (asked.timeout_s * 1e9) as u64;
     let mut next_ns = world.now_ns();

@@ -45,7 +45,7 @@ impl<T: Copy> Ring<T> {
             return Err(Failure::last_os("mapping a ring of AF_XDP"));
         }
         let memory: *mut u8 = memory.cast();
-        // SAFETY: the kernel tells the offsets, which are aligned and, with all entries, within `length`.
+        // SAFETY: the offsets come from the kernel; they are aligned and, with all entries, within `length`.
         unsafe {
             Ok(Ring {
                 memory,
