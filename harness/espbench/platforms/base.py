@@ -253,6 +253,13 @@ class Testbed(ABC):
     def end_trial(self) -> None:  # noqa: B027
         """Note that the trial's record is complete; what is read from the gateways after this belongs to no trial."""
 
+    def link_errors(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, both directions.
+
+        Only of links that err and are processes of this machine; in virtual time the generator tells.
+        """
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Undo everything the platform made for it."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from espbench.paths import data_dir
 from espbench.platforms.chance import Chance
-from espbench.platforms.virtual.link_errors import Errors, LinkErrors
+from espbench.platforms.link_errors import Errors, LinkErrors
 
 ALL = 2**64
 LATE_NS = 5_000

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.platforms.base import PowerSwitch
+from espbench.platforms.uml.uml_links import GuestPorts
 from espbench.platforms.uml.uml_platform import UmlTestbed, _Running
 
 
@@ -23,7 +24,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
     dark, alive = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with dark, alive:
         running = _Running(
-            cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], dark
+            cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], GuestPorts("west", dark)
         )
         alive.setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -43,7 +44,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
 def test_a_tap_needs_nobody_to_lose_its_frames() -> None:
     """The kernel drops what nobody reads there."""
     running = _Running(
-        cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], "middle-home"
+        cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], GuestPorts("west", "middle-home")
     )
     with running.without_light():
         pass
