@@ -29,7 +29,7 @@ mod protocol;
 use clap::Parser;
 
 use commands::cli::{Arguments, Command};
-use commands::{serve, shell_trial, wire};
+use commands::{serve, shell_trial};
 
 fn main() -> std::process::ExitCode {
     let outcome = match Arguments::parse().command {
@@ -38,7 +38,7 @@ fn main() -> std::process::ExitCode {
             Ok(())
         }
         Command::Trial(arguments) => shell_trial::run(&arguments),
-        Command::Wire(arguments) => wire::run(&arguments),
+        Command::Wire(arguments) => commands::wire::run(&arguments),
         Command::Link(arguments) => virtual_time::memory::create(
             &arguments.path,
             arguments.latency_ns,

@@ -43,8 +43,9 @@ impl End {
 
     /// Lets reads and writes fail with EAGAIN where they would wait.
     pub fn without_waiting(&self) -> Outcome<()> {
+        let yes: libc::c_int = 1;
         // SAFETY: FIONBIO reads the one int that it is given.
-        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), libc::FIONBIO, &raw const YES) };
+        let done = unsafe { libc::ioctl(self.file.as_raw_fd(), libc::FIONBIO, &raw const yes) };
         if done < 0 {
             return Err(Failure::last_os("FIONBIO"));
         }
@@ -95,8 +96,6 @@ impl End {
         unsafe { libc::ppoll(&raw mut waits, 1, patience, std::ptr::null()) };
     }
 }
-
-const YES: libc::c_int = 1;
 
 /// Attaches to a tap interface.
 fn attach(name: &str, vnet_header: bool) -> Outcome<File> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::commands::erring::{self, Way};
-use crate::commands::taps::{End, LONGEST};
+use crate::commands::taps::{End, HEADER, LONGEST};
 use crate::commands::{cli, output};
 use crate::failure::{Failure, Outcome};
 use crate::host::netns::Netns;
@@ -26,7 +26,7 @@ fn copy(from: &End, to: &End) -> std::io::Error {
     let mut buffer = vec![0u8; LONGEST];
     loop {
         match from.take(&mut buffer) {
-            Ok(length) => match to.give(&buffer[..crate::commands::taps::HEADER + length]) {
+            Ok(length) => match to.give(&buffer[..HEADER + length]) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return error,
