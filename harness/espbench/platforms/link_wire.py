@@ -2,6 +2,8 @@
 """Links that err outside of virtual time: each is a process of this machine that carries its frames.
 
     one end ── espbench-traffic wire ── the other end
+
+The program draws the fates of frames from the same seeds as links in virtual time (harness/emulator/LINK.md).
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ class Wire:
             Surroundings(cpus=cpus, nice=NICE),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             pass_fds=fds,
             grace_s=0,
         )
@@ -80,11 +83,11 @@ class Wire:
 
     def _hear(self, event: str) -> dict[str, Any]:
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        said = json.loads(line) if line else {}
+        line = self._process.stdout.readline().decode().strip()
+        said: dict[str, Any] = json.loads(line) if line.startswith("{") else {"message": line or "it ended"}
         if said.get("event") != event:
-            raise EspbenchError(f"{self._name}: {said.get('message', 'it ended')}")
-        return dict(said)
+            raise EspbenchError(f"{self._name}: {said.get('message', line)}")
+        return said
 
 
 @dataclass

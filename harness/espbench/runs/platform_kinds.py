@@ -25,12 +25,12 @@ from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.e500 import qemu_e500
+from espbench.platforms.link_errors import Errors, LinkErrors
 from espbench.platforms.remote import remote_platform
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT, X86_KIT
 from espbench.platforms.virtual.parts.own_files import OwnFiles

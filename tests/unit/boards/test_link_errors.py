@@ -136,7 +136,12 @@ def test_the_program_is_told_of_what_goes_wrong_alone() -> None:
         "--flip", "1e-09", "--late", "0.01", "--late-ns", "5000",
     ]  # fmt: skip
     assert LinkErrors().flags_of_wire == []
-    assert LinkErrors(loss=1e-5, delay_ns=2_000_000).flags_of_wire == ["--delay-ns", "2000000", "--lose", "1e-05"]
+    assert LinkErrors(loss=1e-5, delay_ns=2_000_000).flags_of_wire == [
+        "--delay-ns",
+        "2000000",
+        "--lose",
+        "1e-05",
+    ]
 
 
 def test_links_say_what_they_do() -> None:

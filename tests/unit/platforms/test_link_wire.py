@@ -166,9 +166,9 @@ def test_links_are_numbered_as_the_generator_does() -> None:
 
 
 def test_a_wire_that_does_not_start_says_why() -> None:
-    with Registry("t-wire") as registry, pytest.raises(EspbenchError, match=r"east link: .*it ended"):
-        command = [str(native.binary()), "wire"]
-        Wire.start(registry, "east link", command, ("no-such-tap-at-all", "b"), "/proc/self/ns/net", [])
+    command, ends = [str(native.binary()), "wire"], ("no-such-tap-at-all", "b")
+    with Registry("t-wire") as registry, pytest.raises(EspbenchError, match=r"east link: .*not an interface"):
+        Wire.start(registry, "east link", command, ends, "/proc/self/ns/net", [])
 
 
 def test_a_trial_has_the_errors_of_its_seed_and_they_end_with_it() -> None:

@@ -195,8 +195,8 @@ def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
     if others or plan.is_external:
         yield Problem(
             ("links",),
-            f"no links that err{f' with {others[0]}' if others else ''}: gateways of User-Mode Linux and in virtual time "
-            "alone have them",
+            f"no links that err{f' with {others[0]}' if others else ''}: gateways of User-Mode Linux and in virtual "
+            "time alone have them",
             ", ".join(links),
             "elsewhere links are the kernel's or cables, where espbench handles no frame: remove it, or use dut: uml, "
             "virt-x86 or mpc8548e",

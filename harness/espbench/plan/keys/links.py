@@ -67,7 +67,8 @@ class LinkErrors(Strict):
     """Share of bits that are flipped. A frame with one has a wrong FCS: the port that receives it drops it. With
     `dut: uml`, where frames have no FCS, the link drops it."""
     delay: DelayNs | None = None
-    """Delay of all frames, in addition to the 50 µs of each link in virtual time. It holds while gateways are set up, too."""
+    """Delay of all frames, in addition to the 50 µs of each link in virtual time. It is there while gateways are set
+    up, too."""
     reordering: Reordering | None = None
     """Frames that are delayed, so that others overtake them."""
 

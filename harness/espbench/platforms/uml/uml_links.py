@@ -53,9 +53,7 @@ class LinkMaker:
     def make(self) -> tuple[dict[Side, GuestPorts], ErringLinks]:
         """Make all links; EspbenchError says what failed. What was made until then stays registered."""
         # Before the links: no router solicitation, no multicast report may count as a frame of the DUT.
-        write_sysctls(
-            self.netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")}
-        )
+        write_sysctls(self.netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
         wires: dict[str, Wire] = {}
         taps = {name: self._testers_link(name, wires) for name in LAN_OF.values()}
         wans: dict[Side, WireEnd] = {"home": taps["east"]} if self.single else self._middle(wires)
@@ -130,7 +128,5 @@ def queues(*, capture: bool, single: bool, errors: Errors) -> dict[str, str]:
         "west tap": f"{TAP_QUEUE} frames",
         "east tap": f"{TAP_QUEUE} frames",
         **({} if single else {"middle link": middle}),
-        **{
-            f"{name} link, which errs": "a wire and as much before it as behind it" for name in errors.links
-        },
+        **{f"{name} link, which errs": "a wire and as much before it as behind it" for name in errors.links},
     }
