@@ -125,6 +125,6 @@ def test_a_run_says_what_its_links_lost(tmp_path: Path, capture: bool) -> None:
         taken = {name: of["lost"] + of["damaged"] for name, of in links.items()}
         assert set(taken) == {"west", "middle"}
         assert one["lost"] == sum(taken.values()) > 0, one
-        places = one["loss_places"]
+        places = one["loss_at"]
         assert places == {"first port into home": taken["west"], "middle link": taken["middle"]}, one
         assert one["proof"].get("violated") is None

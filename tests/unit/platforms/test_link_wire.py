@@ -72,6 +72,7 @@ class Joined:
     def crossed(self, end: int, count: int = FRAMES) -> list[int]:
         """Send numbered frames from one end; return those that came out at the other meanwhile, in their order."""
         came = []
+        self.ends[1 - end].settimeout(None)
         for number in range(count):
             self.ends[end].send(number.to_bytes(4) + bytes(BYTES - 4))
             with suppress(BlockingIOError):
