@@ -74,7 +74,7 @@ class _FromProfile:
         return {}, []
 
     def _chance(self, case: Case) -> Chance:
-        """Return the source of random numbers for the case's gateways, in virtual time: each repeat has its own."""
+        """Return the source of random numbers for the case's test bed, in virtual time or of links: each repeat has its own."""
         return Chance(self._plan.seed, case.repeat)
 
     def _named(self, bed: Testbed) -> Testbed:
@@ -134,12 +134,12 @@ class Guests(_FromProfile):
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
-        return self._named(
-            self._builder.build(
-                w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
-                line_rate_bps=self.line_rate_bps, chance=self._chance(case),
-            )
+        bed = self._builder.build(
+            w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
+            line_rate_bps=self.line_rate_bps,
         )  # fmt: skip
+        bed.chance = self._chance(case)
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed:
         return self._builder.calibration_bed(

@@ -18,7 +18,7 @@ from espbench.platforms.uml.uml_platform import UmlPlatform, UmlTestbed
 from espbench.this_machine.registry import Registry
 from support.gateways.addresses import GATEWAY_TO_GATEWAY
 from support.gateways.boxes import leftovers
-from support.gateways.uml_pairs import PLACEMENT
+from support.gateways.uml_pairs import PLACEMENT, send
 from support.generators.wire import CPU, Generator, back, stream, trial
 from support.plans import PINNED, pair_plan, write_plan
 from support.runs import espbench
@@ -69,7 +69,7 @@ def opened(generator: Generator, bed: UmlTestbed) -> dict[str, dict[str, Any]]:
 def measured(generator: Generator, bed: UmlTestbed, ports: Any, chance: str) -> tuple[Any, Any]:
     """Return the streams of a trial, and what the links say they did."""
     bed.begin_trial(chance)
-    # As many as one queue has room for: nothing but the links loses a frame, however the host is.
+    # One queue has room for all: nothing but the links loses a frame, however the host is.
     streams = [one(ports, burst_frames=3000, frames=[{"size": 512, "weight": 1}]) for one in (stream, back)]
     result = trial(generator, *streams, duration_s=0.6)
     bed.end_trial()
@@ -101,11 +101,31 @@ def test_what_is_lost_is_what_the_links_say(bed: UmlTestbed) -> None:
     assert silent[0]["lost"] == 0
 
 
+@pytest.mark.uml
+@pytest.mark.slow
+@pytest.mark.parametrize("capture", [False, True])
+def test_a_pair_forwards_all_but_what_its_links_take(tmp_path: Path, capture: bool) -> None:
+    """Each frame, over three links that err, and each way of joining the guests."""
+    with Registry(f"t{uuid.uuid4().hex[:10]}") as registry:
+        platform = UmlPlatform(UmlProfile(), GATEWAY_TO_GATEWAY, ERRORS, wire)
+        pair = platform.build(registry, tmp_path, PLACEMENT, capture=capture)
+        assert send(pair, 4, 500)["received"] == 500
+        pair.begin_trial("a trial")
+        received = send(pair, 4, 2000, 500, wait_s=10.0)["received"]
+        pair.end_trial()
+        taken = {name: of["lost"] + of["damaged"] for name, of in pair.link_errors().items()}
+        assert min(taken.values()) > 0
+        assert received == 2000 - sum(taken.values())
+        assert send(pair, 4, 500)["received"] == 500
+        pair.close()
+
+
 LINKS = {"seed": 1, "west": {"loss": 0.01}, "middle": {"bit_errors": 5e-6, "delay": "1ms"}}
 
 
 @pytest.mark.uml
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("capture", [False, True])
 def test_a_run_says_what_its_links_lost(tmp_path: Path, capture: bool) -> None:
     """All that plain forwarding and ESP lose is at the places of the links, and is what the links say."""
@@ -117,6 +137,7 @@ def test_a_run_says_what_its_links_lost(tmp_path: Path, capture: bool) -> None:
         suites=["aes128gcm16"], frame_sizes=[512], tests=[losses], **PINNED,
     )  # fmt: skip
     said = espbench("run", write_plan(tmp_path, plan), "--out", tmp_path / "runs", "--no-report")
+    assert (tmp_path / "runs").is_dir(), said
     [directory] = (tmp_path / "runs").iterdir()
     trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
     assert len({trial["case"] for trial in trials}) == 2, said

@@ -95,7 +95,7 @@ def test_the_same_seed_loses_the_same_frames_whatever_else_goes_wrong(
 
 @needs_compiler
 def test_the_fates_of_a_seed_are_those_of_the_generators_ends(ends: ctypes.CDLL) -> None:
-    """Of seed 7; traffic/src/fates.rs has the same line."""
+    """The line of seed 7 is also in traffic/src/fates.rs."""
     found = fates(ends, 7, 1 << 62, 1 << 51, 1 << 30, 64)
     assert "".join(map(str, found)) == "1551222062110051211111251122021206022021662220101202011211052120"
 

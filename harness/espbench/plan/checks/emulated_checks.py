@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds keys that a plan cannot use with emulated gateways, and keys that it can only use with them, or hardly elsewhere."""
+"""Finds keys that a plan cannot use with emulated gateways, and keys that few others take."""
 
 from __future__ import annotations
 

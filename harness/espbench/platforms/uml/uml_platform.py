@@ -17,7 +17,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +34,6 @@ from espbench.platforms.base import (
     Side,
     Testbed,
 )
-from espbench.platforms.chance import Chance
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.link_wire import ErringLinks, Wire, WireEnd
@@ -207,7 +206,6 @@ class UmlPlatform:
         capture: bool = False,
         single: bool = False,
         line_rate_bps: float = 1e9,
-        chance: Chance | None = None,
     ) -> UmlTestbed:
         """Boot Home and Office side by side and make them routers between west and east.
 
@@ -247,13 +245,9 @@ class UmlPlatform:
             gateways={side: running.gateway for side, running in guests.items()},
             placement=placement,
             queues=self._queues(capture=capture, single=single),
-            chance=chance or Chance(),
             capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
-            facts={
-                BUILD: {side: build_of(self.profile.kernel_of(side)) for side in guests},
-                **({"links": self._errors.said_of_each} if self._errors.links else {}),
-            },
+            facts=self._facts(guests),
             kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
             registry=registry,
             group=group,
@@ -350,6 +344,11 @@ class UmlPlatform:
             self._wire() if self._errors.links else (), placement.cpus["tester rx"],
             capture=capture and not single, single=single,
         )  # fmt: skip
+
+    def _facts(self, sides: Iterable[Side]) -> dict[str, Any]:
+        """Return the facts of the gateways and their links, for the Security Context."""
+        builds = {BUILD: {side: build_of(self.profile.kernel_of(side)) for side in sides}}
+        return builds | ({"links": self._errors.said_of_each} if self._errors.links else {})
 
     def _queues(self, *, capture: bool, single: bool) -> dict[str, str]:
         """Name all queues on the way of a frame."""
