@@ -74,7 +74,7 @@ class _FromProfile:
         return {}, []
 
     def _chance(self, case: Case) -> Chance:
-        """Return the source of random numbers for the case's test bed, in virtual time or of links: each repeat has its own."""
+        """Return the source of random numbers for the case's gateways or links; each repeat has its own."""
         return Chance(self._plan.seed, case.repeat)
 
     def _named(self, bed: Testbed) -> Testbed:
