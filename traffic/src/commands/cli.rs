@@ -224,7 +224,7 @@ pub struct Link {
     pub errors: Errors,
 }
 
-/// What goes wrong on a link once it has a seed: in the branches of virtual time, or when a wire is told to begin.
+/// Errors of a link once it has a seed: in the branches of virtual time, or when a wire is told to begin.
 #[derive(Args)]
 pub struct Errors {
     /// Share of frames that never come
