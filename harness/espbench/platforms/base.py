@@ -274,6 +274,13 @@ class Testbed(ABC):
         if self.sampler is not None:
             self.sampler.finish()
 
+    def link_errors(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, both directions.
+
+        Only of links that err and are processes of this machine; in virtual time the generator tells.
+        """
+        return {}
+
     @abstractmethod
     def close(self) -> None:
         """Undo everything the platform made for it."""

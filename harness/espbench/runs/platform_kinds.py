@@ -26,12 +26,12 @@ from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.e500 import own_kernel, qemu_e500
+from espbench.platforms.link_errors import Errors, LinkErrors
 from espbench.platforms.remote import remote_platform, ssh
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT, X86_KIT
 from espbench.platforms.virtual.parts.own_files import OwnFiles
@@ -75,7 +75,7 @@ class _FromProfile:
         return {}, []
 
     def _chance(self, case: Case) -> Chance:
-        """Return the source of random numbers for the case's gateways, in virtual time: each repeat has its own."""
+        """Return the source of random numbers for the case's gateways or links; each repeat has its own."""
         return Chance(self._plan.seed, case.repeat)
 
     def _named(self, bed: Testbed) -> Testbed:
@@ -127,24 +127,25 @@ class Guests(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._guests = _guests_of(self._profile)
-        self._builder = uml_platform.UmlPlatform(self._guests, self._addressing)
+        self._builder = uml_platform.UmlPlatform(
+            self._guests, self._addressing, _errors(self._plan.links), _wire
+        )
 
     def require(self, on_note: OnNote) -> None:
         demand(uml_platform.readiness(self._guests))
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
-        return self._named(
-            self._builder.build(
-                w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
-                line_rate_bps=self.line_rate_bps,
-            )
+        bed = self._builder.build(
+            w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
+            line_rate_bps=self.line_rate_bps,
         )  # fmt: skip
+        bed.chance = self._chance(case)
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed:
-        wire = [str(native.binary()), "wire"]
         return self._builder.calibration_bed(
-            workspace.registry, workspace.placement, wire, single=self._single,
+            workspace.registry, workspace.placement, _wire(), single=self._single,
             line_rate_bps=self.line_rate_bps,
         )  # fmt: skip
 
@@ -579,6 +580,11 @@ def _machine(profile: Profile, board: Board, case: Case, chance: Chance) -> qemu
         images=_images(case.stack),
         chance=chance,
     )
+
+
+def _wire() -> list[str]:
+    """Return the command of the program that joins taps."""
+    return [str(native.binary()), "wire"]
 
 
 def _errors(links: link_keys.Links | None) -> Errors:

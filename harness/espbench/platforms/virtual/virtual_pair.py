@@ -40,8 +40,8 @@ from espbench.platforms.base import (
     VirtualClock,
 )
 from espbench.platforms.gateway_time import pause
+from espbench.platforms.link_errors import Errors, LinkErrors
 from espbench.platforms.tester_ports import ciphertext_side, tester_end
-from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.virtual_gateway import FACING, VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, parts_of
 from espbench.this_machine.registry import Entry, Registry

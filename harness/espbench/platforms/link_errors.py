@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the errors on the links of a test bed in virtual time, as the program that makes links gets them."""
+"""Defines the errors on the links of a test bed, as the program that makes links, or is one, gets them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from espbench.platforms.chance import Chance
 
-# The latency of each link: how far its ends may be apart in virtual time, and so the least time of a frame.
+# The latency of each link in virtual time: how far its ends may be apart, and so the least time of a frame.
 LATENCY_NS = 50_000
 
 
@@ -27,9 +27,18 @@ class LinkErrors:
     @property
     def flags(self) -> list[str]:
         """Options of `espbench-traffic link`."""
+        return ["--latency-ns", str(LATENCY_NS + self.delay_ns), *self._chances]
+
+    @property
+    def flags_of_wire(self) -> list[str]:
+        """Options of `espbench-traffic wire`."""
+        delay = ["--delay-ns", str(self.delay_ns)] if self.delay_ns else []
+        return [*delay, *self._chances]
+
+    @property
+    def _chances(self) -> list[str]:
         shares = {"--lose": self.loss, "--flip": self.bit_errors, "--late": self.late}
-        flags = ["--latency-ns", str(LATENCY_NS + self.delay_ns)]
-        flags += [word for flag, share in shares.items() if share for word in (flag, repr(share))]
+        flags = [word for flag, share in shares.items() if share for word in (flag, repr(share))]
         return [*flags, "--late-ns", str(self.late_ns)] if self.late else flags
 
 
@@ -39,6 +48,11 @@ class Errors:
 
     links: Mapping[str, LinkErrors] = field(default_factory=dict)
     seed: int = 0
+
+    @property
+    def said_of_each(self) -> dict[str, str]:
+        """The errors on each link that has any, in words."""
+        return {name: of.said for name, of in self.links.items()}
 
     def of(self, link: str) -> LinkErrors:
         """Return the errors of a link, none where it does not err."""
@@ -54,5 +68,5 @@ class Errors:
     @property
     def said(self) -> str:
         """The length of links, and the errors on each that has any, in words."""
-        each = "".join(f"; {name}: {of.said}" for name, of in self.links.items())
+        each = "".join(f"; {name}: {said}" for name, said in self.said_of_each.items())
         return f"{LATENCY_NS / 1e3:g} µs long{each}"
