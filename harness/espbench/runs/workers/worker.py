@@ -44,7 +44,6 @@ from espbench.this_machine import ending, registry
 from espbench.this_machine.registry import Registry
 
 
-
 @dataclass
 class _Run:
     """The tools for the tasks of one run."""
