@@ -16,7 +16,7 @@ from espbench.errors import EspbenchError
 from espbench.generators import native
 from espbench.platforms.chance import Chance
 from espbench.platforms.link_errors import Errors, LinkErrors
-from espbench.platforms.link_wire import ErringLinks, Wire, link_number
+from espbench.platforms.uml.link_wire import ErringLinks, Wire, link_number
 from espbench.this_machine.registry import Registry
 
 pytestmark = pytest.mark.needs("generator")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from espbench.platforms.base import SIDES, PortName, Side
 from espbench.platforms.link_errors import Errors
-from espbench.platforms.link_wire import ErringLinks, Wire, WireEnd, link_number
+from espbench.platforms.uml.link_wire import ErringLinks, Wire, WireEnd, link_number
 from espbench.this_machine.network import NETNS_DIR, make_bridge, make_tap, set_link, write_sysctls
 from espbench.this_machine.registry import Registry
 

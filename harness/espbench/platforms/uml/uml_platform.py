@@ -36,9 +36,9 @@ from espbench.platforms.base import (
 )
 from espbench.platforms.gateway import AgentGateway
 from espbench.platforms.link_errors import Errors
-from espbench.platforms.link_wire import ErringLinks, Wire, WireEnd
 from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.platforms.uml.cpu_group import CpuGroup
+from espbench.platforms.uml.link_wire import ErringLinks, Wire, WireEnd
 from espbench.platforms.uml.uml_guest import Guest, UmlMachine, boot
 from espbench.platforms.uml.uml_kernel import UmlProfile, build_of, readiness
 from espbench.platforms.uml.uml_links import GuestPorts, LinkMaker, queues
