@@ -29,12 +29,12 @@ _ANSWER_S = 60.0
 _SCRIPT_S = 600.0
 _END_S = 5.0
 _FIELDS = "comm,pid,tid,cpu,time,period,event,ip,sym,dso"
-# The acknowledgements and then the samples, as text, go to standard output; everything else is said on stderr. perf
-# ends by itself when this shell has died, or the process that started it: on a box, that of the connection.
-_WATCH = 'exec 3>&-; while kill -0 "$0" && kill -0 "$1" && sleep 2; do :; done 2>/dev/null'
+# The acknowledgements and then the samples, as text, go to standard output; everything else is said on stderr. Perf
+# ends by itself when its standard input closes, as it does when the process that started it dies, or the connection
+# to a box.
 _RECORD = (
     "f=$(mktemp) || exit; trap 'rm -f \"$f\"' EXIT; "
-    f"perf record {{options}} -D -1 --control fd:0,3 -o \"$f\" -- sh -c '{_WATCH}' $$ $PPID 3>&1 1>&2; "
+    'perf record {options} -D -1 --control fd:0,3 -o "$f" 3>&1 1>&2; '
     f'perf script -i "$f" --show-lost-events --no-inline -F {_FIELDS}'
 )
 _TRY = "command -v perf >/dev/null || exit 127; perf record {options} -o /dev/null -- true 1>&2"
