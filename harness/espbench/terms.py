@@ -631,7 +631,7 @@ class Manifest(Record):
         default_factory=dict
     )  # every key of the plan and of what it names; these must be equal to resume a run
     compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed, at; empty: no comparison
-    # Of a run in real time on a cluster: each machine that measured, and case → machine. Else None and empty.
+    # A run in real time on a cluster has each machine that measured, and case → machine; others have None and {}.
     machines: dict[str, dict[str, Any]] | None = None
     machine_of_case: dict[str, str] = Field(default_factory=dict)
     # Case → the loads of a base, which replace its test; empty unless `espbench check` made the run.

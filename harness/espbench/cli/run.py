@@ -143,7 +143,7 @@ def run(  # noqa: PLR0913  (its options)
     elsewhere = _elsewhere(cluster, lent, choices, at_once, on_benches=on_benches)
     if begun is not None:
         begun.lock()
-    # In real time on a cluster nothing is measured here, and each machine's lock is taken there.
+    # Nothing is measured here in real time on a cluster; each machine's lock is taken there.
     with contextlib.nullcontext() if on_benches else measuring(shared=virtual(choices), wait=wait):
         if begun is not None:
             directory = _go_on(begun)
@@ -385,7 +385,7 @@ def _manifest(
         topology=resolved.plan.topology,
         line_rate_bps=choices[0].platform.line_rate_bps,
         cases=[case.entry() for case in cases_of(resolved, choices)],
-        # On a cluster in real time they come from the machines that measure.
+        # The machines of a cluster that measure in real time tell these themselves.
         tools={} if on_benches else machine.tools(),
         host={} if on_benches else machine.describe(),
         machines={} if on_benches else None,

@@ -67,8 +67,7 @@ def of(
     if differences and not allow_different:
         raise UsageError(comparability.refusal(differences, axis, differing(measured)))
     plan = layout(measured, axis, reference or _planned_reference(runs, axis))
-    if not allow_different:
-        plan = of_one_machine(plan)
+    plan = plan if allow_different else of_one_machine(plan)
     names = [arm.name for arm in plan.arms]
     panels, family = _panels(plan, names, {run.name for run in runs if _is_interleaved(run, axis)})
     common = _common(panels)

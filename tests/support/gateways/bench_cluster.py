@@ -21,7 +21,7 @@ from support.virtual.cluster import certificates
 PATIENCE_S = 900.0  # only ends a hang
 _SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
 _WORKER = "if __name__ == '__main__':\n    from distributed.cli.dask_worker import main; main()"
-# What follows sees another file as /etc/machine-id, in a mount namespace of its own.
+# The command that follows sees another file as /etc/machine-id, in a mount namespace of its own.
 _AS_ANOTHER = 'mount --bind "$0" /etc/machine-id && exec "$@"'
 
 

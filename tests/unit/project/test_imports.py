@@ -56,9 +56,9 @@ MAY_IMPORT = {
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
     "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
     "procedures",
-    "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
-    "runs.workers": "this_machine results plan plan.resolved platforms platforms.virtual.parts measure.inputs "
-    "procedures procedures.boards runs",
+    "runs": "catalogue this_machine plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
+    "runs.workers": "this_machine results plan plan.keys plan.resolved platforms platforms.virtual.parts generators "
+    "measure measure.inputs procedures procedures.boards runs",
     "comparison.sorting": "results",
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured on one machine: what is compared, or stands in one table."""
+"""Cases that are compared, or stand in one table, are measured on one machine."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     for section, values in sections.items():
         for key, value in flat(values):
             yield Condition(section, key, f"{section}: {key}"), value
-    # In virtual time no figure depends on the machine.
+    # No figure in virtual time depends on the machine.
     if machines := sorted({m.machine_of(entry.case) for entry in m.cases} - {""}):
         yield Condition("host", MACHINE, "host: machine"), ", ".join(machines)
     if m.conditions:

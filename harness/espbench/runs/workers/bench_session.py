@@ -54,6 +54,7 @@ class _Job:
     bench: Bench | None = None
     attempt: int = 0
     lost: int = 0
+    not_before: float = 0.0
     began: float = 0.0
     last_there: float = 0.0
     left_s: float | None = None
@@ -178,7 +179,7 @@ class OnBenches:
 
     def _next_for(self, machine: str, now: float) -> _Job | None:
         """Return the next share for a machine: one that it began, else a new one, else one whose machine is gone."""
-        waiting = [(job, self._machine_of(job)) for job in self._state.waiting]
+        waiting = [(job, self._machine_of(job)) for job in self._state.waiting if job.not_before <= now]
         own = [job for job, of in waiting if of == machine]
         new = [job for job, of in waiting if not of]
         left = [job for job, of in waiting if of and of != machine and self._is_gone(of, now)]
@@ -294,6 +295,8 @@ class OnBenches:
 
     def _begin_again(self, job: _Job, error: WorkerLost) -> None:
         job.lost += 1
+        # The cluster takes some seconds to notice that a worker ended: it would be given the share again.
+        job.not_before = time.monotonic() + self._gone_after_s / 10
         if job.lost <= MAXIMUM_RETRIES:
             self._observer.note(f"{error}; begun again")
             self._state.waiting.insert(0, job)

@@ -12,7 +12,7 @@ from espbench.terms import MACHINE, Calibration, Manifest
 
 # Tables that each machine has of its own; the manifest's own have what all machines share.
 _OF_EACH = ("host", "tools", "placement", "queues")
-# What the generator's ceiling is of: a machine that is another in these is another.
+# A machine with another value of one of these counts as another machine: its generator has another ceiling.
 _CONSTANT = ("cpu", "kernel", "cpus usable")
 _SEVERAL = "; or "
 
