@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,18 @@ def test_a_figure_that_the_host_disturbed_is_shown_as_invalid() -> None:
     (sound,), (invalid,) = (accelerator_table([one]).rows for one in (result, disturbed))
     assert (sound[2], sound[-1]) == ("keys=3, check=after", "2.00")
     assert invalid[-1] == "INVALID: the host took 60 %"
+
+
+def test_an_unfinished_run_is_named_as_one(run: RunDirectory, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "cut short")
+    cut = RunDirectory.open(tmp_path / "cut short")
+    results = cut.results()
+    cut.save_results([result for result in results if result.case != results[0].case])
+    pages = [published_documents.write([of], tmp_path / of.path.name / "page") for of in (run, cut)]
+    whole, unfinished = (file.with_suffix(".md").read_text(encoding="utf-8") for file in pages)
+    cases = len(run.manifest.cases)
+    assert "unfinished" not in whole
+    assert f"cut short (unfinished: {cases - 1} of {cases} cases)" in unfinished
 
 
 def test_every_claim_is_in_every_document(page: Path) -> None:
