@@ -54,8 +54,8 @@ rest:
 	@$(TIMED) "alone, the rest" $(ALONE) -m "not ($(PARALLEL)) and slow"
 
 boards:
-	@$(TIMED) "boards" nice -n 5 .venv/bin/espbench build e500
-	@$(TIMED) "x86" nice -n 5 .venv/bin/espbench build x86
+	@# One command for both: most of QEMU is compiled once.
+	@$(TIMED) "boards and x86" nice -n 5 .venv/bin/espbench build e500 x86
 
 # Tests that wait for guests and daemons leave CPUs to the build of the boards, and need no figure.
 without-boards: check-built

@@ -13,7 +13,7 @@ fn main() {
             .args([
                 "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
             ])
-            .arg(format!("-I/usr/include/{machine}-linux-gnu")) // Debian's place of <asm/types.h>
+            .arg(format!("-I/usr/include/{machine}-linux-gnu")) // where Debian has <asm/types.h>
             .args(["-c", &format!("bpf/{name}.bpf.c"), "-o"])
             .arg(out.join(format!("{name}.bpf.o")))
             .status();

@@ -34,7 +34,8 @@ from espbench.this_machine.processes import descendants
 CLONE = Path(__file__).resolve().parents[2]
 PLANS = {
     path.stem: path
-    for path in [*sorted((CLONE / "plans").glob("powerquicc*.yaml")), CLONE / "plans/npcryptbench.yaml"]
+    for pattern in ("powerquicc*.yaml", "npcryptbench*.yaml")
+    for path in sorted((CLONE / "plans").glob(pattern))
 }
 RUNS = ("first", "second")
 MEASURED = (0, 3)  # exit codes of a complete run: every case has a result, or some have only a bound

@@ -16,16 +16,15 @@ network.
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import planted_daemon
+from kept_folder import kept_folder, parser_with_keep
 
 COMMITS, PLACE, NOPS = 8, 5, 2000
 PLAN = """
@@ -44,14 +43,7 @@ tests:
 
 def main() -> None:
     """Make the history, bisect it, show what the commit costs."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--keep", type=Path, help="a folder for strongSwan and the runs")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="espbench-gate-") as temporary:
-        folder = (asked.keep or Path(temporary)).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+    with kept_folder(parser_with_keep(__doc__, "strongSwan and the runs").parse_args().keep) as folder:
         bisect(folder)
 
 

@@ -12,15 +12,14 @@ Needs `espbench build e500` and what that needs, and git.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import planted_kernel
+from kept_folder import kept_folder, parser_with_keep
 
 COMMITS, PLACE, NOPS = 12, 8, 212
 PLAN = """
@@ -38,14 +37,7 @@ tests:
 
 def main() -> None:
     """Make the history, bisect it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--keep", type=Path, help="a folder for the kernel and the runs")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="espbench-gate-") as temporary:
-        folder = (asked.keep or Path(temporary)).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+    with kept_folder(parser_with_keep(__doc__, "the kernel and the runs").parse_args().keep) as folder:
         raise SystemExit(bisect(folder))
 
 

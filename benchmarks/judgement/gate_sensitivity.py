@@ -26,21 +26,19 @@ e500` and what that needs; neither root nor a network. `--same-only` builds no k
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import planted_kernel
+from busy import busy_loops
+from kept_folder import kept_folder, parser_with_keep
 
 from espbench.gate import baseline_file
 from espbench.gate.from_check import measurements
@@ -66,16 +64,11 @@ NO_LIMIT: dict[Quantity, Limit] = {"instructions": Limit(), "throughput": Limit(
 
 def main() -> None:
     """Build both kernels, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_with_keep(__doc__, "kernels and runs")
     parser.add_argument("--checks", type=int, default=8, help="how many fresh checks of A against A")
-    parser.add_argument("--keep", type=Path, help="a folder for kernels and runs, used again if it is there")
     parser.add_argument("--same-only", action="store_true", help="only A against A; no kernel is built")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="espbench-gate-") as temporary:
-        folder = (asked.keep or Path(temporary)).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+    with kept_folder(asked.keep) as folder:
         measure(folder, asked.checks, same_only=asked.same_only)
 
 
@@ -98,7 +91,7 @@ def measure(folder: Path, checks: int, *, same_only: bool) -> None:
     runs, figures, alarms = [], 0, 0
     for number in range(checks):
         busy = number % 2 == 1
-        with busy_loops() if busy else quiet():
+        with busy_loops(wanted=busy):
             verdict = check(folder, caches[0], base, f"same-{number}")
         worse = [row for row in verdict["rows"] if row["word"] != "same"]
         figures, alarms = figures + len(verdict["rows"]), alarms + len(worse)
@@ -188,26 +181,6 @@ def kernel_with(folder: Path, nops: int) -> Path:
         text = planted_kernel.planted(planted_kernel.original(tree), nops)
         planted_kernel.install(planted_kernel.built(tree, text), cache)
     return cache
-
-
-@contextmanager
-def busy_loops() -> Iterator[None]:
-    """Two on each CPU."""
-    loops = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))
-    ]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Add no load."""
-    yield
 
 
 if __name__ == "__main__":

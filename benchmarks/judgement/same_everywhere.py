@@ -13,18 +13,15 @@ user without any right and without a network. It has not been run to its end yet
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
+from busy import busy_loops
+from kept_folder import kept_folder, parser_with_keep
 
 from espbench.paths import cache_dir
 
@@ -36,18 +33,13 @@ _NOT_COMPARED = ("host", "seal")
 
 def main() -> None:
     """Make the runs that are missing, compare them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--keep", type=Path, help="a folder for the runs, used again if it is there")
+    parser = parser_with_keep(__doc__, "the runs")
     parser.add_argument("--sizes", type=int, nargs="+", help="frame sizes in place of the plan's, B")
     parser.add_argument(
         "--runs", nargs="+", choices=RUNS, default=RUNS, help="which runs; the first is the reference"
     )
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="espbench-same-") as temporary:
-        folder = (asked.keep or Path(temporary)).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
+    with kept_folder(asked.keep) as folder:
         plan = folder / "plan.yaml"
         plan.write_text(text_of_plan(asked.sizes), encoding="utf-8")
         runs = {kind: made(folder / kind, plan, kind) for kind in asked.runs}
@@ -75,7 +67,7 @@ def made(folder: Path, plan: Path, kind: str) -> Path:
     if kind.startswith("nobody"):
         words = [*without_rights(folder), *words]
     since = time.monotonic()
-    with busy_loops() if kind.endswith("loaded") else quiet():
+    with busy_loops(wanted=kind.endswith("loaded")):
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{kind}: ended with {done.returncode}:\n{done.stderr[-3000:]}")
@@ -115,26 +107,6 @@ def without_rights(home: Path) -> list[str]:
     home.mkdir(parents=True, exist_ok=True)
     nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net", "env"]
     return [*nobody, f"HOME={home}", f"XDG_RUNTIME_DIR={home}", f"XDG_CACHE_HOME={cache_dir().parent}"]
-
-
-@contextmanager
-def busy_loops() -> Iterator[None]:
-    """Two on each CPU."""
-    loops = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))
-    ]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Add no load."""
-    yield
 
 
 if __name__ == "__main__":

@@ -218,16 +218,21 @@ def start(machine: Path, computer: Computer, out: Path) -> list[tuple[str, float
 
 
 def kernel_of(machine: Path) -> Path:
-    """The kernel of the newest linux-image among the packages."""
-    kernels = sorted((machine / "boot").glob("vmlinuz-*"))
+    """The kernel of the newest linux-image among the packages; since Linux 7 it lies beside its modules."""
+    kernels = [
+        *sorted((machine / "boot").glob("vmlinuz-*")),
+        *sorted((machine / "usr/lib/modules").glob("*/vmlinuz")),
+    ]
     if not kernels:
-        raise EspbenchError(f"{machine}: expected a kernel in boot/, got none: delete that folder")
+        raise EspbenchError(
+            f"{machine}: expected a kernel in boot/ or usr/lib/modules/*/, got none: delete that folder"
+        )
     return kernels[-1]
 
 
 def version_of(kernel: Path) -> str:
-    """Return the version in the name of a kernel's file."""
-    return kernel.name.removeprefix("vmlinuz-")
+    """Return the version in the name of a kernel's file, or of its folder."""
+    return kernel.parent.name if kernel.name == "vmlinuz" else kernel.name.removeprefix("vmlinuz-")
 
 
 def command(machine: Path, computer: Computer, initramfs: Path, out: Path) -> list[str]:

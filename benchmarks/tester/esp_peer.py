@@ -12,11 +12,12 @@ failed.
 
 from __future__ import annotations
 
-import argparse
 import secrets
 import statistics
 import tempfile
 from pathlib import Path
+
+from asked_number import asked_number
 
 from espbench.generators.base import Association, Offered, Stream
 from espbench.generators.native import NativeGenerator
@@ -37,7 +38,7 @@ ROUNDS = 3
 
 def main() -> None:
     """Print the table."""
-    seconds = asked_seconds()
+    seconds = asked_number(__doc__, "seconds", 1.0, "seconds of each flood")
     addressing = addressing_of(load_topology("single-gateway"), mtu=1500)
     with (
         machine_lock.held(),
@@ -104,18 +105,6 @@ def flood(generator: NativeGenerator, stream: Stream, seconds: float) -> Offered
 def rate(offered: Offered) -> float:
     """Frames/s that left."""
     return offered.streams[0].tx_frames / offered.duration_s
-
-
-def asked_seconds() -> float:
-    """Return the seconds of each flood that the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "seconds", nargs="?", type=float, default=1.0, help="seconds of each flood (default: %(default)s)"
-    )
-    seconds: float = parser.parse_args().seconds
-    return seconds
 
 
 if __name__ == "__main__":

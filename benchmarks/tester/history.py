@@ -11,7 +11,6 @@ index that is there takes more than a second of CPU time: others may have the ma
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
@@ -21,6 +20,8 @@ from datetime import timedelta
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from asked_number import asked_number
 
 from espbench.over_time import History
 from espbench.reporting.over_time.page import write as write_page
@@ -101,7 +102,7 @@ def page_bytes(parent: Path, cache: Path) -> int:
 
 def main() -> int:
     """Print a line for each step."""
-    wanted = asked_runs()
+    wanted = asked_number(__doc__, "runs", RUNS, "runs of the history")
     with tempfile.TemporaryDirectory(prefix="espbench-history-") as directory:
         runs, cache = Path(directory) / "runs", Path(directory) / "cache"
         cache.mkdir()
@@ -129,18 +130,6 @@ def main() -> int:
         else f"over: {QUERY_LIMIT_S} s a query, {PAGE_LIMIT_BYTES / 1e6} MB a page"
     )
     return 0 if within else 1
-
-
-def asked_runs() -> int:
-    """Return how many runs the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "runs", nargs="?", type=int, default=RUNS, help="runs of the history (default: %(default)s)"
-    )
-    wanted: int = parser.parse_args().runs
-    return wanted
 
 
 if __name__ == "__main__":

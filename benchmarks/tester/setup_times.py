@@ -7,13 +7,14 @@ Needs root. Run it from anywhere: `python benchmarks/tester/setup_times.py [buil
 
 from __future__ import annotations
 
-import argparse
 import secrets
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+
+from asked_number import asked_number
 
 import espbench.cli.main  # noqa: F401  (what a controller loads, so that its size is this process's)
 from espbench.generators.native import NativeGenerator
@@ -32,7 +33,7 @@ ADDRESSING = addressing_of(load_topology("gateway-to-gateway"), mtu=1500)
 
 def main() -> None:
     """Print the table."""
-    builds = asked_builds()
+    builds = asked_number(__doc__, "builds", BUILDS, "builds of each kind")
     placed = placement.choose()
     with (
         machine_lock.held(),
@@ -83,18 +84,6 @@ def figure(file: str, field: str, pids: list[str]) -> float:
         lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
         total += next((int(line.split()[1]) for line in lines if line.startswith(f"{field}:")), 0)
     return total / 1024
-
-
-def asked_builds() -> int:
-    """Return how many builds of each kind the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "builds", nargs="?", type=int, default=BUILDS, help="builds of each kind (default: %(default)s)"
-    )
-    builds: int = parser.parse_args().builds
-    return builds
 
 
 if __name__ == "__main__":

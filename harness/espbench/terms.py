@@ -581,6 +581,7 @@ class Calibration(Record):
     received_fps: float
     path: str = ""
     note: str = ""
+    machine: str = ""  # as of Manifest.machines; empty where all cases were made on one
 
 
 class BaseLoad(Record):
@@ -594,6 +595,9 @@ class BaseLoad(Record):
     load_fps: float
     duration_s: float
     floor_fps: float
+
+
+MACHINE = "machine"  # the key of Manifest.host that identifies the machine
 
 
 class Manifest(Record):
@@ -627,6 +631,9 @@ class Manifest(Record):
         default_factory=dict
     )  # every key of the plan and of what it names; these must be equal to resume a run
     compare: dict[str, Any] = Field(default_factory=dict)  # by, reference, seed, at; empty: no comparison
+    # A run in real time on a cluster has each machine that measured, and case → machine; others have None and {}.
+    machines: dict[str, dict[str, Any]] | None = None
+    machine_of_case: dict[str, str] = Field(default_factory=dict)
     # Case → the loads of a base, which replace its test; empty unless `espbench check` made the run.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
 
@@ -636,6 +643,12 @@ class Manifest(Record):
         """Read code that was recorded before `changed` had its own key: it then followed the commit."""
         commit, _, changed = code.get("commit", "").partition(" ")
         return {**code, "commit": commit, "changed": "yes"} if changed else code
+
+    def machine_of(self, case: str) -> str:
+        """Return the machine that measured a case; empty where that is not known, or does not matter (virtual time)."""
+        if self.is_virtual:
+            return ""
+        return self.machine_of_case.get(case, "") or str(self.host.get(MACHINE, ""))
 
     @property
     def is_virtual(self) -> bool:

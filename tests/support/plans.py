@@ -77,6 +77,14 @@ def quick(**changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
+def coarse(minimum: str, maximum: str) -> dict[str, Any]:
+    """Return throughput settings of a coarse search between two loads, for virtual time: a trial is 20 ms."""
+    return {
+        "loss_goals": [0], "minimum": minimum, "maximum": maximum, "trial": "20ms", "final_trial": "40ms",
+        "warm_up": "10ms", "learning": "10ms", "residue": "10ms", "resolution": "40%",
+    }  # fmt: skip
+
+
 def pair_plan(dut: str, *, throughput: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """Return a plan for a plain pair that espbench builds."""
     return {

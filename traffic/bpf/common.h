@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both programs and src/xdp/layout.rs agree on: the layout of the maps, the check of a test header. */
+/* Definitions that the programs share with src/xdp/layout.rs and src/frame/test_header.rs: the layout of the maps
+ * and the check of a test header. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -12,15 +13,15 @@ typedef __u16 u16;
 typedef __u32 u32;
 typedef __u64 u64;
 
-#define STREAMS 8         /* that one program serves */
-#define LONGEST 3456      /* bytes of a frame without FCS: what fits a page beside the kernel's own */
-#define ORDER 4096        /* frames in the cycle of a mix */
-#define VARIANTS 64       /* different frames in it */
+#define STREAMS 8         /* most streams that one program serves */
+#define LONGEST 3456      /* most bytes of a frame without FCS: the rest of its page holds the kernel's own data */
+#define ORDER 4096        /* most frames in the cycle of a mix */
+#define VARIANTS 64       /* most different frames in a cycle */
 #define TEST_HEADER 18
 #define NUMBER_MASK ((1ULL << 48) - 1)
 #define ALWAYS static __attribute__((always_inline)) inline
 
-/* HdrHistogram of 1 ns to 100 s with three significant digits: index as the crate counts. */
+/* An HdrHistogram of 1 ns to 100 s with three significant digits, with the slots of the Rust crate. */
 #define SUB_BITS 11
 #define HDR_SLOTS 28672
 
@@ -30,7 +31,7 @@ struct run_key {
     u16 unused[3];
 };
 
-/* Folds a 128-bit product; the same as src/frame/test_header.rs. BPF multiplies 64 bits at most. */
+/* Folds a 128-bit product, as src/frame/test_header.rs does. BPF has no multiplication of more than 64 bits. */
 ALWAYS u64 mix(u64 a, u64 b)
 {
     u64 al = (u32)a, ah = a >> 32, bl = (u32)b, bh = b >> 32;
@@ -51,7 +52,7 @@ ALWAYS u16 check_of(const struct run_key *key, u16 stream, u64 sequence, u64 tim
     return (u16)(mixed ^ mixed >> 32 ^ mixed >> 16);
 }
 
-/* Position of the highest bit; clang 14 crashes on __builtin_clzll for BPF. */
+/* Returns the position of the highest bit that is set. clang 14 crashes on __builtin_clzll for BPF. */
 ALWAYS u32 highest_bit(u64 value)
 {
     u32 at = 0;
@@ -87,7 +88,7 @@ ALWAYS u32 hdr_slot(u64 value)
     return slot < HDR_SLOTS ? slot : HDR_SLOTS - 1;
 }
 
-/* ARP and ICMPv6, tagged or not, by which gateways find the tester. */
+/* Returns whether a frame is ARP or ICMPv6, with up to two VLAN tags: gateways resolve the tester's address by them. */
 ALWAYS int is_for_neighbours(const u8 *data, const u8 *end)
 {
     for (int tags = 0; tags < 2; tags++) {
@@ -103,7 +104,7 @@ ALWAYS int is_for_neighbours(const u8 *data, const u8 *end)
     return type == bpf_htons(0x0806) || (type == bpf_htons(0x86dd) && data[20] == 58);
 }
 
-/* One's complement sums may be taken in any byte order (RFC 1071, 2 B): here in the machine's. */
+/* One's complement sums may be computed in any byte order (RFC 1071, 2 B). These are in the machine's order. */
 ALWAYS u64 fold32(u64 sum)
 {
     sum = (u32)sum + (sum >> 32);

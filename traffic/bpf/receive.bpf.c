@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiver: attached to a port, it verifies every byte of a test frame, counts and times it, and drops it.
+// The receiver: attached to a port, it verifies every byte of a test frame, counts it, notes its time of arrival
+// and its latency, and drops it.
 //
-// What is as it was sent, and what an earlier trial sent, is counted here. Anything else goes to user space by
-// a ring, where verify.rs judges it: damaged frames are rare, and their rules are many.
+// This program counts frames that are intact, and frames of earlier trials. All others go through a ring to user
+// space, where src/receive/verify.rs judges them: damaged frames are rare, but there are many rules for them.
 
 #include "common.h"
 
 #define SLICES 20
 #define GAPS 64
 #define BINS 16384
-#define SMALL 256 /* bytes of a sample that most odd frames fit */
+#define SMALL 256 /* bytes of a small sample; most frames that are handed over fit into one */
 
-/* Fixed before the trial. */
+/* A stream as it is expected. User space fills this in before the trial. */
 struct expected {
     u64 first_sequence;
     u64 sequences;
     u64 start_ns;
     u64 slice_ns;
-    u64 tail_ns;   /* where the bins of the tail begin */
-    u64 bin_ns;    /* how wide they are */
-    u64 tag_ns;    /* frames sent from then on may be the tagged one */
+    u64 tail_ns;   /* time at which the bins of the tail begin */
+    u64 bin_ns;    /* width of a bin */
+    u64 tag_ns;    /* the tagged frame is the first one sent at this time or later */
     u64 bitmap_at; /* index of its first word in `arrived` */
-    u32 lead;      /* where in `arrivals` its stream is */
+    u32 lead;      /* index in `arrivals` of the whole stream that it is a part of */
     u32 unused_too;
     u32 lengths;
     u16 id;
@@ -39,14 +40,14 @@ struct count {
     u64 highest; /* number + 1 */
     u64 last_rx_ns;
     u64 beyond; /* arrivals after the last bin */
-    u64 tagged; /* lowest number + 1 of those sent from tag_ns on */
+    u64 tagged; /* lowest number + 1 of the frames sent at tag_ns or later; 0: none has arrived */
     u64 tagged_latency_ns;
     struct slice slices[SLICES];
 };
 
 struct gap { u64 from_ns, to_ns; };
 
-/* When the frames of a whole stream arrived; several CPUs may have sent it. */
+/* The arrivals of a whole stream, which several CPUs may send in parts. */
 struct arrivals {
     u64 over_ns; /* gaps longer than this are listed */
     u64 first_ns;
@@ -61,8 +62,8 @@ struct control {
     struct run_key key;
     u64 total;
     u64 stale;
-    u64 odd;      /* handed to user space */
-    u64 unjudged; /* the ring was full: the tester's own loss */
+    u64 odd;      /* frames that were to be handed to user space */
+    u64 unjudged; /* odd frames for which the ring had no room: the tester's own loss */
     u32 streams;
     u32 unused;
 };
@@ -77,10 +78,11 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(
     __type(key, u32); __type(value, struct arrivals); } arrivals SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * HDR_SLOTS);
     __uint(map_flags, BPF_F_MMAPABLE); __type(key, u32); __type(value, u64); } latency SEC(".maps");
-/* Arrivals around the end of sending, so that those after the last departure can be told. */
+/* Counts of arrivals in bins of time around the end of sending: user space counts from them the arrivals after the
+ * last departure. */
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * BINS); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, u64); } tail SEC(".maps");
-/* One bit for each number of every stream: which ones came. */
+/* One bit for each number of every stream: set if an intact frame with this number arrived. */
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, u64); } arrived SEC(".maps");
 struct pattern { u8 bytes[LONGEST + 8]; };
@@ -101,7 +103,7 @@ ALWAYS u64 be48(const u16 *words)
     return (u64)bpf_ntohs(words[0]) << 32 | (u64)bpf_ntohs(words[1]) << 16 | bpf_ntohs(words[2]);
 }
 
-/* As arrivals.rs has it. */
+/* Does the same as `Arrivals::note` in src/count/arrivals.rs. */
 ALWAYS void note_arrival(struct arrivals *a, u64 at_ns)
 {
     u64 last_ns = a->last_ns;
@@ -131,8 +133,8 @@ ALWAYS void note_arrival(struct arrivals *a, u64 at_ns)
         a->last_ns = at_ns;
 }
 
-/* An intact frame; 0 if it cannot be booked. A function of its own, which the verifier looks at once, and not after
- * each of the ways in which the comparison of bytes may end. */
+/* Counts an intact frame; returns 0 if it cannot, else 1. This is a global function so that the kernel's verifier
+ * checks it once, and not again for each point at which the comparison of bytes may end. */
 __attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
 {
     u32 k = which;
@@ -201,6 +203,7 @@ __attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
     return 1;
 }
 
+/* Copies a frame to the ring for user space, or counts it as unjudged if the ring is full. Always returns 0. */
 ALWAYS int hand_over(struct xdp_md *ctx, struct control *c, u32 length, u64 at_ns)
 {
     add(&c->odd, 1);
@@ -228,7 +231,7 @@ ALWAYS int hand_over(struct xdp_md *ctx, struct control *c, u32 length, u64 at_n
         sample->at_ns = at_ns;
         sample->wire_length = length;
         sample->captured = captured;
-        barrier_var(captured); /* or the check that the verifier needs is optimised away */
+        barrier_var(captured); /* else the compiler removes the check of its range, which the verifier needs */
         if (captured < 1 || captured > LONGEST || bpf_xdp_load_bytes(ctx, 0, sample->bytes, captured))
             sample->captured = 0;
         bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
@@ -346,7 +349,7 @@ int receive(struct xdp_md *ctx)
     if (fold16(sum + pattern_sum) != 0xffff)
         goto odd;
 
-    /* The checksum does not see every damage: each byte is compared. */
+    /* The checksum does not detect every damage, so each byte of the pattern is compared. */
     {
         u32 at = (ipv6 ? 62 : 42) + TEST_HEADER;
         const u8 *p = wanted->bytes;

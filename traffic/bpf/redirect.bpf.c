@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands every frame of a port to its AF_XDP socket, but for address resolution, which others answer.
+// Hands every frame of a port to its AF_XDP socket, except messages of address resolution. The kernel's network
+// stack gets these, so that the tester's responder can answer them.
 
 #include "common.h"
 

@@ -1,50 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sender: run once for each live frame (BPF_F_TEST_XDP_LIVE_FRAMES), it picks the stream that is due,
-// waits for the time of departure, writes the frame and redirects it to the stream's port.
+// The sender: the kernel runs it once for each live frame (BPF_F_TEST_XDP_LIVE_FRAMES). It picks the stream that
+// is due next, waits for the time of departure, writes the frame and redirects it to the stream's port.
 //
-// The kernel hands a batch on only when it is full, and that may wake another CPU, which takes as long as many
-// frames. So nothing is waited for while a frame is pending: the rest of its batch is what is due already, or
-// is dropped at once. A sender that is behind fills its batches, one that is not sends frame by frame.
+// The kernel sends the frames of a batch only when it has run the program for all of them. Sending may wake another
+// CPU, which takes as long as making many frames. So the program never waits while a frame of its batch is pending:
+// it fills the rest of the batch with frames that are already due, and drops the other frames of the batch at once.
+// A sender that is behind schedule fills its batches, and one that is on time sends frame by frame.
 //
-// Pages come back from the DUT as it left them (other MACs, TTL, ciphertext), so every byte is written.
+// The kernel reuses the pages of frames that passed through the DUT, which changed them (MAC addresses, TTL,
+// ciphertext), so every byte is written again.
 
 #include "common.h"
 
 #define LATE_NS 100000
 #define STALL_NS 500000
-#define STALLS 1000 /* as LISTED in tx_stalls.rs */
+#define STALLS 1000 /* the same as LISTED in src/count/tx_stalls.rs */
 #define STEPS 16
-#define SLACK_NS 20000 /* as in pace.rs: so far behind frames may leave together */
+#define SLACK_NS 20000 /* as in src/send/pace.rs: frames that are due this close together may leave at once */
 
-/* One kind of test frame: where its headers are; its bytes are in `templates`. */
+/* One kind of test frame: the places of its headers, and its sums. Its bytes are in `templates`. */
 struct variant {
     u16 l3, l4, payload; /* offsets */
     u16 src_port;
     u8 tcp;
     u8 unused[7];
-    u64 ip_sum; /* of the words that stay the same, in the machine's order */
-    u64 l4_sum;
+    u64 ip_sum; /* sum of the IPv4 header's words that do not change, in the machine's byte order */
+    u64 l4_sum; /* the same for the UDP or TCP header with pseudo header and pattern */
 };
 
-/* Frames at one rate. */
+/* A part of the schedule in which the rate stays the same. */
 struct stretch {
-    u64 first;         /* all ones: there are no more */
-    u64 due_ns;        /* when the first is */
-    u64 due_frac;      /* of 2^32 */
+    u64 first;         /* number of its first frame; all ones: there is no such stretch */
+    u64 due_ns;        /* time at which its first frame is due */
+    u64 due_frac;      /* its fraction of a nanosecond, in units of 2^-32 ns */
     u64 interval_ns;
     u64 interval_frac;
-    u64 catch_up_ns;   /* smallest distance while catching up */
+    u64 catch_up_ns;   /* smallest interval while the sender catches up */
 };
 
-/* Fixed before the trial. */
+/* A stream. User space fills this in before the trial. */
 struct stream {
-    u64 planned; /* frames; all ones: no end */
-    u64 until_ns; /* nothing leaves from then on */
-    u64 leeway_ns; /* pauses may put off what follows them by so much in all */
-    u64 tag_ns;  /* the first frame from then on is noted */
+    u64 planned; /* number of frames; all ones: no limit */
+    u64 until_ns; /* no frame leaves at this time or later */
+    u64 leeway_ns; /* total time by which pauses may postpone the frames after them */
+    u64 tag_ns;  /* the first frame that leaves at this time or later is noted */
     u64 first_sequence;
-    u64 step;  /* sequence numbers from one frame of this program to the next */
-    u64 phase; /* index of its first frame */
+    u64 step;  /* distance of the indexes of two successive frames of this program */
+    u64 phase; /* index of this program's first frame */
     u32 address_base;  /* index of its first flow in `addresses` */
     u32 template_base; /* index of its first variant in `templates` */
     u32 flows;
@@ -53,13 +55,13 @@ struct stream {
     u16 id;
     u8 ipv6;
     u8 dont_fragment;
-    u32 raw;   /* so many templates are sent as they are, in turn; 0: test frames */
+    u32 raw;   /* number of templates that are sent unchanged, in turn (noise); 0: test frames */
     u32 paced; /* 0: as fast as possible */
     struct stretch stretches[STEPS];
     struct variant variants[VARIANTS];
 };
 
-/* Changes with every frame; read while the trial runs. */
+/* The progress of a stream. It changes with every frame, and user space reads it while the trial runs. */
 struct progress {
     u64 sent;
     u64 due_ns;
@@ -69,13 +71,13 @@ struct progress {
     u64 last_tx_ns;
     u64 late_frames;
     u64 stalls_more;
-    u64 stalls_more_ns; /* for which those lasted */
-    u64 late_ns; /* of the frame before */
-    u64 stall_at_ns; /* 0: there is none */
+    u64 stalls_more_ns; /* sum of the lengths of those stalls */
+    u64 late_ns; /* lateness of the previous frame */
+    u64 stall_at_ns; /* start of the current stall; 0: there is none */
     u64 stall_paused_ns;
-    u64 stall_before_ns; /* lateness before it and after it */
-    u64 stall_after_ns;
-    u64 put_off_ns; /* frames leave so much later than they were due at first, and are not late for it */
+    u64 stall_before_ns; /* lateness before the stall */
+    u64 stall_after_ns;  /* lateness after its last pause */
+    u64 put_off_ns; /* time by which the frames to come are postponed; lateness includes it, stalls do not */
     u32 stalls;
     u32 marks;
     u64 mark_ns;
@@ -90,14 +92,14 @@ struct progress {
 struct control {
     struct run_key key;
     u64 start_ns;
-    u64 slice_ns; /* a program waits so long at most before others get the CPU */
-    u64 mark_ns; /* how often it is noted which frame left when */
+    u64 slice_ns; /* longest time that one run of the program waits before it lets other tasks have the CPU */
+    u64 mark_ns; /* interval at which a pair of (frame, time of departure) is noted */
     u32 streams;
     u32 stop;
     u32 finished;
-    u32 batch;    /* frames that the kernel hands on together, when all have been made */
-    u32 position; /* in the batch */
-    u32 pending;  /* frames of this batch that wait for that */
+    u32 batch;    /* number of frames that the kernel sends together, when it has run the program for all of them */
+    u32 position; /* position of the next frame in the batch */
+    u32 pending;  /* frames of this batch that have been made and not sent yet */
 };
 
 struct address {
@@ -115,15 +117,16 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(
 struct template { u32 length /* without FCS */, unused; u8 bytes[LONGEST]; };
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct template); } templates SEC(".maps");
-/* The port of each stream, whatever its network namespace. */
+/* The port of each stream, which may be in any network namespace. */
 struct { __uint(type, BPF_MAP_TYPE_DEVMAP); __uint(max_entries, STREAMS);
     __type(key, u32); __type(value, u32); } ports SEC(".maps");
-/* Which variant frame k of a cycle is. */
+/* The variant of each frame of a cycle. */
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS * ORDER); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, u8); } order SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct address); } addresses SEC(".maps");
-/* (frame, when it was sent) about each half millisecond and before each pause, so many for each stream. */
+/* Pairs of (frame, time of departure): one in each `mark_ns`, and the last before each pause; `marks_each` places
+ * for each stream. */
 struct mark { u64 frame, at_ns; };
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct mark); } marks SEC(".maps");
@@ -141,8 +144,9 @@ static long tick(u32 i, struct wait *wait)
     return wait->now_ns >= wait->until_ns;
 }
 
-/* As tx_stalls.rs: a stall begins where lateness jumps, and lasts until it is made good or grows again. What of a
- * pause is put off (pace.rs) need not be made good. */
+/* Does the same as src/count/tx_stalls.rs: a stall begins when lateness jumps, and lasts until the sender has caught
+ * up, or falls further behind. The part of a pause by which the later frames are postponed (src/send/pace.rs) need
+ * not be caught up. */
 ALWAYS void note_lateness(u32 which, const struct stream *s, struct progress *p, u64 now, u64 late_ns)
 {
     u32 slot = which * HDR_SLOTS + hdr_slot(late_ns ? late_ns : 1);
@@ -186,6 +190,7 @@ ALWAYS void note_lateness(u32 which, const struct stream *s, struct progress *p,
     }
 }
 
+/* Notes when a frame left, unless the stream's places are used up. */
 ALWAYS void mark(u32 which, struct progress *p, u64 frame, u64 at_ns)
 {
     u32 n = which * marks_each + p->marks;
@@ -198,7 +203,8 @@ ALWAYS void mark(u32 which, struct progress *p, u64 frame, u64 at_ns)
     }
 }
 
-/* The frame leaves now; the next one is due an interval later, or when its stretch says. */
+/* Notes that a frame leaves now, and computes when the next one is due: an interval later, or at the start of the
+ * next stretch. */
 ALWAYS void go_on(u32 which, const struct stream *s, struct progress *p, u64 now)
 {
     const struct stretch *at = &s->stretches[p->stretch & (STEPS - 1)];
@@ -264,13 +270,13 @@ int send(struct xdp_md *ctx)
         struct wait wait = {};
 
         if (c->pending)
-            return XDP_DROP; /* they are waiting to leave */
+            return XDP_DROP; /* the pending frames leave when the batch is over */
         wait.now_ns = now;
         wait.until_ns = due_ns < now + c->slice_ns ? due_ns : now + c->slice_ns;
         bpf_loop(4096, tick, &wait, 0);
         now = wait.now_ns;
         if (now < due_ns)
-            return XDP_DROP; /* not yet; let others have the CPU */
+            return XDP_DROP; /* not due yet; other tasks may have the CPU */
     }
 
     struct stream *s = bpf_map_lookup_elem(&streams, &which);
@@ -337,7 +343,7 @@ int send(struct xdp_md *ctx)
     if (s->ipv6) {
         __builtin_memcpy(ip + 8, a->bytes, 32);
     } else {
-        /* An identification is only meaningful where the frame may be fragmented (RFC 6864). */
+        /* An identification is only meaningful if the frame may be fragmented (RFC 6864). */
         u16 identification = s->dont_fragment ? 0 : bpf_htons((u16)index);
 
         *(u16 *)(ip + 4) = identification;
@@ -362,7 +368,7 @@ int send(struct xdp_md *ctx)
     u16 checksum = ~fold16(sum);
 
     if (!checksum)
-        checksum = 0xffff; /* 0 would mean "none" (RFC 768) */
+        checksum = 0xffff; /* 0 would mean "no checksum" (RFC 768) */
     if (v->tcp)
         *(u16 *)(l4 + 16) = checksum;
     else

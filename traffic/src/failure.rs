@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// A failure as the user is told of it: what happened, and the remedy.
+/// A failure as the user sees it: `message` says what happened, and `hint` what to do; the hint may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub message: String,
@@ -25,7 +25,7 @@ impl Failure {
         Failure::io(what, &std::io::Error::last_os_error())
     }
 
-    /// Makes the failure of an error of the system while doing `what`, with a hint where one is known.
+    /// Makes the failure of a system error that occurred while doing `what`; some errors have a hint.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         let hint = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {

@@ -23,12 +23,13 @@ mod frame;
 mod host;
 
 mod failure;
+mod fates;
 mod protocol;
 
 use clap::Parser;
 
 use commands::cli::{Arguments, Command};
-use commands::{serve, shell_trial, taps};
+use commands::{serve, shell_trial};
 
 fn main() -> std::process::ExitCode {
     let outcome = match Arguments::parse().command {
@@ -37,13 +38,13 @@ fn main() -> std::process::ExitCode {
             Ok(())
         }
         Command::Trial(arguments) => shell_trial::run(&arguments),
-        Command::Wire(arguments) => taps::run(&arguments),
+        Command::Wire(arguments) => commands::wire::run(&arguments),
         Command::Link(arguments) => virtual_time::memory::create(
             &arguments.path,
             arguments.latency_ns,
             arguments.step_ns,
             8_000 / arguments.mbps.max(1),
-            arguments.errors(),
+            arguments.errors.errors(),
         ),
     };
     match outcome {

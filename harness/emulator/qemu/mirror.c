@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A gateway that is nothing but a queue: forwards between two links in virtual time, to test their other ends.
+ * A gateway that consists of one queue. It forwards frames between two links in virtual time, to test the programs at
+ * the other ends of the links.
  *
- *     mirror LINK_A LINK_B SERVICE_NS DELAY_NS QUEUE [END_OF_A END_OF_B]      (1 and 1, unless told)
+ *     mirror LINK_A LINK_B SERVICE_NS DELAY_NS QUEUE [END_OF_A END_OF_B]      (default of both ends: 1)
  *
- * One server takes SERVICE_NS for each frame, of either direction; at most QUEUE frames are in it or wait for it,
- * more are dropped; a frame leaves DELAY_NS after it was served. ARP questions are answered for every address,
- * at once, with the MAC address 02:00:00:00:01:0N (N: 1 on link a, 2 on link b). A line typed into its console
- * is printed again as {"line": "…", "at_ns": …}. Frames with a wrong FCS are dropped unseen, as by any port. Ends when an
- * end of it does, and prints what it did.
+ * One server takes SERVICE_NS for each frame of either direction. At most QUEUE frames are in the server or wait for
+ * it; further frames are dropped. A frame leaves DELAY_NS after it was served. Each ARP request is answered at once,
+ * for any address, with the MAC address 02:00:00:00:01:0N (N: 1 on link A, 2 on link B). A line that is typed into the
+ * console is printed as {"line": "…", "at_ns": …}. Frames with a wrong FCS are dropped and not counted, as by any port.
+ * The program ends when the process at the other end of a link leaves, and prints the numbers of forwarded and dropped
+ * frames.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -22,7 +24,7 @@ struct arrived {
     uint8_t *bytes;
 };
 
-/* A link, and what has come over it but is not yet due. */
+/* A link, the records that have been taken from it and are not due yet, and the line that is being typed. */
 struct side {
     struct esplink link;
     struct arrived *first;
@@ -32,7 +34,8 @@ struct side {
 
 static struct side sides[2];
 static uint64_t service_ns, delay_ns, queue;
-/* When each frame of the last `queue` that were not dropped was or will be served, and how many those are. */
+/* `served` counts the frames that were not dropped; `served_ns` has the time at which each of the last `queue` of them
+ * has been served. */
 static uint64_t *served_ns, served, dropped;
 
 static void esplink_fatal(const struct esplink *link, const char *what)
@@ -96,7 +99,7 @@ static void forward(struct side *to, const struct arrived *arrived)
 {
     uint64_t now_ns = arrived->record.at_ns, begin_ns;
 
-    /* The frame `queue` places ahead must have been served. */
+    /* There is room if the frame `queue` places before this one has been served. */
     if (served >= queue && served_ns[served % queue] > now_ns) {
         dropped++;
         return;
@@ -115,7 +118,7 @@ static void take_all(struct side *side)
     while ((bytes = esplink_take(&side->link, &record)) != NULL) {
         struct arrived *arrived = malloc(sizeof(*arrived)), **before = &side->first;
 
-        /* A link may let a frame come behind others that were sent later. */
+        /* A link with errors may deliver a frame after frames that were sent later. */
         while (*before && (*before)->record.at_ns <= record.at_ns) {
             before = &(*before)->next;
         }
@@ -124,7 +127,7 @@ static void take_all(struct side *side)
     }
 }
 
-/* Everything that arrives by then, in the order of arrival: so the result does not depend on when we look. */
+/* Handles all records that arrive by `by_ns`, in the order of arrival. So the result does not depend on real time. */
 static void handle(uint64_t by_ns)
 {
     for (;;) {
@@ -186,7 +189,8 @@ int main(int count, char **arguments)
         slower = &sides[horizon[1] < horizon[0]];
         by_ns = horizon[horizon[1] < horizon[0]];
         handle(by_ns);
-        /* What comes later comes after that, and nothing leaves before it came. */
+        /* All records still to come arrive after by_ns, and no frame leaves before it arrived. So no frame leaves
+         * before by_ns. */
         esplink_publish(&sides[0].link, by_ns);
         esplink_publish(&sides[1].link, by_ns);
         waited = esplink_wait(&slower->link, by_ns - slower->link.header.latency_ns + 1);

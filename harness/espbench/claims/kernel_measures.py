@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers the claims of NPCryptBench from the results of cipher kernels on network processors; pure functions.
+"""Answers the claims of NPCryptBench from the results of cipher kernels on processors and a board; pure functions.
 
 Unless a function says otherwise, it uses results at level 0, of one thread of one engine, compiled by the usual
 compiler at -O2, with memories as stated.
@@ -17,6 +17,8 @@ from espbench.plan import load_profile
 from espbench.results.kernels import KernelResult
 
 GENERATIONS = ("ixp1200", "ixp2400", "ixp2800")
+OLDER, NEWER = "clang-14", "clang-19"  # two versions of one compiler
+WORKSTATION = "mpc8548e"  # stands for the paper's workstation: a general-purpose processor
 KERNELS = ("aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1")
 HASHES, STREAMS = ("md5", "sha1"), ("rc4", "seal")
 BLOCKS = ("aes", "des", "rc5", "rc6", "blowfish", "idea")
@@ -321,6 +323,13 @@ def _des_more_yet_faster(k: Kernels, dut: str) -> OurValue:
     return statement((), text, holds=holds)
 
 
+def _aes_ahead(k: Kernels, dut: str) -> OurValue:
+    """Return whether AES is ahead of RC6, Blowfish and IDEA on a general-purpose processor."""
+    mbps = {n: k.one(WORKSTATION, n).mbps for n in ("aes", "rc6", "blowfish", "idea")}
+    text = f"{WORKSTATION}: {_listed(mbps, '{:.4g}')} Mbps"
+    return statement((), text, holds=mbps["aes"] == max(mbps.values()))
+
+
 def _tables_behind(k: Kernels, dut: str) -> OurValue:
     """Return whether the block ciphers with tables in shared memory are the slowest block ciphers on the IXP2X00."""
     texts, holds = [], True
@@ -465,33 +474,45 @@ def _unoptimised_longer(k: Kernels, dut: str) -> OurValue:
     return ranged([mean(longer.values())], text=_listed(longer))
 
 
-def _compilers_alike(k: Kernels, dut: str) -> OurValue:
-    """Return the mean ratios of speed and of code size between Clang and GCC, over the kernels."""
-    ratios = {}
-    for option in ("O1", "O2"):
-        pairs = [
-            (k.one(_NEW, n, compiler="clang", option=option), k.one(_NEW, n, option=option)) for n in KERNELS
-        ]
-        ratios[f"speed at {option}"] = mean(clang.mbps / gcc.mbps for clang, gcc in pairs)
-        ratios[f"size at {option}"] = mean(clang.instructions / gcc.instructions for clang, gcc in pairs)
-    return ranged([*ratios.values()], text=_listed(ratios, "{:.2f}"))
+def _compilers_alike(older: str, newer: str) -> Callable[[Kernels, str], OurValue]:
+    """Return a measure of the mean ratios of speed and of code size between two compilers, over the kernels."""
+
+    def measure(k: Kernels, dut: str) -> OurValue:
+        ratios = {}
+        for option in ("O1", "O2"):
+            pairs = [
+                tuple(k.one(_NEW, n, compiler=compiler, option=option) for compiler in (newer, older))
+                for n in KERNELS
+            ]
+            ratios[f"speed at {option}"] = mean(new.mbps / old.mbps for new, old in pairs)
+            ratios[f"size at {option}"] = mean(new.instructions / old.instructions for new, old in pairs)
+        return ranged([*ratios.values()], text=_listed(ratios, "{:.2f}"))
+
+    return measure
 
 
-def _unrolling_lengthens(k: Kernels, dut: str) -> OurValue:
-    """Return the mean ratio of the code size by Clang, which unrolls loops at -O2, to that by GCC."""
-    ratios = {n: k.one(_NEW, n, compiler="clang").instructions / k.one(_NEW, n).instructions for n in KERNELS}
-    return ranged([mean(ratios.values())], text=_listed(ratios, "{:.2f}"))
+def _unrolling_lengthens(older: str, newer: str) -> Callable[[Kernels, str], OurValue]:
+    """Return a measure of the mean ratio of the code size by the newer compiler to that by the older one, at -O2."""
+
+    def measure(k: Kernels, dut: str) -> OurValue:
+        ratios = {
+            n: k.one(_NEW, n, compiler=newer).instructions / k.one(_NEW, n, compiler=older).instructions
+            for n in KERNELS
+        }
+        return ranged([mean(ratios.values())], text=_listed(ratios, "{:.2f}"))
+
+    return measure
 
 
-def _unrolling_slows(k: Kernels, dut: str) -> OurValue:
-    """Return whether Blowfish is longer and slower by Clang, which unrolls loops at -O2, than by GCC."""
-    unrolled, plain = k.one(_NEW, "blowfish", compiler="clang"), k.one(_NEW, "blowfish")
-    text = (
-        f"{unrolled.instructions} instructions at {unrolled.mbps:.4g} Mbps"
-        f" against {plain.instructions} at {plain.mbps:.4g}"
-    )
-    holds = unrolled.instructions > plain.instructions and unrolled.mbps < plain.mbps
-    return statement((), text, holds=holds)
+def _unrolling_slows(older: str, newer: str) -> Callable[[Kernels, str], OurValue]:
+    """Return a measure of whether Blowfish is longer and slower by the newer compiler than by the older one, at -O2."""
+
+    def measure(k: Kernels, dut: str) -> OurValue:
+        new, old = (k.one(_NEW, "blowfish", compiler=compiler) for compiler in (newer, older))
+        text = f"{new.instructions} instructions at {new.mbps:.4g} Mbps against {old.instructions} at {old.mbps:.4g}"
+        return statement((), text, holds=new.instructions > old.instructions and new.mbps < old.mbps)
+
+    return measure
 
 
 def _by_hand(k: Kernels, dut: str) -> OurValue:
@@ -643,6 +664,7 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "streams to blocks": _streams_to_blocks,
     "des more yet faster": _des_more_yet_faster,
     "tables behind": _tables_behind,
+    "aes ahead on a computer": _aes_ahead,
     "gain of the clock": _gain_of_the_clock,
     "most executing": _most_executing,
     "mean idle": _mean_idle,
@@ -662,9 +684,13 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "less alu than memory": _less_alu_than_memory,
     "unoptimised slower": _unoptimised_slower,
     "unoptimised longer": _unoptimised_longer,
-    "compilers alike": _compilers_alike,
-    "unrolling lengthens": _unrolling_lengthens,
-    "unrolling slows": _unrolling_slows,
+    # Clang unrolls loops at -O2, so it stands for a newer compiler than GCC.
+    "compilers alike": _compilers_alike(USUAL, "clang"),
+    "unrolling lengthens": _unrolling_lengthens(USUAL, "clang"),
+    "unrolling slows": _unrolling_slows(USUAL, "clang"),
+    "versions alike": _compilers_alike(OLDER, NEWER),
+    "newer lengthens": _unrolling_lengthens(OLDER, NEWER),
+    "newer slows": _unrolling_slows(OLDER, NEWER),
     "by hand": _by_hand,
     "by hand against compiler": _by_hand_against_compiler,
     "saturation of threads": _saturation_of_threads,

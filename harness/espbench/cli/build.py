@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench build PROFILE`: builds what a profile's gateways need, once, into the cache."""
+"""`espbench build PROFILE…`: builds what the gateways of profiles need, once, into the cache."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from espbench.errors import UsageError
+from espbench.platforms.virtual.parts.build import Trees
 from espbench.platforms.virtual.parts.kits import KITS
 from espbench.platforms.virtual.virtual_guest import Built
 from espbench.this_machine.registry import Registry
@@ -21,10 +22,11 @@ LINE_SHOWN = 60
 
 
 def build(
-    profile: Annotated[
-        str,
+    profiles: Annotated[
+        list[str],
         typer.Argument(
-            help="e500: PowerQUICC boards. x86: x86-64 machines. e500-strongswan: what boards run for that stack."
+            metavar="PROFILE...",
+            help="e500: PowerQUICC boards. x86: x86-64 machines. e500-strongswan: what boards run for that stack.",
         ),
     ],
     again: Annotated[
@@ -32,17 +34,20 @@ def build(
     ] = False,
 ) -> None:
     """Build emulated gateways from Debian's packages, once. Later runs need no network."""
-    kit = next((kit for kit in KITS if kit.name == profile), None)
-    if kit is None:
-        *others, last = (kit.name for kit in KITS)
-        known = f"{', '.join(others)} or {last}"
-        raise UsageError(f"build: expected {known} (other profiles need no building), got {profile}")
+    by_name = {kit.name: kit for kit in KITS}
+    for profile in profiles:
+        if profile not in by_name:
+            *others, last = by_name
+            known = f"{', '.join(others)} or {last}"
+            raise UsageError(f"build: expected {known} (other profiles need no building), got {profile}")
+    trees: Trees = {}
     with Registry(secrets.token_hex(3)) as registry, _terminal() as shown:
-        built = kit.build(registry, shown, again=again)
-    if isinstance(built, Built):
-        print(f"kernel     {built.kernel}\ninitramfs  {built.initramfs}\nQEMU       {built.qemu}")
-    else:
-        print(f"programs   {built.folder}")
+        made = [by_name[name].build(registry, shown, again=again, trees=trees) for name in profiles]
+    for built in made:
+        if isinstance(built, Built):
+            print(f"kernel     {built.kernel}\ninitramfs  {built.initramfs}\nQEMU       {built.qemu}")
+        else:
+            print(f"programs   {built.folder}")
 
 
 class _Shown:

@@ -66,10 +66,24 @@ def same_run(
         )
     if begun.espbench != __version__:
         raise _changed(directory, [Change("espbench's version", begun.espbench, __version__)])
-    if platform not in _EMULATED:  # no figure in virtual time depends on the machine
+    # No figure in virtual time depends on the machine; those of a cluster say themselves whether they are the same.
+    if platform not in _EMULATED and begun.machines is None:
         moved = _machine_changes(begun.host, machine.describe())
         if moved:
             raise _changed(directory, moved)
+
+
+def same_place(directory: RunDirectory, *, on_benches: bool) -> None:
+    """Raise UsageError if a run in real time on machines of a cluster is to go on without one, or the reverse."""
+    if (directory.manifest.machines is not None) == on_benches:
+        return
+    where = ("the machine that it was begun on", "the machines of a cluster")
+    raise _refused(
+        directory,
+        f"a run in real time that goes on where it was begun, on {where[not on_benches]}",
+        f"--resume {'with' if on_benches else 'without'} --cluster",
+        f"{'leave out' if on_benches else 'add'} --cluster, or start a new run",
+    )
 
 
 def other_code(begun: Manifest) -> list[str]:

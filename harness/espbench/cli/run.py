@@ -18,7 +18,7 @@ import typer
 
 from espbench.cli.gate.options import Wait
 from espbench.cli.progress import TerminalObserver, measuring, terminal
-from espbench.cli.resumption import other_code, same_run
+from espbench.cli.resumption import other_code, same_place, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, refuse_executor
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
@@ -47,6 +47,8 @@ from espbench.runs.beds import (
 from espbench.runs.platform import Workspace
 from espbench.runs.platform_kinds import kits_of, own_files_of
 from espbench.runs.session import Session
+from espbench.runs.workers.bench_session import OnBenches
+from espbench.runs.workers.benches import Benches, benches_of
 from espbench.runs.workers.cluster import connect
 from espbench.runs.workers.lent import LentWorkers
 from espbench.runs.workers.local import LocalWorkers, Workers
@@ -76,7 +78,7 @@ Jobs = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", help="In virtual time: measure the cases on a Dask cluster, tls://HOST:PORT."),
+    typer.Option("--cluster", help="Measure the cases on the machines of a Dask cluster, tls://HOST:PORT."),
 ]
 Seed = Annotated[
     int | None, typer.Option(help="In virtual time: the seed of all random numbers, in place of the plan's.")
@@ -128,23 +130,25 @@ def run(  # noqa: PLR0913  (its options)
         return
     at_once = jobs_for(jobs, choices, virtual_time=virtual(choices))
     if cluster is not None:
-        refuse_cluster(cluster, jobs, resolved, virtual_time=virtual(choices))
+        refuse_cluster(cluster, jobs, resolved, choices, virtual_time=virtual(choices))
     if lent is not None:
         refuse_executor(cluster, resolved, virtual_time=virtual(choices))
+    on_benches = cluster is not None and not virtual(choices)
     if begun is not None:
+        same_place(begun, on_benches=on_benches)
         _same_run(begun, resolved, choices)
-    require(resolved, choices, lambda text: print(text, file=sys.stderr))
-    if not resolved.plan.cipher_kernels:  # cipher kernels need no generator
-        generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
+    if not on_benches:
+        _require_here(resolved, choices)
     progress_file = PrometheusFile(metrics) if metrics is not None else None
-    elsewhere = _elsewhere(cluster, lent, choices, at_once)
+    elsewhere = _elsewhere(cluster, lent, choices, at_once, on_benches=on_benches)
     if begun is not None:
         begun.lock()
-    with measuring(shared=virtual(choices), wait=wait):
+    # Nothing is measured here in real time on a cluster; each machine's lock is taken there.
+    with contextlib.nullcontext() if on_benches else measuring(shared=virtual(choices), wait=wait):
         if begun is not None:
             directory = _go_on(begun)
         else:
-            manifest = _manifest(resolved, choices, base_loads)
+            manifest = _manifest(resolved, choices, base_loads, on_benches=on_benches)
             directory = RunDirectory.create(out, resolved.plan.name, manifest, resolved.text)
         with directory, progress_file.begin(directory) if progress_file else contextlib.nullcontext():
             results = _measure(
@@ -155,11 +159,20 @@ def run(  # noqa: PLR0913  (its options)
         raise typer.Exit(INCOMPLETE)
 
 
-def _elsewhere(cluster: str | None, lent: int | None, choices: list[Choice], at_once: int) -> Workers | None:
-    """Return the workers that are not this command's own; None if it has its own."""
+def _require_here(resolved: ResolvedPlan, choices: list[Choice]) -> None:
+    require(resolved, choices, lambda text: print(text, file=sys.stderr))
+    if not resolved.plan.cipher_kernels:  # cipher kernels need no generator
+        generators.require(resolved.plan.generator.name, resolved.plan.generator.settings)
+
+
+def _elsewhere(
+    cluster: str | None, lent: int | None, choices: list[Choice], at_once: int, *, on_benches: bool
+) -> Workers | Benches | None:
+    """Return the workers or machines that are not this command's own; None if it has its own."""
     if cluster is not None:
         platforms = [choice.platform for choice in choices]
-        return connect(cluster, kits_of(platforms), own_files_of(platforms))
+        workers = connect(cluster, kits_of(platforms), own_files_of(platforms))
+        return benches_of(workers) if on_benches else workers
     return LentWorkers(lent, at_once) if lent is not None else None
 
 
@@ -202,7 +215,7 @@ def _measure(
     choices: list[Choice],
     directory: RunDirectory,
     at_once: int,
-    elsewhere: Workers | None,
+    elsewhere: Workers | Benches | None,
     metrics: PrometheusFile | None,
     *,
     profiled: bool,
@@ -214,6 +227,10 @@ def _measure(
                 cipher_kernels.measure(resolved, directory, observer.note, at_once)
             directory.save_results([])
             return []
+        if isinstance(elsewhere, Benches):
+            with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
+                _tell(observer_of_many.note, resolved, choices)
+                return _on_benches(resolved, choices, directory, observer_of_many, elsewhere)
         if elsewhere is not None or min(at_once, _tasks(resolved, choices)) > 1:
             workers = elsewhere or LocalWorkers(at_once)
             with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
@@ -300,6 +317,19 @@ def _public_keys(
     public_key_unit.measure(asked, clocks, beds, new_generator, directory, note)
 
 
+def _on_benches(
+    resolved: ResolvedPlan,
+    choices: list[Choice],
+    directory: RunDirectory,
+    observer: ManyCases,
+    benches: Benches,
+) -> list[Outcome | Finding]:
+    """Let machines of a cluster measure the plan in real time; this one makes nothing."""
+    devices = [(choice.dut, choice.profile) for choice in choices]
+    cases = cases_of(resolved, choices)
+    return OnBenches(resolved, cases, devices, directory, benches, observer).run()
+
+
 def _side_by_side(
     resolved: ResolvedPlan,
     choices: list[Choice],
@@ -338,7 +368,9 @@ def _resume(directory: RunDirectory) -> str:
     return f"once that is mended, go on with: espbench run --resume {directory.path}"
 
 
-def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | None = None) -> Manifest:
+def _manifest(
+    resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | None = None, *, on_benches: bool = False
+) -> Manifest:
     profiles = profiles_of(choices)
     loads = json.loads(base_loads.read_text(encoding="utf-8")) if base_loads else {}
     return Manifest(
@@ -353,8 +385,10 @@ def _manifest(resolved: ResolvedPlan, choices: list[Choice], base_loads: Path | 
         topology=resolved.plan.topology,
         line_rate_bps=choices[0].platform.line_rate_bps,
         cases=[case.entry() for case in cases_of(resolved, choices)],
-        tools=machine.tools(),
-        host=machine.describe(),
+        # The machines of a cluster that measure in real time tell these themselves.
+        tools={} if on_benches else machine.tools(),
+        host={} if on_benches else machine.describe(),
+        machines={} if on_benches else None,
         warnings=notes(resolved),
         conditions=conditions(resolved, profiles),
         asked=asked(resolved, profiles),

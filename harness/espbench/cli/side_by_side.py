@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 
@@ -47,20 +48,26 @@ def jobs_for(asked: int | None, choices: Sequence[Choice], *, virtual_time: bool
     return jobs
 
 
-def refuse_cluster(address: str, jobs: int | None, resolved: ResolvedPlan, *, virtual_time: bool) -> None:
+def refuse_cluster(
+    address: str, jobs: int | None, resolved: ResolvedPlan, choices: Sequence[Choice], *, virtual_time: bool
+) -> None:
     """Raise UsageError if a plan cannot be given to a cluster."""
+    plan = resolved.plan
     why = (
-        "a plan whose devices are measured in real time: their figures are of one machine"
-        if not virtual_time
-        else "a plan of cipher kernels, which this machine's CPUs share"
-        if resolved.plan.cipher_kernels
+        "a plan of cipher kernels, which this machine's CPUs share"
+        if plan.cipher_kernels
+        else "a driver-level test of devices in real time, which is of one machine"
+        if not virtual_time and (plan.accelerator is not None or plan.public_key_unit is not None)
+        else "boxes, which are cabled to one machine: start the run there"
+        if not virtual_time and any(math.isinf(choice.platform.memory_mb()) for choice in choices)
         else f"--jobs {jobs} beside it: there are as many at once as the cluster has workers"
         if jobs is not None
         else ""
     )
     if why:
         raise UsageError(
-            f"--cluster {address}: expected cases in virtual time alone\n  got: {why}\n  what to do: leave one out"
+            f"--cluster {address}: expected cases that other machines can measure\n"
+            f"  got: {why}\n  what to do: leave one out"
         )
 
 

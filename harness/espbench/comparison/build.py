@@ -13,6 +13,7 @@ from espbench.comparison.deciding.verdicts import Point, verdicts
 from espbench.comparison.sorting import comparability
 from espbench.comparison.sorting.axes import AXES, Group, Layout, X, differing, layout
 from espbench.comparison.sorting.model import Axis, Comparison, Name, PairVerdicts, Panel
+from espbench.comparison.sorting.one_machine import of_one_machine
 from espbench.comparison.sorting.samples import Run, Sample, read, samples
 from espbench.comparison.telling import costs, remarks, words
 from espbench.errors import UsageError
@@ -66,6 +67,7 @@ def of(
     if differences and not allow_different:
         raise UsageError(comparability.refusal(differences, axis, differing(measured)))
     plan = layout(measured, axis, reference or _planned_reference(runs, axis))
+    plan = plan if allow_different else of_one_machine(plan)
     names = [arm.name for arm in plan.arms]
     panels, family = _panels(plan, names, {run.name for run in runs if _is_interleaved(run, axis)})
     common = _common(panels)

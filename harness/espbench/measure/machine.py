@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import platform
 import shutil
+import socket
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from espbench.terms import MACHINE
+
+_MACHINE_ID = Path("/etc/machine-id")
+_DIGITS = 16
 _LIBRARIES = ("pydantic", "pandas", "pyroute2", "vl-convert-python", "MLRsearch")
 _PROGRAMS = {"ip": ["ip", "-V"], "linux.uml": ["linux.uml", "--version"]}
 
@@ -25,6 +32,7 @@ def describe() -> dict[str, Any]:
     memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
     flags = next((line for line in info.splitlines() if line.startswith("flags")), "")
     return {
+        MACHINE: fingerprint(),
         "cpu": ", ".join(models) or platform.machine(),
         "cpu_mhz": _mhz(info),
         "cpus": os.cpu_count(),
@@ -37,6 +45,19 @@ def describe() -> dict[str, Any]:
         or "none visible",
         "load average at start": f"{os.getloadavg()[0]:.2f}",
     }
+
+
+def fingerprint() -> str:
+    """Return digits that only this machine has; they do not tell its machine-id, which is confidential (machine-id(5)).
+
+    Without a machine-id, as in some containers, they are made from the host's name.
+    """
+    return fingerprint_of(_text(str(_MACHINE_ID)) or socket.gethostname())
+
+
+def fingerprint_of(machine_id: str) -> str:
+    """Return the fingerprint of a machine with this machine-id."""
+    return hmac.new(machine_id.encode(), b"espbench", hashlib.sha256).hexdigest()[:_DIGITS]
 
 
 def _mhz(cpuinfo: str) -> float | None:

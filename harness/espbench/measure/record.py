@@ -246,7 +246,7 @@ def _measured(setup: Setup, request: Request, seen: Seen) -> dict[str, Any]:
     return (
         _in_mid_trial(seen.performed, offered)
         | network_events.recorded(seen.network, offered.start_ns)
-        | _of_links(offered, seen.delta)
+        | _of_links(setup, offered, seen.delta)
         | (_over_buses(setup, offered) if request.bus else {})
     )
 
@@ -273,13 +273,12 @@ def _in_mid_trial(performed: list[Performed], offered: Offered) -> dict[str, Any
     }
 
 
-def _of_links(offered: Offered, delta: counters.Counters) -> dict[str, Any]:
-    """Return the errors of links in virtual time and the errors that the gateways' ports counted; empty if no link
-    had one.
-    """
+def _of_links(setup: Setup, offered: Offered, delta: counters.Counters) -> dict[str, Any]:
+    """Return the errors of links and the errors that the gateways' ports counted; empty if no link had one."""
     links: dict[str, LinkErrors] = {p.name: p.link for p in offered.ports if p.link is not None}
     links |= dict(zip(["middle"], offered.between, strict=False))  # a single gateway has no link to another
     errors = {name: _fields(LinkErrors, of) for name, of in links.items()}
+    errors |= {name: dict(of) for name, of in setup.bed.link_errors().items()}
     if not any(any(of.values()) for of in errors.values()):
         return {}
     return {

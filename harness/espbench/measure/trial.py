@@ -65,7 +65,7 @@ def measure(
             learn(setup, traffic, waits.learning_s, fragments=of.fragments, sleep=sleep)
         streams = shaped(setup.streams(traffic, request.load_fps), request.shape)
         streams = with_leeway(streams, leeway(request, of.resolution))
-        sent = _send(setup, streams, request, waits.residue_s, actions, on_progress, sleep)
+        sent = _send(setup, streams, request, of.case, waits.residue_s, actions, on_progress, sleep)
         after = _after(setup, sent, sleep, fragments=of.fragments, upset=upset)
         setup.bed.end_trial()
         died = [] if upset else daemons.dead(setup)
@@ -103,6 +103,7 @@ def _send(
     setup: Setup,
     streams: list[Stream],
     request: Request,
+    case: str,
     residue_s: float,
     actions: Sequence[Action],
     on_progress: OnProgress | None,
@@ -113,7 +114,7 @@ def _send(
         before = _before(setup, sleep)
         off_and_on = any(action.breaks_links for action in actions)
         watched = looks.Looks(setup, on_progress, in_between=not (setup.bed.virtual_time or off_and_on))
-        with performing(actions, setup.trial_clock) as performed:
+        with setup.bed.sampling(case), performing(actions, setup.trial_clock) as performed:
             offered = setup.generator.offer(
                 streams,
                 request.duration_s,

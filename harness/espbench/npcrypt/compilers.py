@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles a kernel for the engines: Debian's cross GCC and Clang, both linked by the cross linker."""
+"""Compiles a kernel for the engines: by Debian's cross GCC, or a Clang of any version; the cross linker links."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,14 +17,12 @@ from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import CompilerName, Level, Option
 from espbench.platforms.base import Readiness
 
-PACKAGE = "gcc-riscv64-unknown-elf"
-_INSTALL = f"apt-get install --no-install-recommends {PACKAGE} clang"
+_GCC_PACKAGE = "gcc-riscv64-unknown-elf"  # with the linker
 _LINKER = "riscv64-unknown-elf-ld"
-_COMMANDS: dict[CompilerName, list[str]] = {
-    # A loop that copies is to stay a loop: an engine has no C library.
-    "gcc": ["riscv64-unknown-elf-gcc", "-fno-tree-loop-distribute-patterns", "-msmall-data-limit=0"],
-    "clang": ["clang", "--target=riscv32-unknown-elf"],
-}
+# A loop that copies is to stay a loop: an engine has no C library.
+_GCC = ["riscv64-unknown-elf-gcc", "-fno-tree-loop-distribute-patterns", "-msmall-data-limit=0"]
+_CLANG = ["--target=riscv32-unknown-elf"]
+USUAL: tuple[CompilerName, ...] = ("gcc", "clang")
 _FLAGS = (
     "-mabi=ilp32", "-mno-relax", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fno-builtin",
     "-nostdlib", "-DENGINE",
@@ -39,21 +38,34 @@ class Compilation:
     option: Option
 
 
-def readiness() -> list[Readiness]:
-    """Doctor's answer: what compiles and links."""
-    versions = []
-    for name in (*(command[0] for command in _COMMANDS.values()), _LINKER):
-        ready = which(name) is not None
-        versions.append(
-            Readiness("ixp", ready, "" if ready else f"{name} is missing", "" if ready else _INSTALL)
-        )
-    return versions
+def readiness(used: Iterable[CompilerName] = USUAL) -> list[Readiness]:
+    """Doctor's answer: what compiles, by these compilers, and links."""
+    packages = {_command(name)[0]: _package(name) for name in used} | {_LINKER: _GCC_PACKAGE}
+    missing = [program for program in packages if which(program) is None]
+    if not missing:
+        return [Readiness("ixp", True)]
+    wanted = " ".join(dict.fromkeys(packages[program] for program in missing))
+    lack = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    return [Readiness("ixp", False, lack, f"apt-get install --no-install-recommends {wanted}")]
+
+
+def _command(compiler: CompilerName) -> list[str]:
+    return _GCC if compiler == "gcc" else [compiler, *_CLANG]
+
+
+def _package(compiler: CompilerName) -> str:
+    return _GCC_PACKAGE if compiler == "gcc" else compiler
 
 
 @cache
 def version(compiler: CompilerName) -> str:
     """Return the first line of what a compiler says of itself."""
-    return _run([_COMMANDS[compiler][0], "--version"]).splitlines()[0]
+    return first_line(_command(compiler)[0])
+
+
+def first_line(program: str) -> str:
+    """Return the first line of what a program says of its version."""
+    return ran([program, "--version"]).splitlines()[0]
 
 
 def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, folder: Path) -> Path:
@@ -61,7 +73,7 @@ def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, fol
     sources = data_dir("network_processor") / "kernels"
     folder.mkdir(parents=True, exist_ok=True)
     command = [
-        *_COMMANDS[compilation.compiler],
+        *_command(compilation.compiler),
         f"-march={processor.assumed.instructions}",
         *_FLAGS,
         f"-{compilation.option}",
@@ -71,20 +83,23 @@ def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, fol
     objects = []
     for source in ("start.S", kernel.source, "multiply.c"):
         objects.append(str(folder / f"{source}.o"))
-        _run([*command, "-c", str(sources / source), "-o", objects[-1]])
+        ran([*command, "-c", str(sources / source), "-o", objects[-1]])
     program = folder / "program.elf"
-    _run(
+    ran(
         [_LINKER, "-m", "elf32lriscv", "--no-relax", "--gc-sections", "-T", str(sources / "link.ld"),
          *objects, "-o", str(program)]
     )  # fmt: skip
     return program
 
 
-def _run(command: list[str]) -> str:
+def ran(command: list[str]) -> str:
+    """Run a compiler and return what it printed. EspbenchError tells what it said where it failed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise EspbenchError(f"{command[0]}: expected a compiler, got: {error}\n  {_INSTALL}") from error
+        raise EspbenchError(
+            f"{command[0]}: expected a compiler, got: {error}\n  espbench doctor says what to install"
+        ) from error
     if done.returncode:
         raise EspbenchError(f"{' '.join(command)}: failed:\n{done.stderr.strip() or done.stdout.strip()}")
     return done.stdout

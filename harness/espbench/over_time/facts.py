@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from espbench.comparison.sorting.comparability import READERS, flat
 from espbench.gate import conditions
-from espbench.terms import Manifest
+from espbench.terms import MACHINE, Finding, Manifest, Outcome
 
 _DIGITS = 10
 _HOST = "host: "
@@ -46,10 +46,11 @@ def facts(manifest: Manifest) -> dict[str, str]:
     return known
 
 
-def series_conditions(manifest: Manifest) -> str:
+def series_conditions(manifest: Manifest, machine: str = "") -> str:
     """Return a digest of the conditions that must be equal if the figures of two runs belong to one series.
 
-    These are the plan's settings, the platform and, in real time, the CPU. Versions of espbench, kernels and daemons
+    machine: the one that measured them; empty if that is not known, or does not matter. The conditions are the plan's
+    settings, the platform and, in real time, the machine and its CPU. Versions of espbench, kernels and daemons
     may differ, since a series shows their effect.
     """
     known = conditions.of_plan("", manifest.topology, manifest.line_rate_bps, manifest.conditions)
@@ -57,9 +58,21 @@ def series_conditions(manifest: Manifest) -> str:
     kept = {key: value for key, value in known.items() if key not in own}
     kept["platform"] = manifest.platform
     if not is_exact(manifest):
-        kept |= {key: str(manifest.host.get(key)) for key in ("cpu", "cpus usable")}
+        host = (manifest.machines or {}).get(machine, {}).get("host", manifest.host)
+        kept |= {key: str(host.get(key)) for key in ("cpu", "cpus usable")}
+        kept |= {MACHINE: machine} if machine else {}
     text = json.dumps(kept, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def by_machine(
+    manifest: Manifest, results: Iterable[Outcome | Finding]
+) -> dict[str, list[Outcome | Finding]]:
+    """Sort results by the machine that measured them: figures of two machines are never of one series."""
+    sorted_: dict[str, list[Outcome | Finding]] = {}
+    for result in results:
+        sorted_.setdefault(manifest.machine_of(result.case), []).append(result)
+    return sorted_
 
 
 def differences(was: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:

@@ -213,8 +213,11 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         exact = facts.is_exact(manifest)
         run_facts = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
         moment = _moment(manifest.started)
-        conditions = facts.series_conditions(manifest)
-        run_figures = figures.figures(results, exact=exact)
+        series_of = [
+            (facts.series_conditions(manifest, machine), key, of_key)
+            for machine, of_machine in facts.by_machine(manifest, results).items()
+            for key, of_key in figures.figures(of_machine, exact=exact).items()
+        ]
     except (EspbenchError, OSError, ValueError) as error:
         problem = str(error).partition("\n")[0]
         database.execute(
@@ -233,7 +236,7 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             manifest.platform, exact, len(manifest.cases), statuses, facts_id,
         ),
     ).lastrowid  # fmt: skip
-    for key, of_key in run_figures.items():
+    for conditions, key, of_key in series_of:
         named = (manifest.name, conditions, key.case, key.figure)
         (series,) = database.execute(
             "INSERT INTO series (plan, conditions, name, figure, test, goal, unit, better, exact)"

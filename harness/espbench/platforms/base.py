@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -185,6 +185,16 @@ class HeldDaemon:
     packages: Mapping[str, str]
 
 
+class Sampling(Protocol):
+    """Samples the trials of a test bed (see sampling.py)."""
+
+    def start(self) -> None: ...
+
+    def during(self, case: str) -> AbstractContextManager[None]: ...
+
+    def finish(self) -> None: ...
+
+
 def _not_known() -> None:
     return None
 
@@ -229,11 +239,16 @@ class Testbed(ABC):
         In virtual time, the generator is a VirtualClock, and the gateways start.
         """
 
-    def begin_trial(self, chance: str = "") -> None:  # noqa: B027
-        """Return to the state of the first call; only in virtual time.
+    # Samples what the gateways execute, where a run in real time is profiled.
+    sampler: Sampling | None = None
+
+    def begin_trial(self, chance: str = "") -> None:
+        """Return to the state of the first call, in virtual time; in real time, get ready to sample.
 
         chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
+        if self.sampler is not None:
+            self.sampler.start()
 
     profiled = False  # what each trial executes is counted, so that no trial may stand for another
 
@@ -250,8 +265,21 @@ class Testbed(ABC):
         """
         yield
 
-    def end_trial(self) -> None:  # noqa: B027
+    def sampling(self, case: str) -> AbstractContextManager[None]:
+        """Sample what the gateways execute while the context lasts, for a trial of this case, if they are sampled."""
+        return nullcontext() if self.sampler is None else self.sampler.during(case)
+
+    def end_trial(self) -> None:
         """Note that the trial's record is complete; what is read from the gateways after this belongs to no trial."""
+        if self.sampler is not None:
+            self.sampler.finish()
+
+    def link_errors(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, both directions.
+
+        Only of links that err and are processes of this machine; in virtual time the generator tells.
+        """
+        return {}
 
     @abstractmethod
     def close(self) -> None:

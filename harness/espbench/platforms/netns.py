@@ -40,7 +40,7 @@ from espbench.this_machine.network import (
     thread_napi,
     write_sysctls,
 )
-from espbench.this_machine.processes import WaitAccount, tree_cpu_ns
+from espbench.this_machine.processes import WaitAccount, tree_cpu_ns, tree_threads
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
@@ -59,6 +59,8 @@ class NetnsTestbed(Testbed):
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
+    # The threads of each gateway, by a function that looks now.
+    threads: Mapping[Side, Callable[[], set[int]]] = field(default_factory=dict)
 
     def close(self) -> None:
         """End the agents and remove the namespaces."""
@@ -95,16 +97,18 @@ class NetnsPlatform:
 
         cpu_unknown = irq_time.left_out()
         gateways: dict[Side, Gateway] = {}
+        threads_of: dict[Side, Callable[[], set[int]]] = {}
         for side in sides:
             lan, wan = link.of_gateway(side)
             threads = PortThreads(side, placement.cpus[side])
-            gateway = _start_agent(
+            gateway, agent = _start_agent(
                 registry, side, names[side], lan, wan, threads, logs, cpu_booked=not cpu_unknown
             )
             configure(gateway, self._addressing.gateway(side))
             for device in (lan, wan):
                 _give_thread(names[side], device, threads)
             gateways[side] = gateway
+            threads_of[side] = partial(_threads, threads, agent)
         return NetnsTestbed(
             platform=self.name,
             dut="netns",
@@ -126,6 +130,7 @@ class NetnsPlatform:
             capture_netns=str(NETNS_DIR / names["home"]),
             registry=registry,
             made=registry.entries[first:],
+            threads=threads_of,
         )
 
     def _make_links(self, names: Mapping[str, str], link: _Names, *, single: bool) -> None:
@@ -215,7 +220,8 @@ def _start_agent(
     logs: Path,
     *,
     cpu_booked: bool,
-) -> AgentGateway:
+) -> tuple[AgentGateway, int]:
+    """Return a gateway, and its agent's process."""
     ours, theirs = socket.socketpair()
     console = logs / f"{side}-console.log"
     with theirs, console.open("ab") as output:
@@ -243,7 +249,7 @@ def _start_agent(
     channel = AgentChannel(side, ours, lambda: tail(console))
     registry.closing(f"channel to {side}", channel.close)
     channel.wait_ready(_AGENT_TIMEOUT_S)
-    return AgentGateway(
+    gateway = AgentGateway(
         channel,
         side,
         lan,
@@ -253,6 +259,12 @@ def _start_agent(
         console,
         WaitAccount(lambda: [*threads.pids.values(), process.pid]).ns,
     )
+    return gateway, process.pid
+
+
+def _threads(ports: PortThreads, agent: int) -> set[int]:
+    """Return the threads whose CPU time is the gateway's: those of its ports, and all below its agent."""
+    return {*ports.pids.values(), *tree_threads(agent)}
 
 
 def _give_thread(netns: str, device: str, threads: PortThreads) -> None:

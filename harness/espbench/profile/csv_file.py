@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, cast
 
 from espbench.errors import UsageError
@@ -27,7 +28,8 @@ def text_of(profiles: Iterable[Profile]) -> str:
 
 def _cells(row: dict[str, Any]) -> list[object]:
     *others, per_frame = row.values()
-    return [*others, f"{per_frame:.{_DIGITS}f}"]
+    # A number, not text: a negative one would be taken for a formula.
+    return [*others, Decimal(f"{per_frame:.{_DIGITS}f}")]
 
 
 def rows(profile: Profile) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from espbench.profile.attribution import Profile
+from espbench.profile.sampled import SampledProfile
 
 # Boxes narrower than this share of all are not drawn.
 _LEAST = 0.0003
@@ -25,9 +26,7 @@ text {{ pointer-events: none; }}
 .told {{ min-height: 1.4em; font-variant-numeric: tabular-nums; }}
 </style></head><body>
 <h1>{title}</h1>
-<p>Each box is a function; those that it called stand on it, and its width is the instructions that all of them
-executed. They were counted one by one, not sampled. <b>[hard interrupt]</b> stands at the bottom, whatever was
-interrupted. Click a box to enlarge it, the lowest one to go back.</p>
+<p>{said} Click a box to enlarge it, the lowest one to go back.</p>
 <p><label>Find a function: <input id="word"></label></p>
 <div id="graphs"></div>
 <script type="application/json" id="data">{data}</script>
@@ -57,7 +56,7 @@ for (const graph of data) {{
   let focus = [graph.root];
   function tell(node) {{
     const each = node.v / graph.frames, share = 100 * node.v / graph.root.v;
-    told.textContent = `${{node.n}}: ${{each.toFixed(1)}} instructions per frame, ${{share.toFixed(2)}} %`;
+    told.textContent = `${{node.n}}: ${{each.toFixed(1)}} ${{graph.unit}} per frame, ${{share.toFixed(2)}} %`;
   }}
   function draw() {{
     svg.replaceChildren();
@@ -70,7 +69,7 @@ for (const graph of data) {{
       const y = height - (depth + 1) * LINE;
       const rect = made("rect", {{x, y, width: w, height: LINE, fill: colour(node)}}, svg);
       made("title", {{}}, rect).textContent =
-        `${{node.n}}: ${{(node.v / graph.frames).toFixed(1)}} instructions per frame`;
+        `${{node.n}}: ${{(node.v / graph.frames).toFixed(1)}} ${{graph.unit}} per frame`;
       rect.addEventListener("click", () => {{ focus = path; draw(); tell(node); }});
       rect.addEventListener("mouseover", () => tell(node));
       const room = Math.floor((w - 6) / 6.2);
@@ -102,22 +101,49 @@ document.getElementById("word").addEventListener("input", event => {{
 """
 
 
+_COUNTED = (
+    "Each box is a function; those that it called stand on it, and its width is the instructions that all of them "
+    "executed. They were counted one by one, not sampled. <b>[hard interrupt]</b> stands at the bottom, whatever was "
+    "interrupted."
+)
+_SAMPLED = (
+    "Each box is a function; those that it called stand on it, and its width is the CPU time that all of them took. "
+    "<b>It is sampled</b>: perf looked at the CPUs at intervals, so a narrow box rests on few samples. The lowest "
+    "boxes are the processes and threads that ran."
+)
+
+
 def page(title: str, profiles: Sequence[Profile]) -> str:
     """Return the document: a graph for each profile."""
-    graphs = [
-        {
-            "title": f"{p.case}, {p.side}: {p.instructions / p.frames:,.1f} instructions per frame",
-            "frames": p.frames,
-            "root": tree(p),
-        }
+    each = [(p, f"{p.instructions / p.frames:,.1f} instructions per frame") for p in profiles]
+    return _page(title, _COUNTED, [_graph(p, words, "instructions") for p, words in each])
+
+
+def sampled_page(title: str, profiles: Sequence[SampledProfile]) -> str:
+    """Return the document of sampled profiles, which says so wherever a figure stands."""
+    each = [
+        (p, f"{p.ns_per_frame:,.0f} ns of CPU time per frame, sampled ({p.count:,} samples of {p.event})")
         for p in profiles
     ]
+    return _page(f"{title} (sampled)", _SAMPLED, [_graph(p, words, "ns (sampled)") for p, words in each])
+
+
+def _graph(profile: Profile | SampledProfile, words: str, unit: str) -> dict[str, Any]:
+    return {
+        "title": f"{profile.case}, {profile.side}: {words}",
+        "frames": profile.frames,
+        "unit": unit,
+        "root": tree(profile),
+    }
+
+
+def _page(title: str, said: str, graphs: list[dict[str, Any]]) -> str:
     data = json.dumps(graphs, separators=(",", ":")).replace("<", "\\u003c")
-    return _PAGE.format(title=escape(title), data=data)
+    return _PAGE.format(title=escape(title), said=said, data=data)
 
 
-def tree(profile: Profile) -> dict[str, Any]:
-    """Return the stacks as nested boxes: n is their name, v their instructions with those above, c the boxes above."""
+def tree(profile: Profile | SampledProfile) -> dict[str, Any]:
+    """Return the stacks as nested boxes: n is their name, v their cost with those above, c the boxes above."""
     root: dict[str, Any] = {"n": profile.side, "v": 0, "c": {}}
     for path, count in profile.stacks.items():
         at = root

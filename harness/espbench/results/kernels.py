@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`kernels.jsonl`, `kernels.csv`: what cipher kernels did on network processors, one line a configuration."""
+"""`kernels.jsonl`, `kernels.csv`: what cipher kernels did on network processors or boards, one line each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from pydantic import Field
 
 from espbench.results.durable import write_atomically
 from espbench.results.outcome_files import table_text
@@ -30,12 +32,14 @@ class MemoryUse(Record):
 
 
 class KernelResult(Record):
-    """One kernel at one level, compiled in one way, on so many engines and threads of a processor.
+    """One kernel at one level, compiled in one way, on so many engines and threads, or on a board's core.
 
     cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
     of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
     storage: bytes of control data by memory.
     cycles_of: cycles executing and aborted, by the kind they are due to; waiting for a signal counts as load.
+    executed: instructions as they were run, on a board's core. It tells nothing of their kinds and of memories: code,
+    storage, run, cycles_of and memories are empty then.
     faster_dram, faster_sram: by how much the memories' clocks exceed those stated. checked: bytes of output that
     were compared with what had to come out.
     """
@@ -56,12 +60,18 @@ class KernelResult(Record):
     aborted: float
     idle: float
     stalled: float
-    code: dict[str, int]
-    storage: dict[str, int]
-    run: dict[str, int]
-    cycles_of: dict[str, int]
-    memories: dict[str, MemoryUse]
+    code: dict[str, int] = Field(default_factory=dict)
+    storage: dict[str, int] = Field(default_factory=dict)
+    run: dict[str, int] = Field(default_factory=dict)
+    cycles_of: dict[str, int] = Field(default_factory=dict)
+    memories: dict[str, MemoryUse] = Field(default_factory=dict)
+    executed: int | None = None
     checked: int
+
+    @property
+    def on_engines(self) -> bool:
+        """True if engines of a network processor ran it, which tell what they did; a board's core does not."""
+        return self.executed is None
 
     @property
     def key(self) -> KernelKey:
@@ -94,7 +104,8 @@ class KernelResult(Record):
     @property
     def instructions_per_byte(self) -> float:
         """Instructions that were run for a byte."""
-        return sum(self.run.values()) / self.total_bytes
+        executed = sum(self.run.values()) if self.executed is None else self.executed
+        return executed / self.total_bytes
 
     @property
     def waiting(self) -> float:
@@ -133,10 +144,10 @@ def table(results: Sequence[KernelResult]) -> str:
     )  # fmt: skip
     rows = (
         [*(getattr(r, field) for field in fields), round(r.mbps, 3), round(r.cycles_per_byte, 3),
-         r.instructions, *(r.storage[memory] for memory in MEMORIES), round(r.instructions_per_byte, 3),
-         *(round(getattr(r, s), 5) for s in shares),
-         round(r.memory_time, 5), *(r.code[kind] for kind in KINDS), *(r.run[kind] for kind in KINDS),
-         *(r.cycles_of[kind] for kind in KINDS)]
+         r.instructions if r.on_engines else None, *(r.storage.get(memory) for memory in MEMORIES),
+         round(r.instructions_per_byte, 3), *(round(getattr(r, s), 5) for s in shares),
+         round(r.memory_time, 5) if r.on_engines else None, *(r.code.get(kind) for kind in KINDS),
+         *(r.run.get(kind) for kind in KINDS), *(r.cycles_of.get(kind) for kind in KINDS)]
         for r in results
     )  # fmt: skip
     return table_text(head, rows)

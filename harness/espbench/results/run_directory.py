@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -194,6 +194,31 @@ class RunDirectory:
             return False
         arms = {f"{arm[1]}-at-{letter}" for letter in "ab"}
         return bool(arms & cut) or any(_beside(entry) == _beside(again) for again in searched_again)
+
+    def filed(self, cases: Collection[str]) -> list[str]:
+        """Return the names under which trials of these cases are filed; also those of comparisons at fixed loads."""
+        begun = self._log.counts()
+        return [
+            name for name in begun if name in cases or ((of := _OF_PAIR.fullmatch(name)) and of[1] in cases)
+        ]
+
+    def begin_anew(self, cases: Collection[str]) -> Path | None:
+        """Remove all trials and results of these cases; the manifest stays as it is.
+
+        Returns where the file of trials is kept as it was; None if it had none of these.
+        """
+        self.lock()
+        filed = self.filed(cases)
+        names = {*cases, *(f"{case}-at" for case in cases)}
+        results = self.results()
+        kept = [result for result in results if result.case not in names]
+        if len(kept) < len(results):
+            self.save_results(kept)
+        if not filed:
+            return None
+        copy = _free_name(self._log.path.with_suffix(".left.jsonl"))
+        self._log.mend(copy, without=filed)
+        return copy
 
     def arrange(self, cases: Sequence[str]) -> None:
         """Put the trials into the order of these cases, those of other cases last; the lines do not change."""

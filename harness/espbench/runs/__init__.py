@@ -3,6 +3,6 @@
 
 `session` runs the cases, on test set-ups (`setups`) made of test beds (`beds`) with a stack on them
 (`stacking`). `platform_kinds` is the table of platforms, `procedure_kinds` that of tests, `stacking` that of
-stacks: whoever adds one adds a row there. May import `catalogue`, `this_machine`, `results`, `plan.*`,
+stacks: whoever adds one adds a row there. May import `catalogue`, `this_machine`, `plan.*`,
 `platforms.*`, `stacks.*`, `npcrypt`, `generators`, `measure.*` and `procedures.*`.
 """

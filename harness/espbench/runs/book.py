@@ -8,7 +8,8 @@ are the same in whatever order, and on however many processes, a run is measured
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from typing import Any, Protocol
 
 from espbench.plan.keys.model import Throughput
 from espbench.plan.resolved.arms import execution_order
@@ -17,20 +18,37 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.procedures.limits import Limits, limits
 from espbench.procedures.procedure import Known
 from espbench.procedures.rfc2544.warm_start import guides, hints, series
-from espbench.results import RunDirectory
-from espbench.terms import Calibration, Finding, Outcome
+from espbench.terms import Calibration, Finding, Manifest, Outcome, Trial
 
 Results = list[Outcome | Finding]
+
+
+class Records(Protocol):
+    """The records of a run, or of a part of it: the run directory itself, or what stands for it on another machine."""
+
+    @property
+    def manifest(self) -> Manifest: ...
+    def update_manifest(self, **changes: Any) -> None: ...
+    def trials_of(self, case: str) -> list[Trial]: ...
+    def save_results(self, results: Sequence[Outcome | Finding]) -> None: ...
+    def arrange(self, cases: Sequence[str]) -> None: ...
 
 
 class Book:
     """The results of one run's cases, and what each case knows before it begins."""
 
-    def __init__(self, resolved: ResolvedPlan, cases: Sequence[Case], directory: RunDirectory) -> None:
-        """cases: in the plan's order."""
+    def __init__(
+        self,
+        resolved: ResolvedPlan,
+        cases: Sequence[Case],
+        directory: Records,
+        only: Collection[str] | None = None,
+    ) -> None:
+        """cases: in the plan's order. only: the ids of those this book is of; they keep the whole run's order."""
         measured = directory.manifest.base_loads or {case.id for case in cases}
-        self.cases = execution_order([case for case in cases if case.id in measured], resolved)
-        self._listed = cases
+        in_order = execution_order([case for case in cases if case.id in measured], resolved)
+        self.cases = [case for case in in_order if only is None or case.id in only]
+        self._listed = [case for case in cases if only is None or case.id in only]
         self._sizes = resolved.plan.frame_sizes
         self._fastest_fps = resolved.plan.generator.fastest_fps
         self._directory = directory

@@ -23,8 +23,8 @@ from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.procedures.paired_trials import ARMS, Arm, Ask, PairedLoads, bounds, other
 from espbench.procedures.procedure import identity
-from espbench.results import RunDirectory
-from espbench.runs.setups import Setups
+from espbench.runs.book import Records
+from espbench.runs.setups import Notebook, Setups
 from espbench.sentences import Code
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
@@ -35,6 +35,12 @@ OVERHEAD_S = 0.4
 MAXIMUM_REBUILDS = 2
 # After a trial that the host spoilt, s.
 HOST_PAUSE_S = 0.5
+
+
+class RunRecords(Records, Notebook, Protocol):
+    """The records of a run to which trials are added; `append` returns when the trial is on disk."""
+
+    def append(self, trial: Trial) -> None: ...
 
 
 class Observer(Protocol):
@@ -87,7 +93,7 @@ class RunParts:
     """
 
     plan: Plan
-    directory: RunDirectory
+    directory: RunRecords
     room: Room
     new_setups: Callable[[], Setups]
     observer: Observer

@@ -6,31 +6,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.generators import native
+from espbench.npcrypt import board as kernel_board
 from espbench.npcrypt import compilers, machine
-from espbench.plan import Case, Profile, ResolvedPlan, Topology, load_topology
+from espbench.plan import Case, Profile, ResolvedPlan, Topology, cases, load_topology
 from espbench.plan.duts.boards import Board
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys import links as link_keys
 from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
-from espbench.plan.keys.model import SINGLE
+from espbench.plan.keys.model import NO_NETWORK, SINGLE
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.platforms import external, netns
+from espbench.platforms import external, netns, sampling
 from espbench.platforms.addressing import LinkEnd, PairAddressing
 from espbench.platforms.base import SIDES, PortName, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
-from espbench.platforms.e500 import qemu_e500
-from espbench.platforms.remote import remote_platform
+from espbench.platforms.e500 import own_kernel, qemu_e500
+from espbench.platforms.link_errors import Errors, LinkErrors
+from espbench.platforms.remote import remote_platform, ssh
 from espbench.platforms.remote.remote_gateway import Box
 from espbench.platforms.remote.ssh import Login
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT, X86_KIT
 from espbench.platforms.virtual.parts.own_files import OwnFiles
@@ -74,7 +75,7 @@ class _FromProfile:
         return {}, []
 
     def _chance(self, case: Case) -> Chance:
-        """Return the source of random numbers for the case's gateways, in virtual time: each repeat has its own."""
+        """Return the source of random numbers for the case's gateways or links; each repeat has its own."""
         return Chance(self._plan.seed, case.repeat)
 
     def _named(self, bed: Testbed) -> Testbed:
@@ -105,11 +106,12 @@ class Namespaces(_FromProfile):
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
-        return self._named(
-            self._builder.build(
-                w.registry, w.logs, w.placement, single=self._single, line_rate_bps=self.line_rate_bps
-            )
+        bed = self._builder.build(
+            w.registry, w.logs, w.placement, single=self._single, line_rate_bps=self.line_rate_bps
         )
+        if w.profiled:
+            bed.sampler = sampling.Sampler(w.registry, w.logs, [_this_machine(w, bed.threads)])
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed:
         return self._builder.calibration_bed(
@@ -125,24 +127,25 @@ class Guests(_FromProfile):
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         super().__init__(resolved, profile)
         self._guests = _guests_of(self._profile)
-        self._builder = uml_platform.UmlPlatform(self._guests, self._addressing)
+        self._builder = uml_platform.UmlPlatform(
+            self._guests, self._addressing, _errors(self._plan.links), _wire
+        )
 
     def require(self, on_note: OnNote) -> None:
         demand(uml_platform.readiness(self._guests))
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
-        return self._named(
-            self._builder.build(
-                w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
-                line_rate_bps=self.line_rate_bps,
-            )
+        bed = self._builder.build(
+            w.registry, w.logs, w.placement, capture=self._plan.capture, single=self._single,
+            line_rate_bps=self.line_rate_bps,
         )  # fmt: skip
+        bed.chance = self._chance(case)
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed:
-        wire = [str(native.binary()), "wire"]
         return self._builder.calibration_bed(
-            workspace.registry, workspace.placement, wire, single=self._single,
+            workspace.registry, workspace.placement, _wire(), single=self._single,
             line_rate_bps=self.line_rate_bps,
         )  # fmt: skip
 
@@ -216,6 +219,7 @@ class Machines(_FromProfile):
             self._profile.name, self._addressing, native.binary, X86_KIT.require, _errors(self._plan.links),
             _own_kernels(self._profile),
         )  # fmt: skip
+        self._images = x86_images(cases(resolved))
         self._own_daemons: dict[tuple[str, Path], qemu_x86.OwnDaemon] = {}
 
     def require(self, on_note: OnNote) -> None:
@@ -235,7 +239,10 @@ class Machines(_FromProfile):
         return self._named(
             self._builder.build(
                 w.registry, w.logs, w.placement,
-                _x86_machine(self._profile.memory, machine, case, self._chance(case), self._own(case.stack)),
+                _x86_machine(
+                    self._profile.memory, machine, self._images[case.stack.shown], self._chance(case),
+                    self._own(case.stack),
+                ),
                 _facts_of_machine(machine), single=self._single, line_rate_bps=self.line_rate_bps,
                 profile=w.profile(case),
             )
@@ -275,9 +282,10 @@ class NetworkProcessors:
     def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
         assert profile is not None
         self._profile = profile
+        self._compilers = [name for test in resolved.plan.cipher_kernels for name in test.compilers]
 
     def require(self, on_note: OnNote) -> None:
-        demand(ixp_readiness())
+        demand([machine.readiness(), *compilers.readiness(self._compilers)])
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         raise UsageError(
@@ -298,6 +306,30 @@ class NetworkProcessors:
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         return {}, []
+
+
+class LoneBoards(NetworkProcessors):
+    """Emulated boards whose cores run kernels by themselves."""
+
+    name = "qemu_e500"
+
+    def require(self, on_note: OnNote) -> None:
+        demand([E500_KIT.readiness(), kernel_board.readiness()])
+        if self._profile.own_kernel is not None:
+            own_kernel.identified(Path(self._profile.own_kernel.home))
+
+    @property
+    def kits(self) -> list[Kit[Any]]:
+        """List what a board is built of."""
+        return [E500_KIT]
+
+    def notes(self) -> list[str]:
+        """Say where the board's core is not of the device's own kind."""
+        return [self._profile.core_note] if self._profile.core_note else []
+
+
+def _boards(resolved: ResolvedPlan, profile: Profile | None) -> Platform:
+    return (LoneBoards if resolved.plan.topology == NO_NETWORK else Boards)(resolved, profile)
 
 
 def ixp_readiness() -> list[Readiness]:
@@ -341,9 +373,10 @@ class Boxes(_FromProfile):
         if not self._boards_open:  # once for a run: from here on the boxes' consoles are in its logs
             self._builder.open_boards(w.registry, w.logs)
             self._boards_open = True
-        return self._named(
-            self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
-        )
+        bed = self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
+        if w.profiled:
+            bed.sampler = sampling.Sampler(w.registry, w.logs, _boxes_to_sample(self._boxes))
+        return self._named(bed)
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
         return None  # cables lead to the boxes
@@ -424,7 +457,7 @@ PLATFORMS: Mapping[str, Kind] = {
     Guests.name: Kind(Guests, uml_platform.readiness),
     External.name: Kind(External, external.readiness),
     Boxes.name: Kind(Boxes, remote_platform.readiness),
-    Boards.name: Kind(Boards, lambda: [E500_KIT.readiness()], lambda boards: boards.kits),
+    Boards.name: Kind(_boards, lambda: [E500_KIT.readiness()], lambda boards: boards.kits),
     Machines.name: Kind(Machines, lambda: [X86_KIT.readiness()], lambda machines: [X86_KIT]),
     NetworkProcessors.name: Kind(NetworkProcessors, ixp_readiness),
 }
@@ -507,6 +540,21 @@ def boxes_of(profile: Profile) -> remote_platform.RemoteProfile:
     )
 
 
+def _this_machine(workspace: Workspace, threads: Mapping[Side, Callable[[], set[int]]]) -> sampling.Sampled:
+    """Return the gateways that are namespaces, each with its threads, as a profile samples them."""
+    cpus = sorted({cpu for side in threads for cpu in workspace.placement.cpus[side]})
+    folder = workspace.registry.directory("perf")
+    return sampling.Sampled("this machine", cpus, threads, lambda argv: ["env", f"TMPDIR={folder}", *argv])
+
+
+def _boxes_to_sample(profile: remote_platform.RemoteProfile) -> list[sampling.Sampled]:
+    """Return boxes as a profile samples them: whole, as their CPU time is counted."""
+    return [
+        sampling.Sampled(f"{side} ({box.login})", [], {side: None}, partial(ssh.command, box.login))
+        for side, box in profile.boxes.items()
+    ]
+
+
 def _guests_of(profile: Profile) -> uml_platform.UmlProfile:
     return uml_platform.UmlProfile(
         name=profile.name,
@@ -532,6 +580,11 @@ def _machine(profile: Profile, board: Board, case: Case, chance: Chance) -> qemu
         images=_images(case.stack),
         chance=chance,
     )
+
+
+def _wire() -> list[str]:
+    """Return the command of the program that joins taps."""
+    return [str(native.binary()), "wire"]
 
 
 def _errors(links: link_keys.Links | None) -> Errors:
@@ -593,7 +646,11 @@ def _facts_of_options(board: Board) -> dict[str, str]:
 
 
 def _x86_machine(
-    memory_mb: int, machine: Machine, case: Case, chance: Chance, own: tuple[qemu_x86.OwnDaemon, ...]
+    memory_mb: int,
+    machine: Machine,
+    images: tuple[str, ...],
+    chance: Chance,
+    own: tuple[qemu_x86.OwnDaemon, ...],
 ) -> qemu_x86.Machine:
     return qemu_x86.Machine(
         memory_mb=memory_mb,
@@ -602,7 +659,7 @@ def _x86_machine(
         receive_ring=machine.rings.receive,
         transmit_ring=machine.rings.transmit,
         interrupts=machine.interrupts,
-        images=_x86_images(case),
+        images=images,
         own=own,
         chance=chance,
     )
@@ -634,11 +691,24 @@ def _images(choice: StackChoice) -> tuple[str, ...]:
     return ("base", *daemons) if daemons or devices else ()
 
 
-def _x86_images(case: Case) -> tuple[str, ...]:
-    """Return those of its stack, and OpenSSL's own program where a test runs it."""
-    s = case.settings
-    asked = isinstance(s, PublicKey) or (isinstance(s, SetUpRate) and s.public_key)
-    return tuple(dict.fromkeys((*_images(case.stack), "base", "openssl"))) if asked else _images(case.stack)
+def x86_images(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
+    """Return the userland parts of each stack's guests, by the stack's name, for all cases of a plan.
+
+    They are the same in each case of a stack, so that its cases have one configuration: where one test runs OpenSSL's
+    own program, the guests of the others have it too.
+    """
+    of_stack: dict[str, tuple[str, ...]] = {}
+    for case in cases:
+        images = of_stack.get(case.stack.shown, _images(case.stack))
+        of_stack[case.stack.shown] = (
+            tuple(dict.fromkeys(("base", *images, "openssl"))) if _runs_openssl(case) else images
+        )
+    return of_stack
+
+
+def _runs_openssl(case: Case) -> bool:
+    settings = case.settings
+    return isinstance(settings, PublicKey) or (isinstance(settings, SetUpRate) and settings.public_key)
 
 
 def _facts_of_machine(machine: Machine) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,12 +20,11 @@ from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.platforms.base import PortName, Testbed
 from espbench.procedures.procedure import OVERHEAD_S, CaseFacts
-from espbench.results import RunDirectory
 from espbench.runs.beds import Beds
 from espbench.runs.book import Book
 from espbench.runs.generator_ceiling import calibrate, choose_path
 from espbench.runs.one_case import OneCase, TrialObserver, case_warnings, encryption_of
-from espbench.runs.paired_run import PairedRun, RunParts, rivals
+from espbench.runs.paired_run import PairedRun, RunParts, RunRecords, rivals
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
 from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial
@@ -50,18 +49,20 @@ class Session:
         self,
         resolved: ResolvedPlan,
         cases: Sequence[Case],
-        directory: RunDirectory,
+        directory: RunRecords,
         beds: Beds,
         new_generator: Callable[[], Generator],
         observer: Observer,
+        only: Collection[str] | None = None,
     ) -> None:
+        """only: the cases to be measured, by their ids; all without it."""
         self._resolved = resolved
         self._plan = resolved.plan
-        self._listed = cases
+        self._listed = [case for case in cases if only is None or case.id in only]
         self._directory = directory
         self._beds = beds
         self._new_generator = new_generator
-        self._book = Book(resolved, cases, directory)
+        self._book = Book(resolved, cases, directory, only)
         self._cases = self._book.cases
         self._setups = Setups(resolved, self._cases, directory, beds, new_generator)
         self._observer = observer

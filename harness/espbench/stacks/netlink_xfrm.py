@@ -23,14 +23,24 @@ NETLINK_XFRM = 6
 NEWSA, GETSA, NEWPOLICY, GETPOLICY, FLUSHSA, FLUSHPOLICY = 0x10, 0x12, 0x13, 0x15, 0x1C, 0x1D
 DELSA, DELPOLICY, EXPIRE, UPDPOLICY, UPDSA, POLEXPIRE = 0x11, 0x14, 0x18, 0x19, 0x1A, 0x1B
 NLM_REQUEST, NLM_ACK, NLM_DUMP, NLM_CREATE, NLM_EXCL = 0x1, 0x4, 0x300, 0x400, 0x200
-A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_IF_ID = 2, 4, 5, 18, 20, 23, 31
+A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_EXTRA_FLAGS, A_IF_ID = (
+    2,
+    4,
+    5,
+    18,
+    20,
+    23,
+    24,
+    31,
+)
 STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
 IPPROTO_ESP = 50
 # Attributes that change an SA's work; no stack of ours asks for one.
 _EXTRA_ATTRIBUTES = {
-    21: "mark", 22: "traffic flow padding", 24: "extra flags", 28: "offload to a device", 29: "output mark",
+    21: "mark", 22: "traffic flow padding", 28: "offload to a device", 29: "output mark",
 }  # fmt: skip
 _EXTRA_FLAGS = {STATE_NOECN: "no ECN", STATE_DECAP_DSCP: "DSCP copied inwards"}
+DONT_ENCAP_DSCP = 1  # of A_EXTRA_FLAGS
 _PROTOCOLS = {IPPROTO_ESP: "esp", 51: "ah", 108: "ipcomp"}
 UDP_ENCAP_ESPINUDP = 2
 UDP_ENCAP_PORT = 4500  # RFC 3948 2.1
@@ -168,6 +178,7 @@ class SaReading:
     selector: str
     lifetime: str
     octets_soft: int = 0  # after which its daemon is told to replace it; 0: any number
+    copy_dscp: bool = True  # to the outer header
     extras: tuple[str, ...] = ()  # marks, padding, offload, treatment of ECN and DSCP: none is usual
 
 
@@ -314,7 +325,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
     tail = layout.sa_tail.unpack_from(body, _CURRENT_OFFSET + layout.current.size)
     _, _, _, _, reqid, family, mode, window, flags = tail
     algorithms = {}
-    encapsulation, interface_id = "", 0
+    encapsulation, interface_id, copy_dscp = "", 0, True
     extras = [word for bit, word in _EXTRA_FLAGS.items() if flags & bit]
     for kind, value in _attributes(layout, body[_SA_BYTES:]):
         if kind in (A_CRYPT, A_AEAD, A_AUTH_TRUNC):
@@ -329,6 +340,10 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
             encapsulation = f"{sport} → {dport}"
         elif kind == A_IF_ID:
             (interface_id,) = layout.number.unpack_from(value)
+        elif kind == A_EXTRA_FLAGS:
+            (more,) = layout.number.unpack_from(value)
+            copy_dscp = not more & DONT_ENCAP_DSCP
+            extras += ["extra flags"] if more & ~DONT_ENCAP_DSCP else []
         elif kind in _EXTRA_ATTRIBUTES and any(value):
             extras.append(_EXTRA_ATTRIBUTES[kind])
     return SaReading(
@@ -348,6 +363,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
         selector=_selector_text(layout, body),
         lifetime=_lifetime_text(lifetime),
         octets_soft=lifetime[0] if _is_limit(lifetime[0]) else 0,
+        copy_dscp=copy_dscp,
         extras=tuple(extras),
     )
 

@@ -206,6 +206,8 @@ def _entry(sa: xfrm.SaReading) -> dict[str, Any]:
     }
     if sa.mode == "tunnel" and ":" not in sa.source:
         entry["df"] = "copied" if sa.copy_df else "cleared"
+    if sa.mode == "tunnel" and not sa.copy_dscp:
+        entry["dscp"] = "not copied to the outer header"
     if sa.interface_id:
         entry["interface_id"] = sa.interface_id
     return entry

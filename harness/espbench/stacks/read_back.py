@@ -27,8 +27,13 @@ def expected_algorithms(suite: Suite) -> dict[str, str]:
     return expected
 
 
-def sa_mismatches(sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, inbound: bool) -> list[str]:
-    """Return the differences of one SA; only an inbound one checks replays (RFC 4303 3.4.3): only its window counts."""
+def sa_mismatches(
+    sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, inbound: bool, by_daemon: bool = False
+) -> list[str]:
+    """Return the differences of one SA; only an inbound one checks replays (RFC 4303 3.4.3): only its window counts.
+
+    A daemon decides whether DSCP is copied to the outer header. The Security Context has its choice.
+    """
     problems = []
     wanted, got = expected_algorithms(suite), sa.algorithms
     if wanted != got:
@@ -44,6 +49,8 @@ def sa_mismatches(sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, in
         facts.append(("replay window", options.replay_window, sa.replay_window))
     elif options.mode == "tunnel":
         facts.append(("DF copied to the outer header", options.df == "copy", sa.copy_df))
+    if not by_daemon:
+        facts.append(("DSCP copied to the outer header", True, sa.copy_dscp))
     problems += [
         f"{what}: expected {_shown(a)}, the kernel has {_shown(b)}" for what, a, b in facts if a != b
     ]

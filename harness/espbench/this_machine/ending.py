@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_S = 0.02
+_PR_SET_PDEATHSIG = 1
 _heard: list[int] = []
 
 
@@ -25,6 +27,17 @@ def listen() -> None:
     _heard.clear()
     _arm()
     _say_again_what_was_dropped()
+
+
+def with_parent() -> None:
+    """Ask for SIGTERM when the parent's thread that started this process ends, however it ends.
+
+    KeyboardInterrupt if the parent is gone already.
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if parent == 1 or os.getppid() != parent:
+        raise KeyboardInterrupt
 
 
 def deaf() -> None:

@@ -38,7 +38,7 @@ def pin(root: int, cpus: Collection[int]) -> None:
     """Let `root`, its descendants and all processes that they will start run only on these CPUs."""
     done: set[int] = set()
     # A process that was started meanwhile by one not yet seen is found the next time.
-    while left := _threads(root) - done:
+    while left := tree_threads(root) - done:
         for thread in left:
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(thread, cpus)
@@ -110,7 +110,7 @@ def _all() -> dict[int, list[str]]:
     return {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
 
 
-def _threads(root: int) -> set[int]:
+def tree_threads(root: int) -> set[int]:
     """List the threads of `root` and of all below it."""
     threads: set[int] = set()
     for pid in [root, *descendants(root)]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -27,11 +26,10 @@ from espbench.this_machine.processes import descendants, start_time
 from espbench.this_machine.registry import Registry, clean
 from support.gateways.addresses import GATEWAY_TO_GATEWAY
 from support.gateways.boxes import leftovers
-from support.gateways.uml_pairs import PLACEMENT, guest_pids
+from support.gateways.uml_pairs import PLACEMENT, guest_pids, send
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
-FRAMES = Path(__file__).parents[2] / "support" / "generators" / "frames.py"
 NETLINK_XFRM = 6
 XFRM_MSG_GETSA = 18
 
@@ -105,26 +103,6 @@ def main_process(bed: UmlTestbed, side: str) -> int:
         entry.detail["pid"] for entry in bed.made if entry.kind == "process" and side in entry.name
     )
     return descendants(launcher)[1]  # after process 1 of its PID namespace
-
-
-def send(
-    bed: UmlTestbed,
-    version: int,
-    count: int,
-    size: int = 78,
-    wait_s: float = 60.0,
-    pause_s: float = 0.001,
-) -> dict[str, int]:
-    """Send frames from west to east; what arrived. wait_s: how much silence means that the missing ones are lost."""
-    west = bed.ports["west"]
-    assert west.netns is not None
-    assert west.next_hop_mac is not None
-    command = ["ip", "netns", "exec", Path(west.netns).name, sys.executable, "-I", "-S", str(FRAMES)]
-    command += [west.interface, bed.ports["east"].interface, west.mac, west.next_hop_mac]
-    command += [str(version), str(count), str(size), str(wait_s), str(pause_s)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: dict[str, int] = json.loads(done.stdout)
-    return result
 
 
 def tap_statistic(bed: UmlTestbed, tap: str, name: str) -> int:

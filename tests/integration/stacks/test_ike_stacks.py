@@ -12,6 +12,7 @@ import pytest
 from espbench.catalogue.suites import suites
 from espbench.measure.inputs.setup import Setup, TrialBroken
 from espbench.measure.proof import readiness
+from espbench.stacks import policies
 from espbench.stacks.daemons.daemon import Credentials, NegotiationFailed
 from espbench.stacks.libreswan import pluto
 from espbench.stacks.strongswan import strongswan_config
@@ -42,6 +43,28 @@ def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, st
         assert "Swan" in context["home"]["daemon"]
     else:
         assert expected.kernel_name in str(context["home"]["security_associations"])
+
+
+@pytest.mark.slow
+def test_a_daemon_that_deletes_the_policies_leaves_cleartext_blocked(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libreswan 5 deletes all policies of the kernel when it starts; here version 4 is made to.
+
+    The Security Context has no mismatch, so the policies that block are there.
+    """
+    start = pluto.Libreswan.start
+
+    def and_delete(daemon: pluto.Libreswan) -> None:
+        start(daemon)
+        policies.flush(daemon._gateway)
+
+    monkeypatch.setattr(pluto.Libreswan, "start", and_delete)
+    with shop.pair("libreswan", "aes128gcm16") as (setup, _):
+        established(setup)
+        trial = trial_of(setup)
+    assert trial.rx_frames == trial.tx_frames
+    assert trial.proof["proven"] is True
 
 
 @pytest.mark.slow

@@ -121,6 +121,7 @@ def started(pair: Pair, wanted: dict[Side, End]) -> Iterator[tuple[Libreswan, Li
     try:
         for daemon in both:
             daemon.start()
+            daemon.load()
         yield both[0], both[1]
         for side, end in wanted.items():
             assert_no_secrets(pair.gateways[side], end.credentials)
@@ -378,8 +379,9 @@ def test_a_connection_it_does_not_take_is_quoted(pair: Pair, own: str, words: st
     wanted = ends(tunnels=((own, "198.19.0.0/16"),))["home"]
     daemon = Libreswan(pair.gateways["home"], wanted, pair.build)
     try:
+        daemon.start()
         with pytest.raises(NegotiationFailed, match=re.escape(words)):
-            daemon.start()
+            daemon.load()
     finally:
         stop(pair.gateways["home"])
 
@@ -396,8 +398,9 @@ def test_a_build_under_a_prefix(pair: Pair) -> None:
     home = Libreswan(pair.gateways["home"], wanted["home"], elsewhere(pair.build, prefix))
     office = Libreswan(pair.gateways["office"], wanted["office"], pair.build)
     try:
-        home.start()
-        office.start()
+        for daemon in (home, office):
+            daemon.start()
+            daemon.load()
         home.initiate(60)
         program = pair.gateways["home"].run(["sh", "-c", f"readlink /proc/$(cat {FOLDER}/pluto.pid)/exe"]).out
         assert program.strip() == f"{prefix}/libexec/ipsec/pluto"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from espbench.claims.kernel_measures import GENERATIONS, KERNELS
+from espbench.claims.kernel_measures import GENERATIONS, KERNELS, NEWER, OLDER
 from espbench.results.kernels import KINDS, KernelResult, MemoryUse
 
 
@@ -24,8 +24,18 @@ def made(**changes: Any) -> KernelResult:
     return KernelResult(**fields | changes)
 
 
+def on_board(**changes: Any) -> KernelResult:
+    """A result of a board's core: AES at level 0; each change is a field."""
+    fields: dict[str, Any] = {
+        "dut": "mpc8548e", "kernel": "aes", "level": 0, "compiler": "gcc", "option": "O2", "engines": 1, "threads": 1,
+        "data": 2048, "clock_hz": 1_333_000_000, "cycles": 61_440, "executing": 1.0, "aborted": 0.0, "idle": 0.0,
+        "stalled": 0.0, "executed": 97_680, "checked": 2048,
+    }  # fmt: skip
+    return KernelResult(**fields | changes)
+
+
 def everything() -> list[KernelResult]:
-    """One of each configuration of plans/npcryptbench.yaml, all with the same figures but for throughput."""
+    """One of each configuration of plans/npcryptbench*.yaml, all with the same figures but for throughput."""
     return [*_everything()]
 
 
@@ -34,6 +44,9 @@ def _everything() -> Iterator[KernelResult]:
         for dut in GENERATIONS:
             for level in range(4):
                 yield made(dut=dut, kernel=kernel, level=level)
+        for compiler in (OLDER, NEWER):
+            for option in ("O0", "O1", "O2"):
+                yield made(kernel=kernel, compiler=compiler, option=option)
         for compiler, option in (
             ("gcc", "O0"),
             ("gcc", "O1"),
@@ -49,3 +62,5 @@ def _everything() -> Iterator[KernelResult]:
                     yield made(kernel=kernel, level=2, engines=engines, threads=threads, cycles=cycles)
         yield made(kernel=kernel, level=3, engines=8, threads=8)
         yield made(kernel=kernel, level=2, engines=8, threads=8, faster_dram=0.165, faster_sram=0.335)
+    for kernel in KERNELS:
+        yield on_board(kernel=kernel)

@@ -13,8 +13,8 @@ import pytest
 
 from espbench.plan import load_topology
 from espbench.platforms.base import Side
+from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
 from espbench.platforms.virtual.virtual_guest import PANIC, Guest
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed

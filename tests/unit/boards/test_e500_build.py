@@ -10,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -21,9 +21,19 @@ from espbench.cli import doctor
 from espbench.cli.main import app
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.paths import data_dir
-from espbench.platforms.virtual.parts import cpio, guest, kernel, qemu, recipe, sources, strongswan, tools
-from espbench.platforms.virtual.parts.build import MANIFEST
-from espbench.platforms.virtual.parts.kits import E500_KIT
+from espbench.platforms.virtual.parts import (
+    cpio,
+    guest,
+    kernel,
+    packages,
+    qemu,
+    recipe,
+    sources,
+    strongswan,
+    tools,
+)
+from espbench.platforms.virtual.parts.build import MANIFEST, Trees
+from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.platforms.virtual.parts.recipe import E500_STRONGSWAN, GUEST, KERNEL, PARTS, Part, SourcePackage
 from espbench.stacks.strongswan.strongswan_config import strongswan_conf
 from espbench.this_machine import kept
@@ -431,7 +441,8 @@ def test_parts_are_built_once(registry: Registry, steps: dict[str, bytes]) -> No
     second = Progress()
     assert E500_KIT.build(registry, second) == built == E500_KIT.find()
     assert second.parts == []
-    assert [entry.name for entry in registry.entries] == []
+    registry.undo(registry.entries)
+    assert list(recipe.store().glob(".work*")) == []
 
 
 def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[str, bytes]) -> None:
@@ -440,6 +451,39 @@ def test_the_manifest_says_of_what_and_by_what(registry: Registry, steps: dict[s
     assert manifests["kernel"]["products"]["vmlinux"] == sha("vmlinux")
     assert manifests["kernel"]["inputs"] == recipe.inputs(KERNEL)
     assert manifests["qemu"]["built_by"] == {"compiler": "gcc 1"}
+
+
+def test_one_command_makes_both_programs_of_qemu_in_one_folder(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other parts share one. It is there until the command ends; two commands have two."""
+    folders: dict[str, Path] = {}
+
+    def step(part: Part) -> Callable[[Path, tools.Runner], Mapping[str, Path]]:
+        def made(work: Path, runner: tools.Runner) -> Mapping[str, Path]:
+            folders[part.name] = work
+            for name in part.products:
+                (work / name).write_text(name)
+            return {name: work / name for name in part.products}
+
+        return made
+
+    monkeypatch.setattr(packages, "fetch", lambda names, runner, on_note: None)
+    for kit in (E500_KIT, X86_KIT):
+        for part in kit.parts:
+            monkeypatch.setitem(kit.steps, part.name, step(part))
+    trees: Trees = {}
+    for kit in (E500_KIT, X86_KIT):
+        kit.build(registry, Progress(), trees=trees)
+    assert folders["qemu"] == folders["x86-qemu"]
+    assert len(set(folders.values())) == len(folders) - 1
+    assert [folder for folder in folders.values() if folder.exists()] == [folders["qemu"]] * 2
+    registry.undo(registry.entries)
+    assert list(recipe.store().glob(".work*")) == []
+    for kit in (E500_KIT, X86_KIT):
+        assert kit.find() is not None
+        kit.build(registry, Progress(), again=True)
+    assert folders["qemu"] != folders["x86-qemu"]
 
 
 def test_a_build_that_fails_keeps_what_was_done(registry: Registry, steps: dict[str, bytes]) -> None:
@@ -633,13 +677,82 @@ def test_options_that_the_configuration_lost_are_named() -> None:
 
 
 def test_qemu_gets_every_source_of_ours(ours: Path) -> None:
-    """The SEC's core and what is written for QEMU; its headers are found from each other."""
-    made = qemu.meson_build(ours, recipe.qemu_sources(ours))
-    for name in ("sec/channels.c", "qemu/fsl_sec.c", "qemu/esplink.c"):
-        assert f"'{name}'" in made
-    assert "mirror.c" not in made
-    assert ".h'" not in made
-    assert "include_directories('.', 'qemu', 'sec')" in made
+    """Both machines have the links; the boards alone have the engine, the PC its own. Headers are found."""
+    boards, pc = qemu.meson_build(ours).split("softmmu_ss.add(")[1:]
+    assert boards.startswith("when: ['CONFIG_E500PLAT', dependency('nettle', required: false), ")
+    assert pc.startswith("when: ['CONFIG_Q35'], ")
+    assert "include_directories('.', 'qemu', 'sec')" in boards
+    assert "include_directories('.', 'qemu', 'qemu/x86')" in pc
+    for made, target in ((boards, qemu.PPCE500), (pc, qemu.X86)):
+        files = re.findall(r"'([\w/]+\.[ch])'", made)
+        assert files == [str(file.relative_to(ours)) for file in target.sources(ours) if file.suffix == ".c"]
+        assert "qemu/esplink.c" in files
+        assert "qemu/mirror.c" not in files  # a test program
+    assert "'sec/channels.c'" in boards
+    assert "sec/" not in pc
+
+
+class Recorded(tools.Runner):
+    """A Runner that notes the programs, and makes what strip is asked for."""
+
+    def __init__(self) -> None:
+        self.programs: list[str] = []
+        self.folders: set[Path] = set()
+
+    def run(self, argv: Sequence[str], folder: Path, what: str, **_: object) -> str:
+        self.programs.append(" ".join([Path(argv[0]).name, *argv[-1:]] if argv[0] == "ninja" else argv[:1]))
+        if argv[0] == "dpkg-source":
+            for place in ("hw/misc", *(f"configs/devices/{t.architecture}-softmmu" for t in qemu.TARGETS)):
+                Path(argv[-1], place).mkdir(parents=True)
+        if argv[0] == "strip":
+            Path(argv[3]).touch()
+        return ""
+
+
+def test_a_second_program_is_made_in_the_tree_of_the_first(ours: Path, tmp_path: Path) -> None:
+    """The code that both have is there then. The tree is the same, whichever comes first."""
+    package = recipe.pinned()["qemu"]
+    trees = []
+    for place, order in (("one", qemu.TARGETS), ("other", qemu.TARGETS[::-1])):
+        (work := tmp_path / place).mkdir()
+        first, second = Recorded(), Recorded()
+        qemu.build(work, package, first, order[0])
+        assert qemu.build(work, package, second, order[1]).keys() == {order[1].program}
+        assert f"ninja {order[0].program}" in first.programs
+        assert second.programs == [f"ninja {order[1].program}", "strip"]
+        trees.append({str(f.relative_to(work)): f.read_bytes() for f in work.rglob("*") if f.is_file()})
+    assert trees[0] == trees[1]
+
+
+def test_a_tree_of_other_files_is_not_used_again(ours: Path, tmp_path: Path) -> None:
+    """Its program would bear the key of the new ones."""
+    package, (one, other) = recipe.pinned()["qemu"], qemu.TARGETS
+    qemu.build(tmp_path, package, Recorded(), one)
+    with (ours / "qemu/x86/power_port.c").open("a") as stream:
+        stream.write("\n")
+    with pytest.raises(EspbenchError, match=r"a file of QEMU changed while it was built: build again"):
+        qemu.build(tmp_path, package, Recorded(), other)
+
+
+# QEMU compiles these for one machine alone: CONFIG_ETSEC, CONFIG_E500; CONFIG_E1000E_PCI_EXPRESS, target/i386.
+ALONE = {
+    "ppc": ("hw/net/fsl_etsec/", "hw/ppc/", "target/ppc/", "hw/net/meson.build"),
+    "x86_64": ("hw/net/e1000e", "hw/net/net_tx_pkt", "target/i386/"),
+}
+
+
+@pytest.mark.parametrize("target", qemu.TARGETS, ids=lambda target: target.architecture)
+def test_a_change_of_one_machine_is_in_no_others_program(ours: Path, target: qemu.Target) -> None:
+    """All patches are in the one tree, but only its own are in its key. A meson.build may get files of it alone."""
+    others = {patch for other in qemu.TARGETS if other is not target for patch in other.patches(ours)}
+    for patch in set(target.patches(ours)) - others:
+        changed = re.findall(r"^\+\+\+ b/(\S+)", text := patch.read_text(), re.MULTILINE)
+        assert changed
+        assert all(file.startswith(ALONE[target.architecture]) for file in changed), (patch.name, changed)
+        if "hw/net/meson.build" in changed:
+            (hunk,) = re.findall(r"^\+\+\+ b/hw/net/meson.build\n((?:[@ +-].*\n)+)", text, re.MULTILINE)
+            lines = [line[1:] for line in hunk.splitlines() if line[0] in "+-"]
+            assert all("fsl_etsec/" in line for line in lines), lines
 
 
 def test_patches_are_applied_in_their_order(ours: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from espbench.paths import data_dir
 from espbench.platforms.chance import Chance
-from espbench.platforms.virtual.link_errors import Errors, LinkErrors
+from espbench.platforms.link_errors import Errors, LinkErrors
 
 ALL = 2**64
 LATE_NS = 5_000
@@ -94,6 +94,13 @@ def test_the_same_seed_loses_the_same_frames_whatever_else_goes_wrong(
 
 
 @needs_compiler
+def test_the_fates_of_a_seed_are_those_of_the_generators_ends(ends: ctypes.CDLL) -> None:
+    """The line of seed 7 is also in traffic/src/fates.rs."""
+    found = fates(ends, 7, 1 << 62, 1 << 51, 1 << 30, 64)
+    assert "".join(map(str, found)) == "1551222062110051211111251122021206022021662220101202011211052120"
+
+
+@needs_compiler
 @given(seed=seeds, less=shares, more=shares)
 def test_a_link_that_loses_more_loses_those_as_well(
     ends: ctypes.CDLL, seed: int, less: int, more: int
@@ -128,6 +135,13 @@ def test_the_program_is_told_of_what_goes_wrong_alone() -> None:
     assert LinkErrors(bit_errors=1e-9, late=0.01, late_ns=LATE_NS).flags[2:] == [
         "--flip", "1e-09", "--late", "0.01", "--late-ns", "5000",
     ]  # fmt: skip
+    assert LinkErrors().flags_of_wire == []
+    assert LinkErrors(loss=1e-5, delay_ns=2_000_000).flags_of_wire == [
+        "--delay-ns",
+        "2000000",
+        "--lose",
+        "1e-05",
+    ]
 
 
 def test_links_say_what_they_do() -> None:

@@ -10,7 +10,7 @@ import pytest
 from espbench.errors import UsageError
 from espbench.runs.workers import cluster
 from support.command_line import in_process
-from support.plans import pair_plan, write_plan
+from support.plans import external_text, plan_text
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,17 @@ def test_a_way_that_is_open_to_others_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dut", "options", "why"),
+    ("plan", "options", "why"),
     [
-        ("uml", [], "real time: their figures are of one machine"),
-        ("mpc8548e", ["--jobs", "2"], "--jobs 2 beside it"),
+        (external_text(), [], "boxes, which are cabled to one machine: start the run there"),
+        (plan_text(dut="mpc8548e"), ["--jobs", "2"], "--jobs 2 beside it"),
     ],
 )
 def test_what_a_cluster_cannot_have_is_refused_before_anything_is_made(
-    tmp_path: Path, dut: str, options: list[str], why: str
+    tmp_path: Path, plan: str, options: list[str], why: str
 ) -> None:
-    file = write_plan(tmp_path, pair_plan(dut))
+    file = tmp_path / "plan.yaml"
+    file.write_text(plan)
     done = in_process("run", file, "--cluster", "tls://127.0.0.1:1", *options, "--out", tmp_path / "runs")
     assert done.returncode == 2
     assert why in done.stderr

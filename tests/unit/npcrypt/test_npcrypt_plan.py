@@ -10,7 +10,10 @@ import pytest
 from espbench.errors import UsageError
 from espbench.plan import ResolvedPlan, cases, load_plan, notes, resolve
 from espbench.plan.reading.reader import read_text
+from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.procedures.boards.cipher_kernels import configurations, listed
+from espbench.runs.beds import choose
+from espbench.runs.platform_kinds import kits_of
 from support.plans import kernels_text, plan_text
 
 PLAN = kernels_text(
@@ -60,7 +63,11 @@ def test_the_plan_that_comes_with_espbench_has_all_of_the_papers_experiments() -
     ("old", "new", "message"),
     [
         ("no-network", "gateway-to-gateway", "expected a gateway with topology: gateway-to-gateway"),
-        ("[ixp1200, ixp2800]", "mpc8548e", "expected a network processor (platform: ixp)"),
+        (
+            "[ixp1200, ixp2800]",
+            "netns",
+            "expected a network processor (platform: ixp) or a board (qemu_e500)",
+        ),
         ("tests:", "stacks: [xfrm]\ntests:", "expected no stacks with topology: no-network"),
         ("tests:", "capture: true\ntests:", "expected no capture with topology: no-network"),
         ("tests:", "repeat: 2\ntests:", "nothing is drawn by chance"),
@@ -93,6 +100,33 @@ def test_the_plan_that_comes_with_espbench_has_all_of_the_papers_experiments() -
 def test_mistakes_are_told_with_their_place(old: str, new: str, message: str) -> None:
     assert old in PLAN
     assert message in refused(PLAN.replace(old, new, 1))
+
+
+BOARD = kernels_text(dut="mpc8548e", tests="[cipher_kernels: {levels: [0, 1], options: [O0, O2]}]")
+
+
+def test_a_board_runs_kernels_too() -> None:
+    """Each kernel, level and option on its one core; it is no gateway there, so no platform asks for addresses."""
+    asked = plan(BOARD)
+    assert len(configurations(asked)) == 10 * 2 * 2
+    (choice,) = choose(asked)
+    assert (choice.platform.name, choice.platform.virtual_time) == ("qemu_e500", True)
+    assert kits_of([choice.platform]) == [E500_KIT]
+
+
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        ("levels: [0, 2]", "tests[0].cipher_kernels.levels: expected 0 and 1 with mpc8548e, got 2"),
+        ("levels: [0], compilers: [clang-19]", "expected gcc with mpc8548e, got clang-19"),
+        ("levels: [0], engines: [1, 2]", "expected 1 with mpc8548e, got 2"),
+        ("levels: [0], threads: [4]", "expected 1 with mpc8548e, got 4"),
+        ("levels: [0], faster: {dram: 1%}", "expected no faster with mpc8548e"),
+        ("levels: [0], compilers: [clang19]", "expected gcc, clang or a version of it such as clang-19"),
+    ],
+)
+def test_what_only_engines_have_is_refused_of_a_board(new: str, message: str) -> None:
+    assert message in refused(BOARD.replace("levels: [0, 1], options: [O0, O2]", new))
 
 
 def test_gateways_have_no_kernels() -> None:

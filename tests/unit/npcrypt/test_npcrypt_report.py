@@ -20,7 +20,7 @@ from espbench.reporting.report import write_report
 from espbench.results import FORMAT, RunDirectory, kernels
 from espbench.terms import Manifest
 from support.plans import kernels_text
-from support.synthetic.kernels import everything, made
+from support.synthetic.kernels import everything, made, on_board
 
 
 @pytest.fixture
@@ -58,6 +58,17 @@ def test_what_was_not_measured_has_no_section() -> None:
         "kernels-cycles", "kernels-ports",
     ]  # fmt: skip
     assert sections([]) == []
+    assert [s.anchor for s in sections([on_board()])] == ["kernels-throughput"]
+
+
+def test_a_board_is_beside_the_engines_where_both_have_figures() -> None:
+    """Tables of kinds of instructions and of memories leave it out: its core tells nothing of them."""
+    by_anchor = {s.anchor: s for s in sections([made(), on_board()])}
+    assert [row[0] for row in by_anchor["kernels-throughput"].table.rows] == ["ixp2800", "mpc8548e"]
+    assert by_anchor["kernels-throughput"].table.rows[1][-1] == "–"
+    assert {row[0] for row in by_anchor["kernels-dynamic"].table.rows} == {"ixp2800"}
+    (_, row) = csv.DictReader(io.StringIO(kernels.table([made(), on_board()])))
+    assert (row["instructions_per_byte"], row["instructions"], row["run_load"]) == ("47.695", "", "")
 
 
 def test_a_run_of_kernels_has_a_report_of_its_own(run: RunDirectory) -> None:
@@ -105,7 +116,7 @@ def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: py
         asked.append(configuration.kernel)
         return made(kernel=configuration.kernel)
 
-    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.run", run_one)
+    monkeypatch.setattr("espbench.procedures.boards.cipher_kernels.on_engines", run_one)
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: "gcc 1 <2>")
     notes: list[str] = []
     with run:

@@ -120,6 +120,23 @@ def test_in_real_time_another_cpu_is_another_series(runs: Path) -> None:
         assert [series.runs for series in history.series(figure="throughput")] == [1] * 4
 
 
+def test_in_real_time_another_machine_is_another_series(runs: Path) -> None:
+    """A run on two machines has points in the series of each."""
+    for number, machines in enumerate([("a", "a"), ("b", "b"), ("a", "b")]):
+        directory = write(runs, number, Night())
+        cases = [entry.case for entry in directory.manifest.cases]
+        of_case = dict(zip(cases, machines, strict=True))
+        host = directory.manifest.host
+        with directory:
+            directory.update_manifest(
+                machines={name: {"host": host} for name in machines}, machine_of_case=of_case
+            )
+    with History.open([runs]) as history:
+        throughput = [s for s in history.series() if s.figure == "throughput"]
+        assert len(throughput) == 4
+        assert sorted(s.runs for s in throughput) == [1, 1, 2, 2]
+
+
 def test_espbench_itself_does_not_begin_a_series_anew(runs: Path) -> None:
     write(runs, 0, VIRTUAL)
     write(runs, 1, virtual(1.1, espbench="0.2.0"))

@@ -10,7 +10,12 @@ from typing import Any, cast
 import pytest
 
 from espbench.platforms.base import PowerSwitch
+from espbench.platforms.uml.uml_links import GuestPorts
 from espbench.platforms.uml.uml_platform import UmlTestbed, _Running
+
+
+def _running(ports: GuestPorts) -> _Running:
+    return _Running(cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], ports)
 
 
 def _send(end: socket.socket) -> None:
@@ -22,9 +27,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
     """Far more than the socket keeps; with the light on again, the next frame is there for the guest."""
     dark, alive = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with dark, alive:
-        running = _Running(
-            cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], dark
-        )
+        running = _running(GuestPorts("west", dark))
         alive.setblocking(False)
         with pytest.raises(BlockingIOError):
             _send(alive)
@@ -42,9 +45,7 @@ def test_a_link_without_light_takes_whatever_is_sent() -> None:
 
 def test_a_tap_needs_nobody_to_lose_its_frames() -> None:
     """The kernel drops what nobody reads there."""
-    running = _Running(
-        cast(Any, SimpleNamespace(side="home")), cast(Any, None), [], cast(Any, None), [], "middle-home"
-    )
+    running = _running(GuestPorts("west", "middle-home"))
     with running.without_light():
         pass
 

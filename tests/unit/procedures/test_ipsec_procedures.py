@@ -85,6 +85,8 @@ class ExactDaemon:
     def start(self) -> None:
         self.up, self.log = {}, []
 
+    def load(self) -> None: ...
+
     def stop(self, *, suddenly: bool) -> None:
         self.stopped.append(suddenly)
 

@@ -225,6 +225,15 @@ def test_one_instruction_planted_is_of_its_function() -> None:
     assert not any(row.change for row in others)
 
 
+def test_a_negative_number_stays_a_number() -> None:
+    """Only text is made harmless: an apostrophe would make text of it for every program that reads the file."""
+    profile = Profile("c", "home", 10, {(ESP, "softirq"): -7, (UNNAMED, "process"): 5}, {})
+    assert [line.split(",")[-2:] for line in csv_file.text_of([profile]).splitlines()[1:]] == [
+        ["5", "0.500000"],
+        ["-7", "-0.700000"],
+    ]
+
+
 def test_no_function_or_case_of_a_profile_is_a_formula() -> None:
     """A label or a module of the user's own may begin as a formula does; reading gives the original."""
     profile = Profile("=case", "home", 10, {(Function("@f", "+m"), "idle"): 7}, {})

@@ -42,7 +42,8 @@ MAY_IMPORT = {
     "stacks.strongswan": "stacks stacks.daemons platforms catalogue",
     "stacks.libreswan": "stacks.daemons platforms catalogue",
     "npcrypt.ciphers": "",
-    "npcrypt": "results plan.keys plan.duts platforms npcrypt.ciphers",
+    "npcrypt": "results plan.keys plan.duts platforms platforms.e500 platforms.virtual platforms.virtual.parts "
+    "npcrypt.ciphers",
     "generators": "platforms this_machine",
     "measure.inputs": "platforms stacks generators",
     "measure.proof": "platforms stacks generators measure.inputs",
@@ -53,10 +54,11 @@ MAY_IMPORT = {
     "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
     "measure.proof procedures",
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
-    "platforms.uml npcrypt generators measure.inputs measure.validity procedures",
-    "runs": "catalogue this_machine results plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
-    "runs.workers": "this_machine results plan plan.resolved platforms platforms.virtual.parts measure.inputs "
-    "procedures procedures.boards runs",
+    "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
+    "procedures",
+    "runs": "catalogue this_machine plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
+    "runs.workers": "this_machine results plan plan.keys plan.resolved platforms platforms.virtual.parts generators "
+    "measure measure.inputs procedures procedures.boards runs",
     "comparison.sorting": "results",
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",
@@ -71,7 +73,7 @@ MAY_IMPORT = {
     "reporting.findings": "results reporting.parts",
     "reporting.one_run": "results reporting.parts reporting.findings",
     "reporting.compared": "results comparison.* reporting.parts",
-    "reporting.published": "results plan.duts claims reporting.parts",
+    "reporting.published": "results plan.duts claims npcrypt.ciphers reporting.parts",
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
     "reporting.over_time": "results over_time reporting.parts",
     "reporting": "results comparison comparison.sorting reporting.*",

@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ pytest_plugins = ["pytester"]
 TESTS = Path(__file__).parents[2]
 FILES = sorted(TESTS.rglob("test_*.py"))
 SOURCES = sorted(TESTS.rglob("*.py"))
+STEMS = {file.stem for file in FILES}
 DECLARED = tomllib.loads((TESTS.parent / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
     "markers"
 ]
@@ -29,15 +29,15 @@ MOST_FILES = 15  # of a folder
 SKIPS = re.compile(r"skipif|importorskip")
 
 
-@cache
-def parsed(file: Path) -> list[ast.AST]:
-    """All nodes of a file."""
-    return list(ast.walk(ast.parse(file.read_text())))
-
-
 def imported(file: Path) -> Iterator[str]:
-    """The top-level names of all modules that a file imports, wherever in it."""
-    for node in parsed(file):
+    """Yield the top-level names of all modules that a file imports, wherever in it, if it may import a test file.
+
+    Only a file with a line that begins like one is parsed: to parse all of them takes seconds.
+    """
+    text = file.read_text()
+    if not re.search(r"^\s*(from|import)\s.*\btest_", text, re.MULTILINE):
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -45,22 +45,27 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def markers(file: Path) -> set[str]:
-    """The names of `pytest.mark.<name>` in a file."""
-    return {
-        node.attr
-        for node in parsed(file)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pytest.mark"
-    }
+    """Return the names of `pytest.mark.<name>` in a file."""
+    return set(re.findall(r"\bpytest\.mark\.(\w+)", file.read_text()))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_test_file_imports_no_other_and_skips_by_markers(file: Path) -> None:
     """Code that two tests need is in tests/support; needs.py alone says what the machine lacks."""
-    others = {other.stem for other in FILES}
-    assert others.isdisjoint(imported(file))
+    assert STEMS.isdisjoint(imported(file))
     if file.name != Path(__file__).name:
         assert not SKIPS.findall(file.read_text())
         assert not re.search(r"geteuid\(\).*\n\s*pytest\.skip", file.read_text())
+
+
+def test_an_import_of_a_test_file_is_found(tmp_path: Path) -> None:
+    """It may stand in a function, and be one of several; a string that looks like one is none."""
+    (file := tmp_path / "a.py").write_text("import os\n\ndef f():\n    import re, test_plan as plan\n")
+    assert set(imported(file)) == {"os", "re", "test_plan"}
+    file.write_text("from test_plan import (\n    f,\n)\n")
+    assert set(imported(file)) == {"test_plan"}
+    file.write_text('x = """\nimport test_plan\n"""\n')
+    assert set(imported(file)) == set()
 
 
 def test_test_files_have_names_of_their_own_and_stand_in_folders() -> None:
@@ -79,16 +84,15 @@ def test_each_module_of_support_is_used() -> None:
         for folder in ("tests", "benchmarks")
         for path in (TESTS.parent / folder).rglob("*.py")
     )
-    for module in (TESTS / "support").rglob("*.py"):
-        name = module.stem
-        if name != "__init__":
-            assert re.search(
-                rf"import .*\b{name}\b|from support[\w.]*\.{name} import|\b{name}\.py\b", text
-            ), name
+    used = set(re.findall(r"from support[\w.]*\.(\w+) import|\b(\w+)\.py\b", text))
+    names = {name for pair in used for name in pair}
+    names |= {name for line in re.findall(r"import (.*)", text) for name in re.findall(r"\w+", line)}
+    modules = {module.stem for module in (TESTS / "support").rglob("*.py")} - {"__init__"}
+    assert modules - names == set()
 
 
 def test_each_marker_is_declared_and_used() -> None:
-    used = set().union(*(markers(file) for file in SOURCES))
+    used = set().union(*(markers(file) for file in FILES))
     assert used >= OURS
     assert used - OURS <= {"parametrize", "usefixtures"}
     assert set(needs.MARKERS) | {"needs"} <= OURS

@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from espbench.claims import claims
+from espbench.reporting.parts.wording import number
 from espbench.reporting.published import published_documents
-from espbench.reporting.published.published_view import accelerator_table
+from espbench.reporting.published.published_view import accelerator_table, kernel_table
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult, Variant
 from support.command_line import in_process
 from support.synthetic import powerquicc as made
 from support.synthetic import run as synthetic_run
+from support.synthetic.kernels import made as kernel_result
+from support.synthetic.kernels import on_board
 
 MARK = "core: e500 standing in for e300"
 
@@ -52,6 +56,18 @@ def test_a_figure_that_the_host_disturbed_is_shown_as_invalid() -> None:
     assert invalid[-1] == "INVALID: the host took 60 %"
 
 
+def test_an_unfinished_run_is_named_as_one(run: RunDirectory, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "cut short")
+    cut = RunDirectory.open(tmp_path / "cut short")
+    results = cut.results()
+    cut.save_results([result for result in results if result.case != results[0].case])
+    pages = [published_documents.write([of], tmp_path / of.path.name / "page") for of in (run, cut)]
+    whole, unfinished = (file.with_suffix(".md").read_text(encoding="utf-8") for file in pages)
+    cases = len(run.manifest.cases)
+    assert "unfinished" not in whole
+    assert f"cut short (unfinished: {cases - 1} of {cases} cases)" in unfinished
+
+
 def test_every_claim_is_in_every_document(page: Path) -> None:
     html = page.read_text(encoding="utf-8")
     ids = [c.id for c in claims()]
@@ -65,6 +81,39 @@ def test_every_claim_is_in_every_document(page: Path) -> None:
     assert len(rows) == len(ids)
     document = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     assert [entry["id"] for entry in document["claims"]] == ids
+
+
+def test_what_runs_do_not_answer_is_folded_away_and_counted(page: Path) -> None:
+    """The table at the top counts each claim once; answered claims stand open, the others in a fold."""
+    html = page.read_text(encoding="utf-8")
+    overview = html[html.index('id="overview"') : html.index("</table>", html.index('id="overview"'))]
+    counts = re.findall(r'<td class="n">(\d*)</td>', overview)
+    assert sum(int(n) for n in counts if n) == len(claims())
+    folds = "".join(re.findall(r"<details.*?</details>", html, re.S))
+    words = {
+        name: re.search(r'class="claim-(\w+)"', row, re.S)
+        for name, row in re.findall(r'<tr id="claim-([^"]+)">(.*?)</tr>', html, re.S)
+    }
+    for name, word in words.items():
+        assert word is not None
+        is_folded = f'id="claim-{name}"' in folds
+        assert is_folded == (word[1] in ("not", "cannot")), name
+
+
+def test_kernels_of_a_run_are_in_a_table() -> None:
+    """One row a kernel, one column a DUT; optimised and compiled otherwise is left to the report."""
+    table = kernel_table(
+        [
+            kernel_result(),
+            kernel_result(level=2, cycles=1),
+            kernel_result(compiler="clang", cycles=1),
+            kernel_result(faster_dram=0.165, cycles=1),
+            on_board(),
+            on_board(kernel="md5"),
+        ]
+    )
+    assert table.head == ["Kernel", "ixp2800, Mbps", "mpc8548e, Mbps"]
+    assert [row[:2] for row in table.rows] == [["AES", number(kernel_result().mbps)], ["MD5", "–"]]
 
 
 def test_the_core_that_stands_in_is_marked_wherever_its_device_appears(page: Path) -> None:
@@ -95,7 +144,7 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     calibrated = row("mpc8548e-nanosec-1456")
     assert "agrees used for calibration, ± 10 %" in calibrated
     assert "1,057 Mbps" in calibrated
-    assert "predicted, ± 20 %" in row("mpc8548e-null-cost")
+    assert "not fitted, ± 20 %" in row("mpc8548e-null-cost")
     assert "above 512 B, up to 1024 B: too wide to tell" in row("mpc8548e-openswan-saturation")
     assert "above 512 B, up to 1024 B" in row("mpc8548e-openswan-saturation")
     differing = row("mpc8548e-nanosec-1456-cpu")
@@ -104,9 +153,9 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     assert "not measured" in row("mpc8313e-strongswan-small")
     assert "BELOW_MINIMUM" in row("mpc8313e-strongswan-small")
     assert "cannot be measured here" in row("mpc8313e-nanosec-openswan")
-    assert "measured by plans/powerquicc-flood.yaml" in row("flood-higher")
+    assert "To measure it: plans/powerquicc-flood.yaml" in row("flood-higher")
     assert "espbench lacks a second operating system" in row("operating-systems")
-    assert "measured by" not in row("link-tunnel")
+    assert "To measure it" not in row("link-tunnel")
     assert "4.00 ×" in row("accelerator-small")
     assert "computed" in row("link-tunnel")
 

@@ -37,10 +37,9 @@ from pathlib import Path
 from espbench.this_machine import ending
 from espbench.this_machine.registry import Registry
 from espbench.runs.workers.messages import Done, Failed, Hello, ObserverCall, TrialMade
-from espbench.runs.workers import worker
 ending.listen()
 try:
-    worker._die_with_driver()
+    ending.with_parent()
     connection = Connection(int(sys.argv[1]))
     with Registry(sys.argv[2]) as made:
         logs = made.directory("worker")

@@ -92,6 +92,15 @@ def test_the_bytes_until_a_rekey_are_read() -> None:
     assert (read.octets_soft, read.lifetime) == (10_000_000, "10000000 octets soft, 11000000 octets hard")
 
 
+@pytest.mark.parametrize(
+    ("flags", "copied", "extras"), [(0, True, ()), (1, False, ()), (2, True, ("extra flags",))]
+)
+def test_that_dscp_is_not_copied_is_read(flags: int, copied: bool, extras: tuple[str, ...]) -> None:
+    """XFRMA_SA_EXTRA_FLAGS (24): XFRM_SA_XFLAG_DONT_ENCAP_DSCP is 1."""
+    read = xfrm.read_sa(xfrm.new_sa(sa()) + struct.pack("=HHI", 8, 24, flags))
+    assert (read.copy_dscp, read.extras) == (copied, extras)
+
+
 def attributes(message: bytes, fixed: int) -> dict[int, bytes]:
     """The attributes after a fixed structure, by number."""
     values, offset = {}, 16 + fixed

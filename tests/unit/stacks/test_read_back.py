@@ -46,6 +46,7 @@ def test_what_was_asked_for_is_no_mismatch() -> None:
         ({"extras": ("offload to a device",)}, True, "extras"),
         ({"replay_window": 64}, True, "replay window"),
         ({"copy_df": False}, False, "DF"),
+        ({"copy_dscp": False}, False, "DSCP"),
     ],
 )
 def test_each_difference_is_named(differs: dict[str, Any], inbound: bool, word: str) -> None:
@@ -57,6 +58,12 @@ def test_each_difference_is_named(differs: dict[str, Any], inbound: bool, word: 
 def test_the_window_of_an_outbound_sa_checks_nothing() -> None:
     """Strongswan leaves it at 0: nobody replays to the sender."""
     assert sa_mismatches(replace(HONEST, replay_window=0), SUITE, StackOptions(), inbound=False) == []
+
+
+def test_a_daemon_decides_about_dscp() -> None:
+    """Pluto 5 never has it copied, whatever encap-dscp says."""
+    sa = replace(HONEST, copy_dscp=False)
+    assert sa_mismatches(sa, SUITE, StackOptions(), inbound=False, by_daemon=True) == []
 
 
 @pytest.mark.parametrize(

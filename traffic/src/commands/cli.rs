@@ -23,7 +23,7 @@ pub enum Command {
     Serve,
     /// Run one trial between two ports and print what happened
     Trial(Box<Trial>),
-    /// Copy frames between two tap interfaces: "no DUT", to measure the generator's own ceiling
+    /// Copy frames between two taps or sockets: "no DUT", to measure the generator's own ceiling, or a link that errs
     Wire(Wire),
     /// Make the file of a new link in virtual time, for a generator and an emulated gateway, or for two of those
     Link(Link),
@@ -169,14 +169,18 @@ pub struct Trial {
 }
 
 #[derive(Args)]
+#[command(
+    after_help = "With --lose, --flip, --late or --delay-ns it is a link that errs. A line {\"seed\": N} on stdin lets
+errors begin anew (0: ends them), and is answered with those since the last such line."
+)]
 pub struct Wire {
-    /// A persistent tap interface
+    /// A persistent tap interface, or fd:N, a socket of type SOCK_SEQPACKET
     #[arg(long)]
     pub a: String,
     /// Another
     #[arg(long)]
     pub b: String,
-    /// Path of the namespace both are in
+    /// Path of the namespace that taps are in
     #[arg(long)]
     pub netns: Option<String>,
     /// Pin the copying threads
@@ -185,6 +189,21 @@ pub struct Wire {
     /// The taps carry no virtio-net header
     #[arg(long)]
     pub no_vnet_hdr: bool,
+    #[command(flatten)]
+    pub errors: Errors,
+    /// Time by which all frames come later, ns
+    #[arg(long, default_value_t = 0)]
+    pub delay_ns: u64,
+    /// Number of the link among those of one seed
+    #[arg(long, default_value_t = 1)]
+    pub link: u64,
+}
+
+impl Wire {
+    /// Returns whether it is a link that errs.
+    pub fn errs(&self) -> bool {
+        self.delay_ns > 0 || self.errors.errors() != crate::fates::Errors::default()
+    }
 }
 
 #[derive(Args)]
@@ -201,13 +220,20 @@ pub struct Link {
     /// gateways at most the latency
     #[arg(long, default_value_t = crate::virtual_time::link_port::STEP_NS)]
     pub step_ns: u64,
-    /// Share of frames that never come, in branches
+    #[command(flatten)]
+    pub errors: Errors,
+}
+
+/// Errors of a link once it has a seed: in the branches of virtual time, or when a wire is told to begin.
+#[derive(Args)]
+pub struct Errors {
+    /// Share of frames that never come
     #[arg(long, default_value_t = 0.0, value_parser = chance)]
     pub lose: f64,
-    /// Share of bits that are flipped, in branches; any port drops a frame with one
+    /// Share of bits that are flipped; any port drops a frame with one
     #[arg(long, default_value_t = 0.0, value_parser = chance)]
     pub flip: f64,
-    /// Share of frames that come later, in branches
+    /// Share of frames that come later
     #[arg(long, default_value_t = 0.0, value_parser = chance)]
     pub late: f64,
     /// Time by which they come later, ns
@@ -215,10 +241,10 @@ pub struct Link {
     pub late_ns: u32,
 }
 
-impl Link {
-    /// Returns what goes wrong, as the link's file has it.
-    pub fn errors(&self) -> crate::virtual_time::memory::Errors {
-        crate::virtual_time::memory::Errors {
+impl Errors {
+    /// Returns what goes wrong, as a link has it.
+    pub fn errors(&self) -> crate::fates::Errors {
+        crate::fates::Errors {
             lose: (self.lose * 2f64.powi(64)) as u64,
             flip: (self.flip * 2f64.powi(64)) as u64,
             late: (self.late * 2f64.powi(32)) as u32,

@@ -4,8 +4,10 @@
 //! This folder imports everything else; nothing imports it.
 
 pub mod cli;
+mod erring;
 mod output;
 pub mod serve;
 mod session;
 pub mod shell_trial;
-pub mod taps;
+mod taps;
+pub mod wire;

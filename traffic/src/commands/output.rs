@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::failure::Failure;
 use crate::protocol::Event;
 
-/// Writes an event. Ends the program if nobody listens any more.
+/// Writes an event. Ends the process if nobody reads stdout any more.
 pub fn emit(event: &Event) {
     let line = serde_json::to_string(event).unwrap_or_else(|error| {
         format!("{{\"event\":\"error\",\"message\":\"writing an event: {error}\",\"hint\":\"report this\"}}")

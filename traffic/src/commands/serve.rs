@@ -12,10 +12,10 @@ use crate::host::{signals, threads};
 use crate::protocol::{Command, Event, PROTOCOL};
 use crate::trial::caller::Caller;
 
-/// Longest line that is a command of ours.
+/// Longest line that is accepted as a command, bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Reads stdin in a thread of its own. The program ends when whoever gave the commands is gone.
+/// Reads stdin in a thread of its own. The process ends when stdin does, because then the controller is gone.
 fn read_lines() -> Receiver<Outcome<String>> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -34,7 +34,7 @@ fn read_lines() -> Receiver<Outcome<String>> {
                 break;
             }
         }
-        // Sockets, rings and promiscuous mode end with the process.
+        // The kernel closes sockets and rings and leaves promiscuous mode when the process ends.
         std::process::exit(0);
     });
     receive
@@ -49,7 +49,7 @@ fn parse(line: Outcome<String>) -> Outcome<Command> {
     })
 }
 
-/// Serves one controller until it is gone or a signal comes.
+/// Serves one controller until it closes stdin or a signal arrives.
 pub fn serve() {
     threads::die_with_parent();
     signals::install();
@@ -83,7 +83,7 @@ pub fn serve() {
                 let result = session.trial(&trial, &mut caller);
                 answer(result.map(|result| Event::Trial(Box::new(result))));
             }
-            Ok(Command::Stop | Command::Continue) => {} // the trial it was for is over
+            Ok(Command::Stop | Command::Continue) => {} // for a trial that is already over
             Ok(Command::Close) => {
                 session.close();
                 emit(&Event::Closed);
@@ -100,7 +100,8 @@ fn answer(outcome: Outcome<Event>) {
     }
 }
 
-/// Waits for a command while a trial stands still; None if a signal came, or the controller is gone.
+/// Waits for a command while virtual time stands still in a trial; returns None if a signal arrived or the controller
+/// is gone.
 fn next_command(lines: &Receiver<Outcome<String>>) -> Option<Outcome<Command>> {
     while !signals::asked_to_end() {
         match lines.recv_timeout(Duration::from_millis(100)) {
@@ -112,7 +113,9 @@ fn next_command(lines: &Receiver<Outcome<String>>) -> Option<Outcome<Command>> {
     None
 }
 
-/// Hears `stop` while a command is carried out; refuses other commands at once.
+/// Returns whether the running command is to end: by the command `stop`, a signal, or because the controller is gone.
+///
+/// Refuses any other command that has arrived.
 fn stop_asked(lines: &Receiver<Outcome<String>>) -> bool {
     if signals::asked_to_end() {
         return true;

@@ -18,16 +18,16 @@ use crate::trial::numbering::Numbering;
 use crate::virtual_time::world::World;
 use crate::virtual_time::{branch, console_command, resolve_command, virtual_trial};
 
-/// The state between the commands.
+/// The state that is kept from one command to the next.
 #[derive(Default)]
 pub struct Session {
     responders: Vec<(String, Responder)>,
     ports: Vec<Port>,
-    /// Holds the ports, in place of `ports`, if they are links.
+    /// The ports in virtual time, which are links; `ports` is empty then.
     world: Option<World>,
-    /// Begin of all trunks, where there is more than one: the world that was opened, and its numbers.
+    /// The world and its sequence numbers at the first command `branch` with `anew`, from which each trunk is copied.
     root: Option<(World, Numbering)>,
-    /// Begin of all branches: the world that was opened or copied anew, and its numbers.
+    /// The world and its sequence numbers from which each branch is copied.
     trunk: Option<(World, Numbering)>,
     branches: u32,
     key: Option<RunKey>,
@@ -68,9 +68,9 @@ impl Session {
         if open.ports.iter().any(|asked| asked.link.is_some()) {
             let world = World::open(&open.ports)?;
             let told = world.told();
-            // The key is the same in each run: nobody else is on these links.
+            // The key is the same in each run, because no other run uses these links.
             self.key = Some(RunKey::new(open.run_key.unwrap_or(0), 0));
-            // SAs have the same keys in each run there, and begin anew.
+            // SAs have the same keys in each run in virtual time, and their sequence numbers start again.
             self.numbering = Numbering::default();
             self.world = Some(world);
             return Ok(Event::Opened { ports: told });
@@ -80,7 +80,7 @@ impl Session {
         for asked in &open.ports {
             ports.push(open_port::open(asked)?);
         }
-        // The instant keeps frames of a killed predecessor with the same run key apart from ours.
+        // The time of this call makes the key differ from that of a killed generator with the same run key.
         self.key = Some(RunKey::new(run_key, monotonic_ns()));
         self.ports = ports;
         self.watch_cpus.clone_from(&open.watch_cpus);
@@ -103,7 +103,7 @@ impl Session {
         self.key = None;
     }
 
-    /// Finds the MAC of a gateway, and answers for our address from now on.
+    /// Resolves the MAC address of a gateway, and answers requests for `asked.address` from now on.
     pub fn resolve(
         &mut self,
         asked: &protocol::Resolve,
@@ -125,7 +125,7 @@ impl Session {
                 "open it first",
             ));
         };
-        // Answers first: a gateway that wants to know us before it answers gets what it needs.
+        // The responder starts first, because a gateway may resolve the tester's address before it answers.
         if !self
             .responders
             .iter()
@@ -150,7 +150,7 @@ impl Session {
         })
     }
 
-    /// Types into a guest's console, and waits for its answer.
+    /// Types a line into a guest's console, and waits for the guest's answer.
     pub fn console(
         &mut self,
         asked: &protocol::Console,
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Goes on with copies of the guests that were opened.
+    /// Replaces the running guests by copies of those of the trunk or, with `asked.anew`, of the root.
     pub fn branch(&mut self, asked: &protocol::Branch) -> Outcome<Event> {
         let begin = if asked.anew {
             &mut self.root
@@ -176,7 +176,7 @@ impl Session {
             let numbering = &self.numbering;
             *begin = self.world.take().map(|world| (world, numbering.clone()));
         }
-        self.world = None; // the guests of the branch before end
+        self.world = None; // this ends the guests of the previous branch
         if asked.anew {
             self.trunk = None;
         }

@@ -10,7 +10,7 @@ use crate::host::signals;
 use crate::protocol::{Event, Open, OpenPort, OpenedPort, Resolve, Stream, StreamResult, Trial, TrialResult};
 use crate::trial::caller::Caller;
 
-/// An end of the trial.
+/// An end of the trial: a port, with its address and the gateway behind it.
 #[derive(Clone)]
 struct End {
     name: &'static str,
@@ -19,7 +19,7 @@ struct End {
     mac: String,
 }
 
-/// Opens the ports, runs the trial, and prints what came of it.
+/// Opens the ports, runs the trial, and prints its result.
 pub fn run(arguments: &cli::Trial) -> Outcome<()> {
     signals::install();
     let mut session = Session::default();
@@ -73,7 +73,7 @@ fn mac_of(ports: &[OpenedPort], name: &str) -> String {
     port.map_or_else(String::new, |port| port.mac.clone())
 }
 
-/// Finds the MAC to which an end sends: that of its gateway, or without one that of the other end.
+/// Returns the destination MAC of the frames that an end sends: its gateway's or, without a gateway, the other end's.
 fn hop(session: &mut Session, from: &End, to: &End) -> Outcome<String> {
     let Some(gateway) = from.gateway else {
         return Ok(to.mac.clone());

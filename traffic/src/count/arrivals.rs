@@ -3,7 +3,7 @@
 
 use crate::protocol::Gap;
 
-/// Most gaps that are listed; they are the first ones.
+/// Largest number of gaps that are listed; the later ones are only counted.
 pub const LISTED: usize = 64;
 
 /// The arrivals of one stream.
@@ -13,16 +13,17 @@ pub struct Arrivals {
     pub first_ns: u64,
     pub last_ns: u64,
     pub longest: Option<Gap>,
-    /// Length beyond which a gap is listed.
+    /// A gap that is longer than this is listed.
     pub over_ns: u64,
     pub listed: Vec<Gap>,
+    /// Number of gaps that are long enough for the list, but not in it.
     pub more: u64,
-    /// Is true if frames were also counted elsewhere, so that nobody knows the gaps between both.
+    /// True if arrivals of two counts were combined: the gaps of the whole stream are not known then.
     pub torn: bool,
 }
 
 impl Arrivals {
-    /// Starts without arrivals; None lists no gap.
+    /// Starts without arrivals. Gaps longer than `gaps_over_s` seconds are listed; with None, no gap is.
     pub fn new(gaps_over_s: Option<f64>) -> Self {
         Arrivals {
             first_ns: 0,
@@ -35,7 +36,7 @@ impl Arrivals {
         }
     }
 
-    /// Notes an arrival. Time stamps of one port may be out of order by a little.
+    /// Notes an arrival. The time stamps of one port may be slightly out of order.
     pub fn note(&mut self, at_ns: u64) {
         if self.first_ns == 0 {
             (self.first_ns, self.last_ns) = (at_ns, at_ns);
@@ -59,7 +60,7 @@ impl Arrivals {
         self.last_ns = self.last_ns.max(at_ns);
     }
 
-    /// Takes over what was counted elsewhere.
+    /// Adds the arrivals of another count of the same stream.
     pub fn take_over(&mut self, other: Arrivals) {
         if other.first_ns == 0 {
             return;
@@ -75,7 +76,7 @@ impl Arrivals {
 }
 
 impl Gap {
-    /// Its length.
+    /// Returns the length of the gap.
     pub fn ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
@@ -91,7 +92,7 @@ mod tests {
         arrivals
     }
 
-    /// The longest gap is told even if it is not listed; a late stamp makes no gap and hides none.
+    /// The longest gap is known even if none is listed; a time stamp out of order neither makes nor hides a gap.
     #[test]
     fn the_longest_gap_is_found() {
         let arrivals = came(None, &[100, 200, 190, 450, 500]);
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(came(Some(1e-6), &many).more, 99 - LISTED as u64);
     }
 
-    /// Frames counted in two places: the ends are known, the gaps are not.
+    /// If two counts are combined, the first and the last arrival are known, but the gaps are not.
     #[test]
     fn gaps_of_two_counts_are_not_known() {
         let mut ours = came(None, &[50, 900]);

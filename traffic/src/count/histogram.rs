@@ -10,7 +10,7 @@ use crate::protocol::{Latency, Lateness};
 
 /// Number of slots of a histogram.
 pub const SLOTS: usize = 28_672;
-/// Longest time that is told apart; longer ones count as this.
+/// Longest time with a slot of its own; longer times count as this one.
 const LONGEST_NS: u64 = 100_000_000_000;
 
 /// Makes an empty histogram from 1 ns to 100 s with three significant digits.
@@ -19,8 +19,8 @@ pub fn histogram() -> Outcome<Histogram<u64>> {
         .map_err(|error| Failure::new(format!("histogram: {error}"), ""))
 }
 
-/// Returns the time, ns, that the histogram's slot of this index stands for (the crate counts 2,048 slots, then 1,024
-/// for each doubling).
+/// Returns the shortest time, ns, of the slot with this index. The crate has 2,048 slots of 1 ns, then 1,024 slots for
+/// each doubling.
 fn value_of_slot(slot: usize) -> u64 {
     let (bucket, sub) = ((slot >> 10) as u64, (slot & 1023) as u64);
     if bucket == 0 {
@@ -30,12 +30,12 @@ fn value_of_slot(slot: usize) -> u64 {
     }
 }
 
-/// Adds counts by slot, as programs in the kernel keep them.
+/// Adds the counts of all slots, as XDP programs keep them.
 pub fn take_slots(histogram: &mut Histogram<u64>, count_of: impl Fn(usize) -> u64) {
     for slot in 0..SLOTS {
         let count = count_of(slot);
         if count > 0 {
-            let _ = histogram.record_n(value_of_slot(slot), count); // within bounds
+            let _ = histogram.record_n(value_of_slot(slot), count); // cannot fail: the value is within bounds
         }
     }
 }
@@ -44,7 +44,7 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// Reports latencies; None if nothing was recorded.
+/// Returns the figures of a histogram of latencies; None if nothing was recorded.
 pub fn latency(histogram: &Histogram<u64>) -> Outcome<Option<Latency>> {
     if histogram.is_empty() {
         return Ok(None);
@@ -65,7 +65,7 @@ pub fn latency(histogram: &Histogram<u64>) -> Outcome<Option<Latency>> {
     }))
 }
 
-/// Reports how late frames left; None if nothing was recorded.
+/// Returns the figures of a histogram of lateness; None if nothing was recorded.
 pub fn lateness(histogram: &Histogram<u64>) -> Option<Lateness> {
     (!histogram.is_empty()).then(|| Lateness {
         p50: us(histogram.value_at_quantile(0.5)),
@@ -79,7 +79,7 @@ pub fn lateness(histogram: &Histogram<u64>) -> Option<Lateness> {
 mod tests {
     use super::*;
 
-    /// A slot's time falls into that slot again: counts made elsewhere keep their places.
+    /// The time of each slot falls into the same slot of the crate, so counts of XDP programs keep their places.
     #[test]
     fn slots_are_the_crates_own() {
         let mut histogram = histogram().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counting, without any packet: sequence numbers, times of arrival, histograms, stalls. Everything here is pure.
+//! Counting: sequence numbers, times of arrival, histograms, stalls. All functions are pure and read no packet.
 //!
 //! This folder imports `protocol`.
 

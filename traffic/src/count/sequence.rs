@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The sequence numbers that arrived: exact counts of lost, duplicated and reordered frames.
 
-/// A set of sequence numbers that grows as they come.
+/// A set of sequence numbers, one bit for each. It grows as needed.
 #[derive(Debug, Default)]
 struct Bitmap(Vec<u64>);
 
 impl Bitmap {
-    /// Adds `number`; returns false if it was there.
+    /// Adds `number`; returns false if the set already had it.
     fn insert(&mut self, number: u64) -> bool {
         let word = (number / 64) as usize;
         if word >= self.0.len() {
@@ -34,7 +34,7 @@ pub struct Run {
     pub last: u64,
 }
 
-/// The frames of a stream, told apart by their numbers.
+/// The counts of a stream's frames, which are identified by their sequence numbers.
 #[derive(Debug, Default)]
 pub struct SequenceCount {
     intact: Bitmap,
@@ -44,12 +44,12 @@ pub struct SequenceCount {
     pub duplicated: u64,
     pub reordered: u64,
     pub corrupted: u64,
-    /// Number of corrupted frames whose sequence number shows that the frame was counted otherwise, too.
+    /// Number of corrupted frames that are a second copy of a frame: another copy is counted as received or corrupted.
     corrupted_copies: u64,
 }
 
 impl SequenceCount {
-    /// Counts an intact frame; returns true the first time its number comes.
+    /// Counts an intact frame; returns true if it is the first with its number.
     pub fn intact(&mut self, number: u64) -> bool {
         if !self.intact.insert(number) {
             self.duplicated += 1;
@@ -66,7 +66,9 @@ impl SequenceCount {
         true
     }
 
-    /// Adds the counts of another: the numbers that came there, as bits, and what it made of them.
+    /// Adds the counts of an XDP program: the set of numbers that arrived, as a bitmap, and its own counts.
+    ///
+    /// `beyond`: the highest number that arrived plus 1; 0 if none arrived.
     pub fn take_over(&mut self, numbers: Vec<u64>, duplicated: u64, reordered: u64, beyond: u64) {
         if self.intact.0.len() < numbers.len() {
             self.intact.0.resize(numbers.len(), 0);
@@ -83,7 +85,7 @@ impl SequenceCount {
         self.highest = self.highest.max(beyond.checked_sub(1));
     }
 
-    /// Counts a damaged frame, with its number if the header that carries it is unhurt.
+    /// Counts a damaged frame, with its number if its test header is intact.
     pub fn corrupted(&mut self, number: Option<u64>) {
         self.corrupted += 1;
         if let Some(number) = number {
@@ -93,12 +95,12 @@ impl SequenceCount {
         }
     }
 
-    /// Returns how many frames are accounted for, each once.
+    /// Returns how many frames arrived, intact or damaged, each counted once.
     pub fn accounted(&self) -> u64 {
         self.received + self.corrupted - self.corrupted_copies
     }
 
-    /// Returns how many of `sent` frames never came in any shape.
+    /// Returns how many of `sent` frames arrived neither intact nor damaged.
     pub fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.accounted())
     }
@@ -149,7 +151,7 @@ mod tests {
         count
     }
 
-    /// Lost, duplicated and reordered frames are each counted as themselves.
+    /// Lost, duplicated and reordered frames are counted apart from each other.
     #[test]
     fn each_fault_is_itself() {
         let count = count(&[0, 1, 1, 4, 3, 5, 5, 5, 7]);
@@ -165,7 +167,7 @@ mod tests {
         assert_eq!(count(&[0, 1, 2, 0]).reordered, 0);
     }
 
-    /// Missing numbers come as runs, over the borders of words and at both ends.
+    /// Missing numbers are given as runs, also across the words of the bitmap and at both ends.
     #[test]
     fn missing_numbers_come_as_runs() {
         let mut count = SequenceCount::default();
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(count.lost(203), runs.iter().map(|r| r.1 - r.0 + 1).sum::<u64>());
     }
 
-    /// A frame that came both damaged and intact does not hide the loss of another.
+    /// A frame that arrived both damaged and intact does not hide the loss of another frame.
     #[test]
     fn corrupted_copy_hides_no_loss() {
         let mut count = count(&[0, 1]);
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(count.lost(10), 6);
     }
 
-    /// The counts of another are added, and a number both saw is a duplicate; one damaged and intact is not lost.
+    /// Two counts are added: a number in both is a duplicate; a frame that arrived damaged and intact counts once.
     #[test]
     fn counts_of_two_come_together() {
         let mut ours = count(&[0, 1]);

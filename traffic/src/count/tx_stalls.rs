@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stalls of a sender: times at which it did not run, and until when it made good what they cost.
+//! The stalls of a sender: pauses in which it did not run, each until the sender has caught up with its schedule.
 //!
 //! bpf/send.bpf.c (`note_lateness`) does the same for live frames.
 
 use crate::protocol::TxStall;
 
-/// Lateness from which on a frame counts as late.
+/// A frame whose lateness exceeds this counts as late.
 pub const LATE_NS: u64 = 100_000;
 /// Growth of the lateness, from one frame to the next, that shows a pause.
 pub const STALL_NS: u64 = 500_000;
-/// Stalls of one sender that are listed. Even the shortest of them take a trial of 60 s beyond the share of stalls up to
-/// which it is believed (harness/espbench/measure/validity/faults.py).
+/// Largest number of stalls of one sender that are listed. Even if all are of the shortest length, so many make a trial
+/// of 60 s invalid (harness/espbench/measure/validity/faults.py).
 const LISTED: usize = 1000;
 
-/// Watches the lateness of a stream's frames. A sender that is merely too slow gets later frame by frame: it has
-/// no stall, whatever its lateness.
+/// The stalls of one sender, computed from the lateness of its frames. A sender that is merely too slow falls behind a
+/// little with each frame. It has no stall, however late its frames are.
 #[derive(Debug, Default)]
 pub struct StallList {
     pub listed: Vec<TxStall>,
     pub more: u64,
-    /// Sum of the lengths of the stalls that are not listed, each from the pause until it was made good.
+    /// Sum of the lengths of the stalls that are not listed, each from its pause until the sender had caught up.
     pub more_ns: u64,
     late_ns: u64,
     left_ns: u64,
@@ -36,7 +36,8 @@ struct Open {
 }
 
 impl StallList {
-    /// Notes a frame that left at this time, so late; returns the length of the pause that it ended, 0 for none.
+    /// Notes a frame that left at `now_ns`, `late_ns` after it was due. Returns the length of the pause before it, ns;
+    /// 0 if there was none.
     pub fn note(&mut self, now_ns: u64, late_ns: u64) -> u64 {
         let before_ns = std::mem::replace(&mut self.late_ns, late_ns);
         let pause_ns = late_ns.saturating_sub(before_ns);
@@ -46,7 +47,7 @@ impl StallList {
                 open.paused_ns += pause_ns;
                 open.after_ns = late_ns;
             }
-            // It is made good; or the sender falls behind by itself, and makes nothing good.
+            // The sender has caught up; or it is too slow, falls further behind, and will never catch up.
             Some(open) if late_ns < open.before_ns + LATE_NS || late_ns > open.after_ns + STALL_NS => {
                 self.close();
             }
@@ -64,7 +65,7 @@ impl StallList {
         if pause_ns > STALL_NS { pause_ns } else { 0 }
     }
 
-    /// Notes that the frames after the last one are due so much later, and so less late.
+    /// Notes that the frames after the last one are due `by_ns` later than scheduled, which reduces their lateness.
     pub fn put_off(&mut self, by_ns: u64) {
         self.late_ns = self.late_ns.saturating_sub(by_ns);
         if let Some(open) = &mut self.open {
@@ -72,7 +73,7 @@ impl StallList {
         }
     }
 
-    /// Lists the stall that is open: it is over, or sending is.
+    /// Ends the current stall, if there is one, and lists it.
     pub fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
         if self.listed.len() < LISTED {
@@ -88,7 +89,8 @@ impl StallList {
     }
 }
 
-/// Merges the stalls of senders that take turns, in the order of time. Those that overlap become one.
+/// Merges the stalls of several senders of one stream into one list, in the order of time. Stalls that overlap become
+/// one.
 pub fn merged(mut stalls: Vec<TxStall>) -> Vec<TxStall> {
     stalls.sort_by_key(|stall| (stall.at_ns, stall.until_ns));
     let mut found: Vec<TxStall> = Vec::new();
@@ -111,7 +113,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Lists the stalls of frames due every millisecond that leave so late: begin, pause and end in µs.
+    /// Returns the stalls (begin, pause, end, µs) of frames that are due every millisecond, with this lateness, ns.
     fn listed(late: impl IntoIterator<Item = u64>) -> Vec<(u64, u64, u64)> {
         let mut list = StallList::default();
         for (number, late_ns) in late.into_iter().enumerate() {
@@ -128,7 +130,7 @@ mod tests {
         list.listed.iter().map(us).collect()
     }
 
-    /// A pause begins where the sender stopped and lasts until its frames leave on time again.
+    /// A stall begins when the sender stopped and lasts until its frames leave on time again.
     #[test]
     fn a_stall_lasts_until_it_is_made_good() {
         let late = [
@@ -139,14 +141,15 @@ mod tests {
         assert_eq!(listed(begun_late), [(0, 3_000, 2_000)]);
     }
 
-    /// A second pause before the first is made good belongs to it; one afterwards is another.
+    /// A second pause before the sender has caught up belongs to the same stall; a later one is another stall.
     #[test]
     fn pauses_that_overlap_are_one_stall() {
         let late = [0, 2 * MS, MS, 3 * MS, MS, 0, 0, 900_000, 0];
         assert_eq!(listed(late), [(1_000, 4_000, 5_000), (7_000, 900, 8_000)]);
     }
 
-    /// Overload makes frames later and later, and is no stall; a pause in it ends soon, for nothing makes it good.
+    /// Overload makes frames later and later and is no stall. A stall during overload ends soon, because the sender
+    /// falls further behind.
     #[test]
     fn overload_is_no_stall() {
         assert_eq!(listed((0..1_000).map(|n| n * 100_000)), []);
@@ -154,7 +157,7 @@ mod tests {
         assert_eq!(listed((0..1_000).map(paused)), [(549_900, 5_100, 561_600)]);
     }
 
-    /// Stalls beyond those listed are counted, and so is the time that they lasted: 3.1 ms of every 10 ms.
+    /// Stalls that are not listed are counted, with the time that they lasted: 3.1 ms of every 10 ms.
     #[test]
     fn the_time_of_stalls_that_are_not_listed_is_known() {
         let mut list = StallList::default();
@@ -169,7 +172,7 @@ mod tests {
         assert_eq!((list.more, list.more_ns), (50, 50 * 3_100_000));
     }
 
-    /// Stalls of senders that take turns: apart they stay apart, together they are one, no longer than it lasted.
+    /// Stalls of several senders stay apart if they do not overlap; else they are one, whose pause fits its length.
     #[test]
     fn stalls_of_several_senders_are_merged() {
         let stall = |at_ns, ms, until_ns| TxStall { at_ns, ms, until_ns };

@@ -15,17 +15,17 @@ const NEXT_IPV6: u8 = 41;
 const TRAILER: usize = 2;
 const TTL: u8 = 64;
 
-/// An SA in tunnel mode.
+/// A Security Association (SA) in tunnel mode.
 pub struct Sa {
     pub spi: u32,
     pub keyed: Keyed,
-    /// The outer header. Its length and, in IPv4, its checksum are zero.
+    /// The outer IP header. Its length field and, in IPv4, its checksum are zero.
     outer: Vec<u8>,
     outer_sum: u64,
     pub ethertype: u16,
 }
 
-/// An ESP packet found in a frame, from its first byte to its end.
+/// The place of an ESP packet in a frame (from the SPI at `from` to `end`), its SPI and its 32-bit sequence number.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
     pub spi: u32,
@@ -34,17 +34,17 @@ pub struct Found {
     pub end: usize,
 }
 
-/// The content of a packet.
+/// The result of decrypting a packet.
 #[derive(Debug)]
 pub enum Content {
-    /// The range of the buffer that is the frame.
+    /// The packet is authentic; the inner frame is at this range of the buffer.
     Frame(Range<usize>),
     BadIcv,
     Malformed,
 }
 
 impl Content {
-    /// Returns the frame in the buffer; nothing for a packet that was not opened.
+    /// Returns the frame in the buffer; an empty slice for a packet that was not opened.
     pub fn frame<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
         match self {
             Content::Frame(range) => &buffer[range.clone()],
@@ -73,7 +73,7 @@ impl Sa {
         .map_err(at_sa)?;
         let outer = match (asked.source, asked.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                // DF and no identification: a packet that is never fragmented needs none (RFC 6864).
+                // DF is set, so the packet is never fragmented and needs no identification (RFC 6864).
                 let mut header = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, TTL, PROTOCOL_ESP, 0, 0];
                 header.extend(source.octets());
                 header.extend(destination.octets());
@@ -106,14 +106,14 @@ impl Sa {
         self.outer.len()
     }
 
-    /// Returns the length of the outer packet around an inner one of so many bytes.
+    /// Returns the length of the outer packet whose inner packet has `inner` bytes.
     pub fn packet_bytes(&self, inner: usize) -> usize {
         let suite = self.keyed.suite;
         let payload = (inner + TRAILER).next_multiple_of(suite.align());
         self.outer.len() + HEADER + suite.iv_bytes() + payload + suite.icv_bytes()
     }
 
-    /// Seals an IP packet as this number; returns the bytes of the outer packet, which starts `out`.
+    /// Seals an IP packet with this sequence number. Writes the outer packet to the start of `out`; returns its length.
     pub fn seal(&self, inner: &[u8], number: u64, out: &mut [u8]) -> usize {
         let suite = self.keyed.suite;
         let length = self.packet_bytes(inner.len());
@@ -130,7 +130,7 @@ impl Sa {
         esp[4..HEADER].copy_from_slice(&(number as u32).to_be_bytes());
         let iv = &mut esp[HEADER..HEADER + suite.iv_bytes()];
         if suite.is_aead() {
-            iv.copy_from_slice(&number.to_be_bytes()); // RFC 4106 3.1: never the same
+            iv.copy_from_slice(&number.to_be_bytes()); // unique for each packet (RFC 4106 3.1)
         } else {
             scramble(number, self.spi, iv);
         }
@@ -139,7 +139,7 @@ impl Sa {
         let (payload, trailer) = esp[from..].split_at_mut(inner.len());
         payload.copy_from_slice(inner);
         for (place, byte) in trailer[..padding].iter_mut().enumerate() {
-            *byte = place as u8 + 1; // RFC 4303 2.4
+            *byte = place as u8 + 1; // 1, 2, 3, … (RFC 4303 2.4)
         }
         trailer[padding] = padding as u8;
         trailer[padding + 1] = if inner[0] >> 4 == 4 { NEXT_IPV4 } else { NEXT_IPV6 };
@@ -147,7 +147,7 @@ impl Sa {
         length
     }
 
-    /// Opens `esp`: its content becomes a frame in `buffer`, with the MAC addresses of `frame`.
+    /// Opens the ESP packet `esp`. The inner packet becomes a frame in `buffer`, with the MAC addresses of `frame`.
     pub fn open(&self, esp: &[u8], number: u64, frame: &[u8], buffer: &mut Vec<u8>) -> Content {
         let suite = self.keyed.suite;
         let head = HEADER + suite.iv_bytes();
@@ -155,7 +155,7 @@ impl Sa {
         if payload.is_none_or(|payload| payload == 0 || payload % suite.align() != 0) {
             return Content::Malformed;
         }
-        // The inner packet gets an Ethernet header: there is room for it in front.
+        // The Ethernet header of the inner packet will replace the last bytes before the payload.
         buffer.clear();
         buffer.extend([0; ETHERNET]);
         buffer.extend(esp);
@@ -173,14 +173,14 @@ impl Sa {
         Content::Frame(range)
     }
 
-    /// Returns whether the outer addresses of a packet are this SA's.
+    /// Returns whether the source and destination addresses of an IP packet are the outer addresses of this SA.
     pub fn addresses_are(&self, packet: &[u8]) -> bool {
         let (from, octets) = if self.outer.len() == 20 { (12, 8) } else { (8, 32) };
         packet.get(from..from + octets) == Some(&self.outer[from..])
     }
 }
 
-/// Makes an IV for CBC, different for each packet. Test frames need none that nobody can guess.
+/// Makes an IV for CBC that differs from packet to packet. It is predictable, which does not matter for test frames.
 fn scramble(number: u64, spi: u32, iv: &mut [u8]) {
     let mut state = number ^ u64::from(spi) << 32;
     for part in iv.chunks_mut(8) {
@@ -190,7 +190,7 @@ fn scramble(number: u64, spi: u32, iv: &mut [u8]) {
     }
 }
 
-/// Finds the ESP packet in an Ethernet frame; None if there is none, or a fragment, or a part.
+/// Finds the ESP packet in an Ethernet frame; returns None if there is none, if it is a fragment, or if it is cut.
 pub fn find(frame: &[u8]) -> Option<Found> {
     let packet = frame.get(14..)?;
     let (header, end) = match be16(frame, 12) {
@@ -220,7 +220,7 @@ pub fn find(frame: &[u8]) -> Option<Found> {
     })
 }
 
-/// Returns whether a frame is ESP at all, whole or not.
+/// Returns whether the IP header of a frame says that it carries ESP; the packet may be a fragment or cut.
 pub fn is_esp(frame: &[u8]) -> bool {
     match frame.get(12..14) {
         Some([0x08, 0x00]) => frame.get(23) == Some(&PROTOCOL_ESP),
@@ -229,7 +229,8 @@ pub fn is_esp(frame: &[u8]) -> bool {
     }
 }
 
-/// Finds the inner packet of a decrypted payload; None if its trailer is not as RFC 4303 2.4 wants it.
+/// Returns the inner packet of a decrypted payload; None if the trailer violates RFC 4303 2.4 or the IP version
+/// differs.
 pub fn inner(payload: &[u8]) -> Option<&[u8]> {
     let [rest @ .., padding, next] = payload else {
         return None;

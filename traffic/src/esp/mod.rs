@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tester as an ESP peer (RFC 4303, tunnel mode): it seals the frames of a stream and opens those of a port.
+//! The tester as an ESP peer (RFC 4303, tunnel mode). To seal is to encrypt and to compute the ICV; to open is to check
+//! the ICV and to decrypt.
 //!
-//! Inside is still the stream's own test frame, numbered and checked like any other. Slow ciphers cost no time of a
-//! trial: their packets are sealed before it, and opened after it. This folder imports `count`, `frame` and `wire`.
+//! The inner packet is a test frame of the stream, numbered and checked like any other. If a cipher is too slow for the
+//! rate, packets are sealed before the trial and opened after it. This folder imports `count`, `frame` and `wire`.
 
 pub mod association;
 pub mod numbers;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sequence numbers of SAs, which go on from trial to trial.
+//! The ESP sequence numbers of SAs, which continue from trial to trial.
 
 use std::collections::HashMap;
 
 use crate::protocol;
 
-/// The sequence numbers of each SA that were used. A peer takes none twice (RFC 4303 3.4.3).
+/// The next ESP sequence number of each SA that seals, and the highest that arrived by each SA that opens. A peer
+/// accepts no number twice (RFC 4303 3.4.3).
 #[derive(Debug, Default, Clone)]
 pub struct Numbers {
     next: HashMap<Vec<u8>, u64>,
@@ -36,7 +37,7 @@ impl Numbers {
     }
 }
 
-/// Tells SAs apart: an SPI that comes again with other keys is another SA.
+/// Returns a key that is unique for each SA. The same SPI with other keys is another SA.
 fn identity(sa: &protocol::Association) -> Vec<u8> {
     [
         &sa.spi.to_be_bytes(),

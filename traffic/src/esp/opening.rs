@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ESP that arrives: checks every packet's SPI, number, ICV and trailer before its frame is judged.
+//! ESP that arrives: checks SPI, sequence number, ICV and trailer of every packet before its inner frame is judged.
 //!
-//! If the cipher is too slow for the rate, packets are kept, with their times, and opened after the trial.
+//! If the cipher is too slow for the rate, packets are kept with their times of arrival, and opened after the trial.
 
 use std::collections::HashMap;
 
@@ -16,15 +16,16 @@ use crate::wire::RxFrame;
 
 const ROUND: u64 = 16;
 const ROUNDS: usize = 4;
-/// Number of packets that a thread opens before they are judged.
+/// Number of packets that each thread opens in one round; the frames of a round are judged after it.
 const TOGETHER: usize = 4096;
-/// Distance beyond which no number can be: it is damaged, and the suite has no ICV to show it.
+/// A sequence number this far ahead cannot be right: it is damaged, and the suite has no ICV that would show it.
 const FAR: u64 = 1 << 31;
 
+/// An SA by which packets arrive, and the sequence numbers that arrived in this trial.
 struct Inbound {
     sa: Sa,
     asked: protocol::Association,
-    /// The highest number of the trials before.
+    /// The highest sequence number that arrived in earlier trials.
     floor: u64,
     numbers: SequenceCount,
     first: Option<u64>,
@@ -32,7 +33,7 @@ struct Inbound {
 }
 
 impl Inbound {
-    /// Returns the whole number of which a packet bears the low half, near those that have come.
+    /// Returns the full sequence number of a packet that carries its low half (ESN): the one closest to those received.
     fn whole(&self, low: u32) -> u64 {
         if !self.sa.keyed.esn {
             return low.into();
@@ -50,15 +51,15 @@ impl Inbound {
 /// The outcome of opening a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// The packet is authentic and new: its frame is as it was before it was sealed.
+    /// The packet is authentic and new; its inner frame follows.
     Frame,
-    /// The packet belongs to an SA of ours, but is not as its peer sends it.
+    /// The packet belongs to an SA of this port, but is damaged or malformed.
     Damaged,
-    /// The packet is authentic, and was seen before.
+    /// The packet is authentic, but its sequence number arrived before, or is not higher than those of earlier trials.
     Repeated,
 }
 
-/// A packet kept for later.
+/// A packet that is kept until after the trial: its frame is `bytes[from..end]` of `Opening`.
 struct Kept {
     from: usize,
     end: usize,
@@ -66,24 +67,24 @@ struct Kept {
     found: Found,
 }
 
-/// The SAs of one port, and what came through them.
+/// The SAs of one port, and the counts of their packets.
 pub struct Opening {
     sas: Vec<Inbound>,
     by_spi: HashMap<u32, usize>,
     pub counts: EspCounts,
-    /// Indexes of those of the port's streams that must not come in clear.
+    /// Indexes of those of the port's streams that must not arrive in clear.
     pub streams: Vec<usize>,
     keeps: bool,
     kept: Vec<Kept>,
     bytes: Vec<u8>,
     room: usize,
-    /// Number of packets for which there was no room.
+    /// Number of packets that could not be kept for lack of memory.
     pub overrun: u64,
     pub last_rx_ns: u64,
 }
 
 impl Opening {
-    /// Sets up the SAs of the streams that arrive at a port; None if all come in clear.
+    /// Sets up the SAs of the streams that arrive at a port; returns None if all of them arrive in clear.
     pub fn of<'a>(arriving: impl Iterator<Item = &'a Stream>, numbers: &Numbers) -> Outcome<Option<Self>> {
         let mut opening = Opening {
             sas: Vec::new(),
@@ -103,7 +104,7 @@ impl Opening {
             }
             for asked in &stream.open {
                 if opening.by_spi.contains_key(&asked.spi) {
-                    continue; // two streams through one SA
+                    continue; // another stream uses the same SA
                 }
                 let at_stream = |failure: Failure| {
                     Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint)
@@ -122,7 +123,7 @@ impl Opening {
         Ok((!opening.sas.is_empty()).then_some(opening))
     }
 
-    /// Measures what opening a packet with an inner one of so many bytes costs, ns.
+    /// Measures the time to open a packet whose inner packet has `inner` bytes, ns.
     pub fn cost_ns(&self, inner: usize) -> f64 {
         let sa = &self.sas[0].sa;
         let mut frame = vec![0; ETHERNET + sa.packet_bytes(inner)];
@@ -139,12 +140,12 @@ impl Opening {
         (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns how many bytes a packet with an inner one of so many takes while it is kept.
+    /// Returns the memory that a kept packet takes whose inner packet has `inner` bytes.
     pub fn kept_bytes(&self, inner: usize) -> usize {
         self.sas[0].sa.packet_bytes(inner) + ETHERNET + size_of::<Kept>()
     }
 
-    /// Keeps packets for later from now on, in so many bytes.
+    /// Begins to keep packets until after the trial, in at most `room` bytes of memory.
     pub fn keep(&mut self, room: usize) {
         self.keeps = true;
         self.room = room;
@@ -155,9 +156,9 @@ impl Opening {
         self.kept.len() as u64
     }
 
-    /// Takes a frame that is ESP of one of our SAs; returns false for any other.
+    /// Takes a frame that is ESP of one of the SAs, or malformed ESP; returns false for any other frame.
     ///
-    /// Unless the packet is kept, `each` gets the outcome and the frame without ESP.
+    /// Unless the packet is kept, `each` gets the outcome and the inner frame.
     pub fn take(
         &mut self,
         frame: &RxFrame,
@@ -208,7 +209,7 @@ impl Opening {
         true
     }
 
-    /// Books a packet that was decrypted, or was not.
+    /// Counts a packet after the attempt to open it.
     fn settle(&mut self, which: usize, number: u64, content: &Content) -> Opened {
         let inbound = &mut self.sas[which];
         match content {
@@ -242,8 +243,8 @@ impl Opening {
         Opened::Frame
     }
 
-    /// Opens the packets that were kept, in the order in which they came, on all CPUs. `each` also gets the time of
-    /// arrival, and says whether to go on.
+    /// Opens the packets that were kept, on all CPUs. `each` gets them in the order of arrival, with the time of
+    /// arrival, and returns whether to continue.
     pub fn open_kept(&mut self, each: &mut dyn FnMut(Opened, &[u8], u64) -> bool) {
         let kept = std::mem::take(&mut self.kept);
         let bytes = std::mem::take(&mut self.bytes);
@@ -289,7 +290,7 @@ impl Opening {
         }
     }
 
-    /// Ends the trial: returns the counts, and remembers the numbers.
+    /// Ends the trial: returns the counts, and notes the highest sequence numbers in `numbers`.
     pub fn close(&mut self, numbers: &mut Numbers) -> EspCounts {
         for inbound in &self.sas {
             if let Some(first) = inbound.first {

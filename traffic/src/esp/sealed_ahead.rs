@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames sealed before the trial, because the cipher is too slow to seal one between two departures.
+//! Frames that are sealed before the trial, because the cipher is too slow to seal a frame between two departures.
 //!
-//! Their test headers cannot bear the time of departure, so it is kept beside them, by number.
+//! Their test headers cannot contain the time of departure. So this time is stored separately, by frame number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::host::clock::monotonic_ns;
 
 const POLL_NS: u64 = 50_000_000;
 
-/// Times at which each frame of a stream was sent, ns.
+/// The time at which each frame of a stream was sent, ns.
 pub type Departed = Arc<[AtomicU64]>;
 
 /// The sealed frames of a stream.
@@ -24,8 +24,8 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Seals a stream's frames, which end in the buffer at `ends`. `progress` gets how many are done, of how many, and
-    /// says whether to go on.
+    /// Seals a stream's frames; frame k ends in the buffer at `ends[k]`. `progress` gets the number of sealed frames
+    /// and the number of all frames, and returns whether to continue.
     pub fn seal(
         sealer: &Sealer,
         template: &Template,
@@ -51,7 +51,7 @@ impl Ready {
     }
 }
 
-/// Seals all frames by as many threads as there are CPUs; stops early if `progress` says so.
+/// Seals all frames with as many threads as there are CPUs; stops early if `progress` returns false.
 fn sealed(
     sealer: &Sealer,
     template: &Template,

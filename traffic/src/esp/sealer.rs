@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sealer of a stream: its frames leave as ESP, one SA for each of its tunnels.
+//! The sealer of a stream: makes ESP of its frames, with one SA for each of its tunnels.
 
 use crate::esp::association::Sa;
 use crate::esp::numbers::Numbers;
@@ -9,24 +9,24 @@ use crate::frame::template::Template;
 use crate::host::clock::monotonic_ns;
 use crate::protocol::{Fault, Stream, Suite};
 
-/// Distance of forged numbers: beyond any window, so that the peer does check the ICV.
+/// Distance of forged sequence numbers from the next one: beyond any replay window, so that the peer checks the ICV.
 const AHEAD: u64 = 1 << 30;
-/// Number of packets that are sealed to find out how long one takes; the quickest round counts.
+/// Number of packets of a round that measures how long sealing takes; the quickest round counts.
 const ROUND: u64 = 16;
 const ROUNDS: usize = 4;
 
 /// The SAs of a stream. Frame k goes through SA k modulo their count.
 pub struct Sealer {
     sas: Vec<Sa>,
-    /// The ESP number of each SA's first packet.
+    /// The sequence number of each SA's first packet in this trial.
     first: Vec<u64>,
-    /// Number of numbers, from 1 on, that a replay uses again.
+    /// For a replay, the highest sequence number that is used again; the lowest is 1.
     used: Option<u64>,
     wrong_icv: bool,
 }
 
 impl Sealer {
-    /// Makes the sealer of a stream, of which the trial can send `frames` at most; None for a stream in clear.
+    /// Makes the sealer of a stream that can send at most `frames` frames in this trial; None for a stream in clear.
     pub fn of(stream: &Stream, template: &Template, numbers: &Numbers, frames: u64) -> Outcome<Option<Self>> {
         let wrong =
             |message: String, hint: &str| Failure::new(format!("stream {}: {message}", stream.id), hint);
@@ -74,7 +74,7 @@ impl Sealer {
         self.sas[0].keyed.suite
     }
 
-    /// Returns which SA frame `index` goes through, and the number it has there.
+    /// Returns the index of the SA that seals frame `index`, and the frame's sequence number in this SA.
     fn place(&self, index: u64) -> (usize, u64) {
         let count = self.sas.len() as u64;
         let (which, turn) = ((index % count) as usize, index / count);
@@ -85,12 +85,12 @@ impl Sealer {
         (which, number)
     }
 
-    /// Returns the bytes of the frame that a plain one of so many bytes becomes.
+    /// Returns the length of the sealed frame that is made of a plain frame of `plain` bytes, both without FCS.
     pub fn frame_bytes(&self, plain: usize) -> usize {
         ETHERNET + self.sas[0].packet_bytes(plain - ETHERNET)
     }
 
-    /// Seals frame `index`; returns the length of what now starts `out`.
+    /// Seals frame `index`. Writes the sealed frame to the start of `out`; returns its length.
     pub fn seal(&self, plain: &[u8], index: u64, out: &mut [u8]) -> usize {
         let (which, number) = self.place(index);
         let sa = &self.sas[which];
@@ -103,7 +103,7 @@ impl Sealer {
         length
     }
 
-    /// Returns the highest number of each SA once so many frames were sent; none where a fault uses no new ones.
+    /// Returns the highest sequence number of each SA after `sent` frames; empty if the stream has a deliberate fault.
     pub fn last_numbers(&self, sent: u64) -> Vec<u64> {
         if self.used.is_some() || self.wrong_icv {
             return Vec::new();
@@ -116,7 +116,7 @@ impl Sealer {
             .collect()
     }
 
-    /// Measures what sealing the longest frame costs, ns.
+    /// Measures the time to seal the longest frame, ns.
     pub fn cost_ns(&self, template: &Template) -> f64 {
         let plain = template.bytes();
         let mut out = vec![0; self.frame_bytes(plain.len())];
@@ -131,7 +131,7 @@ impl Sealer {
     }
 }
 
-/// Returns the number of each SA's first packet and, for a replay, how many numbers it uses again.
+/// Returns the sequence number of each SA's first packet and, for a replay, the highest number that is used again.
 fn first_numbers(
     stream: &Stream,
     sas: &[Sa],

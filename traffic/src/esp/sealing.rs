@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sealing of a stream while it is sent: frame by frame, or from frames that were sealed ahead.
+//! The sealing of a stream while it is sent: each frame is sealed when it leaves, or was sealed before the trial.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::esp::sealed_ahead::Ready;
 use crate::esp::sealer::Sealer;
 use crate::frame::template::Template;
 
-/// The sealing of one stream.
+/// The sealing of one stream. `ready` has its frames if they were sealed before the trial.
 pub struct Sealing {
     pub sealer: Arc<Sealer>,
     plain: Vec<u8>,
@@ -23,7 +23,7 @@ impl Sealing {
         }
     }
 
-    /// Makes frame `index`, which leaves at `time`, in `out`; returns its length.
+    /// Writes the sealed frame `index`, which leaves at `time`, to the start of `out`; returns its length.
     pub fn write(
         &mut self,
         template: &Template,

@@ -22,7 +22,7 @@ use sha2::Sha256;
 use crate::failure::{Failure, Outcome};
 use crate::protocol::Suite;
 
-/// SPI and sequence number.
+/// Bytes of SPI and sequence number.
 pub const HEADER: usize = 8;
 const SALT: usize = 4;
 
@@ -35,7 +35,7 @@ impl Suite {
         }
     }
 
-    /// Returns the number that the length of payload, padding and trailer is a multiple of.
+    /// Returns the alignment of payload, padding and trailer: their length is a multiple of it, bytes.
     pub fn align(self) -> usize {
         match self {
             Suite::TripleDesSha1 => 8,
@@ -59,7 +59,7 @@ impl Suite {
         )
     }
 
-    /// Returns the lengths of the cipher's key (an AEAD's with its salt) and of the HMAC's.
+    /// Returns the lengths of the cipher's key (for an AEAD, with its salt) and of the HMAC's key, bytes.
     fn key_bytes(self) -> (usize, usize) {
         match self {
             Suite::NullNull => (0, 0),
@@ -100,7 +100,7 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// Sets up a suite. No message of a failure tells a key.
+    /// Sets up a suite with its keys. Fails if a key has the wrong length; the message contains no key.
     pub fn new(suite: Suite, esn: bool, encryption: &[u8], integrity: &[u8]) -> Outcome<Self> {
         let (cipher_bytes, hmac_bytes) = suite.key_bytes();
         let refused = || {
@@ -150,8 +150,8 @@ impl Keyed {
         Ok(Keyed { suite, esn, method })
     }
 
-    /// Encrypts and authenticates a packet whose SPI, number and IV are written and whose payload is padded.
-    /// `high`: the upper half of the number.
+    /// Encrypts a packet in place and writes its ICV. SPI, sequence number, IV, payload, padding and trailer must be
+    /// there. `high` is the upper half of the sequence number.
     pub fn seal(&self, packet: &mut [u8], high: u32) {
         let (iv, icv) = (self.suite.iv_bytes(), self.suite.icv_bytes());
         let end = packet.len() - icv;
@@ -159,7 +159,7 @@ impl Keyed {
             Method::Aead(key, salt) => {
                 let (nonce, aad) = self.aead_inputs(packet, salt, high);
                 let payload = &mut packet[HEADER + iv..end];
-                // The payload is far shorter than what an AEAD can take.
+                // This does not fail: the payload is far shorter than the limit of an AEAD.
                 if let Ok(tag) = key.seal_in_place_separate_tag(nonce, Aad::from(aad.bytes()), payload) {
                     packet[end..].copy_from_slice(tag.as_ref());
                 }
@@ -180,7 +180,8 @@ impl Keyed {
         }
     }
 
-    /// Checks and decrypts a packet in place; returns false, without decrypting its payload, if its ICV is wrong.
+    /// Checks the ICV of a packet and decrypts the packet in place. If the ICV is wrong, returns false, and the payload
+    /// may hold anything.
     pub fn open(&self, packet: &mut [u8], high: u32) -> bool {
         let (iv, icv) = (self.suite.iv_bytes(), self.suite.icv_bytes());
         let end = packet.len() - icv;
@@ -244,7 +245,8 @@ impl Keyed {
     }
 }
 
-/// The data that an AEAD authenticates beside the payload (RFC 4106 5): the header, with ESN the whole number.
+/// The data that an AEAD authenticates in addition to the payload (RFC 4106 5): the SPI and the sequence number, which
+/// with ESN has its full 64 bits.
 struct AssociatedData {
     bytes: [u8; 12],
     length: usize,

@@ -58,7 +58,7 @@ fn vectors_of_rfc_4106() {
     }
 }
 
-/// RFC 7634, appendix A: a whole ESP packet of ChaCha20-Poly1305, padding and all.
+/// RFC 7634, appendix A: a whole ESP packet of ChaCha20-Poly1305, with its padding.
 #[test]
 fn packet_of_rfc_7634() {
     let key: Vec<u8> = (0x80..0xa4).collect();
@@ -77,7 +77,8 @@ fn packet_of_rfc_7634() {
     assert_eq!(packet, sealed);
 }
 
-/// Scapy, which shares no code with this, sealed this packet with each suite; opened and sealed again it is the same.
+/// Scapy, which shares no code with this program, sealed this packet with each suite. When it is opened and sealed
+/// again, it is the same.
 #[test]
 fn packets_of_scapy() {
     let inner = "45000024000700004011ee98c6120002c6130002c0200007001014d065737062656e6368";
@@ -141,7 +142,7 @@ fn packets_of_scapy() {
     }
 }
 
-/// Keys are in no text that could reach a log.
+/// No text that could reach a log contains a key.
 #[test]
 fn keys_show_themselves_to_nobody() {
     let shown = format!("{:?}", association("aes128gcm16", 0x1000));

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The addresses that a stream's frames rotate through: destination networks, or the two ends of tunnels.
+//! The addresses through which a stream's frames rotate: destination networks, or subnets at both ends of tunnels.
 //!
-//! Networks (RFC 2544, 12): the index is added to the third octet of an IPv4 destination, the eighth of an
-//! IPv6 one. Tunnels: the index is added at the tunnels' prefix length to source and destination alike, so
-//! that a frame's two addresses always belong to the same tunnel, in either direction.
+//! With networks (RFC 2544, 12), the index of the flow is added to the third octet of an IPv4 destination, or to the
+//! eighth octet of an IPv6 destination. With tunnels, the index is added to the subnet (at the tunnels' prefix length)
+//! of both source and destination, so that both addresses of a frame belong to the same tunnel, in either direction.
 
 use std::net::IpAddr;
 
 use crate::failure::{Failure, Outcome};
 use crate::protocol::Stream;
 
-/// A rule for addresses: those of frame k are the first ones plus (k modulo count) · step.
+/// A rule for addresses: those of frame k are the stream's first addresses plus (k modulo count) · step. The source
+/// changes only if `source_moves`.
 #[derive(Debug, Clone, Copy)]
 pub struct Flows {
     pub count: u16,
@@ -18,7 +19,7 @@ pub struct Flows {
     source_moves: bool,
     src: u128,
     dst: u128,
-    /// Number of octets of an address.
+    /// Number of octets of an address: 4 or 16.
     octets: usize,
 }
 
@@ -30,7 +31,7 @@ fn number(address: IpAddr) -> u128 {
 }
 
 impl Flows {
-    /// Reads a stream's flows; a failure says which count does not fit, and why.
+    /// Reads a stream's flows. Fails if their number does not fit; the message says which number, and why.
     pub fn of(stream: &Stream) -> Outcome<Self> {
         let wrong =
             |message: String, hint: &str| Failure::new(format!("stream {}: {message}", stream.id), hint);
@@ -90,7 +91,7 @@ impl Flows {
         Ok(flows(stream.networks, network_bits, false))
     }
 
-    /// Writes source and destination of a flow as they stand in the IP header.
+    /// Returns source and destination of a flow as in the IP header: 8 or 32 octets.
     pub fn addresses(&self, index: u16) -> Vec<u8> {
         let offset = u128::from(index) * self.step;
         let src = self.src + if self.source_moves { offset } else { 0 };
@@ -100,7 +101,7 @@ impl Flows {
             .collect()
     }
 
-    /// Returns whether this is the destination of one of the flows.
+    /// Returns whether this is the destination address of one of the flows.
     pub fn reach(&self, destination: &[u8]) -> bool {
         let offset = destination
             .iter()
@@ -123,7 +124,7 @@ mod tests {
         }
     }
 
-    /// Both addresses move, from one subnet to the next, and the host's part stays.
+    /// Both addresses change from one subnet to the next, and the host's part stays the same.
     #[test]
     fn tunnels_move_source_and_destination_together() {
         let flows = Flows::of(&tunnels(4, 1000, 26)).unwrap();
@@ -141,7 +142,7 @@ mod tests {
         );
     }
 
-    /// Networks move the destination alone.
+    /// Networks change the destination alone.
     #[test]
     fn networks_move_the_destination_alone() {
         let flows = Flows::of(&Stream {
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(flows.addresses(255), [198, 18, 0, 2, 198, 19, 255, 2]);
     }
 
-    /// A destination is one of the flows' or it is not: the next subnet and another host are not.
+    /// The destination of each flow is recognised; another host and the next subnet are not.
     #[test]
     fn only_own_destinations_are_reached() {
         for (version, bits) in [(4, 26), (6, 62)] {
@@ -168,7 +169,8 @@ mod tests {
         }
     }
 
-    /// Flows that do not fit are refused with the figures: other side reached, address space left, both kinds at once.
+    /// Flows are refused, with their number, if they overlap the other side, leave the address space, or are of both
+    /// kinds at once.
     #[test]
     fn what_does_not_fit_is_refused() {
         let mut at_the_end = tunnels(4, 3, 26);

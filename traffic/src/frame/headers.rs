@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of a stream's frames: those of the RFC 2544 test frame, or those that the user gave.
+//! The headers of a stream's frames: those of the RFC 2544 test frame, or headers that the user gave.
 
 use base64::Engine;
 
@@ -12,7 +12,7 @@ const TAG: usize = 4;
 const TCP: usize = 20;
 const LONGEST: usize = 14 + 2 * TAG + 60 + 60;
 
-/// The places at which the headers of a frame begin, and their kinds.
+/// The offsets of the IP header, the UDP or TCP header and the payload in a frame, and the kinds of these headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub l3: usize,
@@ -23,14 +23,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of the checksum of UDP or TCP.
+    /// Returns the offset of the checksum of UDP or TCP.
     pub fn checksum(self) -> usize {
         self.l4 + if self.tcp { 16 } else { 6 }
     }
 
     /// Finds a frame's headers: Ethernet, at most `tags` VLAN tags, IPv4 or IPv6 without extension headers, UDP or TCP.
     ///
-    /// Returns None for any others, and for headers that are not whole.
+    /// Returns None for other headers, and for headers that are cut.
     pub fn of(bytes: &[u8], tags: usize) -> Option<Self> {
         let mut l3 = ETHERNET;
         let limit = ETHERNET + tags * TAG;
@@ -63,14 +63,15 @@ impl Place {
     }
 }
 
-/// The bytes before the payload.
+/// The headers of a frame: all bytes before the payload.
 #[derive(Debug, Clone)]
 pub struct Header {
     pub bytes: Vec<u8>,
     pub place: Place,
 }
 
-/// Makes a stream's headers, with all that does not change from frame to frame. A failure says which is none.
+/// Makes a stream's headers, with all fields that do not change from frame to frame. Fails if one of the user's headers
+/// cannot be used; the message says which one.
 pub fn of(stream: &Stream) -> Outcome<Vec<Header>> {
     if stream.headers.is_empty() {
         return Ok(vec![finished(rfc2544(stream)?, stream)?]);
@@ -104,7 +105,7 @@ pub fn of(stream: &Stream) -> Outcome<Vec<Header>> {
     Ok(found)
 }
 
-/// Makes the headers of the test frame (RFC 2544, C.2.6.4).
+/// Makes the bytes of the test frame's headers (RFC 2544, C.2.6.4).
 fn rfc2544(stream: &Stream) -> Outcome<Vec<u8>> {
     let mut bytes = vec![0; 12];
     if stream.ip_version == 6 {
@@ -119,7 +120,7 @@ fn rfc2544(stream: &Stream) -> Outcome<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes what the generator decides (MAC addresses, TTL, DF), and zero where it writes frame by frame.
+/// Writes the fields that the generator sets (MAC addresses, TTL, DF), and zero into those that it sets in each frame.
 fn finished(mut bytes: Vec<u8>, stream: &Stream) -> Outcome<Header> {
     let Some(place) = Place::of(&bytes, 2) else {
         return Err(Failure::new("headers that are none", "report this"));
@@ -155,7 +156,7 @@ mod tests {
         base64::engine::general_purpose::STANDARD.encode(bytes)
     }
 
-    /// VLAN tags, IPv4 options and TCP options move what follows them.
+    /// The offsets take VLAN tags, IPv4 options and TCP options into account.
     #[test]
     fn places_follow_from_the_headers() {
         let mut bytes = vec![1; 12];
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(Place::of(&bytes[..69], 2), None);
     }
 
-    /// Bytes that cannot be a header are refused with their number and the reason.
+    /// Bytes that cannot be a header are refused, with the number of the header and the reason.
     #[test]
     fn what_is_no_header_is_refused() {
         let plain = rfc2544(&stream(4, &[64])).unwrap();

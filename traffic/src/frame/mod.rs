@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames as bytes: test frames, noise, and the messages of ARP and Neighbour Discovery. Everything here is pure.
+//! Frames as bytes: test frames, noise, and the messages of ARP and Neighbour Discovery. All functions are pure.
 //!
 //! This folder imports `protocol`.
 

@@ -20,14 +20,14 @@ const TAG: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
     pub question: bool,
-    /// The address asked for, or the one answered for.
+    /// The address that the question or the answer is about.
     pub target: IpAddr,
     pub sender: IpAddr,
     pub mac: Mac,
 }
 
 impl Neighbour {
-    /// Words it for somebody who waits for another.
+    /// Describes the message in the failure of a gateway that did not answer.
     fn told(&self) -> String {
         let mac = show_mac(&self.mac);
         if self.question {
@@ -38,12 +38,12 @@ impl Neighbour {
     }
 }
 
-/// The messages that were heard while a gateway was looked for.
+/// The messages of others that arrived while a gateway was being resolved, as text; at most 5.
 #[derive(Debug, Default)]
 pub struct Heard(Vec<String>);
 
 impl Heard {
-    /// Notes a message, unless it is known or there are enough.
+    /// Notes a message, unless the same one is noted already or the list is full.
     pub fn note(&mut self, heard: &Neighbour) {
         let line = heard.told();
         if !self.0.contains(&line) && self.0.len() < 5 {
@@ -134,12 +134,12 @@ fn question(mac: Mac, address: IpAddr, target: IpAddr) -> Option<Vec<u8>> {
     }
 }
 
-/// Makes the answer to `asked`: its target is here.
+/// Makes the answer to the question `asked`: its target has the address `mac`.
 pub fn answer(mac: Mac, asked: &Neighbour) -> Option<Vec<u8>> {
     match (asked.target, asked.sender) {
         (IpAddr::V4(target), IpAddr::V4(sender)) => Some(arp(2, mac, target, asked.mac, sender)),
         (IpAddr::V6(target), IpAddr::V6(sender)) => {
-            // Duplicate address detection asks from the unspecified address: tell everybody.
+            // The sender of duplicate address detection is the unspecified address, so the answer goes to all nodes.
             let dst = if sender.is_unspecified() {
                 Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)
             } else {
@@ -151,7 +151,7 @@ pub fn answer(mac: Mac, asked: &Neighbour) -> Option<Vec<u8>> {
     }
 }
 
-/// Reads a frame; None if it is neither ARP nor neighbour discovery.
+/// Reads a frame; returns None if it is neither ARP nor Neighbour Discovery.
 pub fn read(frame: &[u8]) -> Option<Neighbour> {
     let source: Mac = frame.get(6..12)?.try_into().ok()?;
     let v4 = |at: usize| -> Option<IpAddr> {
@@ -190,7 +190,7 @@ pub fn read(frame: &[u8]) -> Option<Neighbour> {
     }
 }
 
-/// Reads one VLAN tag, or none. The kernel takes one off before it hands over an answer, not two.
+/// Reads the base64 of one VLAN tag, or of none. Two tags are refused: the kernel removes only one from an answer.
 pub fn tags_of(text: &str) -> Outcome<Vec<u8>> {
     let wrong = |what: String| {
         Failure::new(
@@ -207,13 +207,13 @@ pub fn tags_of(text: &str) -> Outcome<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts a tag behind the MAC addresses of a frame.
+/// Inserts a VLAN tag behind the MAC addresses of a frame; empty `tags` insert nothing.
 pub fn tagged(mut frame: Vec<u8>, tags: &[u8]) -> Vec<u8> {
     frame.splice(12..12, tags.iter().copied());
     frame
 }
 
-/// Makes the question for a gateway, with a tag if it lives behind one.
+/// Makes the question for a gateway, with a VLAN tag if one is given. Fails if the IP versions differ.
 pub fn ask(mac: Mac, address: IpAddr, gateway: IpAddr, tags: &[u8]) -> Outcome<Vec<u8>> {
     match question(mac, address, gateway) {
         Some(frame) => Ok(tagged(frame, tags)),
@@ -231,7 +231,7 @@ mod tests {
     const A: Mac = [2, 0, 0, 0, 0, 1];
     const B: Mac = [2, 0, 0, 0, 0, 2];
 
-    /// An ARP question read back asks for the right address, and its answer answers it.
+    /// An ARP question asks for the right address, and its answer is for the same address.
     #[test]
     fn arp_question_and_answer_fit() {
         let asked =
@@ -244,7 +244,7 @@ mod tests {
         );
     }
 
-    /// The same for IPv6; the ICMPv6 checksum is right in both.
+    /// The same holds for IPv6; the ICMPv6 checksum is right in both messages.
     #[test]
     fn discovery_question_and_answer_fit() {
         let ask = question(A, "fd00::2".parse().unwrap(), "fd00::1".parse().unwrap()).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The frames of noise: other traffic beside the streams, sent as it was given, one frame after the other.
+//! The frames of noise: traffic in addition to the streams, whose packets the user gave. They are sent in turn.
 
 use base64::Engine;
 
@@ -7,17 +7,17 @@ use crate::failure::{Failure, Outcome};
 use crate::frame::octets::{SHORTEST, parse_mac};
 use crate::protocol::Noise;
 
-/// Most packets of one noise.
+/// Largest number of packets of one noise.
 pub const PACKETS: usize = 4096;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// Ethernet frames without FCS, padded to the shortest that a wire carries.
+/// Ethernet frames without FCS, padded to the minimum length of Ethernet.
 #[derive(Debug)]
 pub struct RawFrames(Vec<Vec<u8>>);
 
 impl RawFrames {
-    /// Makes the frames of a noise; a failure says which packet is none.
+    /// Makes the frames of a noise. Fails if one of its packets is not IPv4 or IPv6; the message says which one.
     pub fn new(noise: &Noise) -> Outcome<Self> {
         let wrong =
             |message: String, hint: &str| Err(Failure::new(format!("noise {}: {message}", noise.id), hint));
@@ -67,7 +67,7 @@ impl RawFrames {
             .unwrap_or_default()
     }
 
-    /// Puts frame `index` into the buffer; returns its length.
+    /// Copies frame `index` to the start of the buffer; returns its length.
     pub fn write(&self, buffer: &mut [u8], index: u64) -> usize {
         let frame = &self.0[(index % self.0.len() as u64) as usize];
         buffer[..frame.len()].copy_from_slice(frame);
@@ -91,7 +91,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Packets leave in turn, with the header of their kind, and short ones are padded.
+    /// Packets leave in turn, with the EtherType of their IP version, and short ones are padded.
     #[test]
     fn packets_leave_in_turn() {
         let (four, six) = ([0x45; 20], [0x60; 100]);
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Bytes that are no IP packet are refused with their place.
+    /// Bytes that are no IP packet are refused with their index.
     #[test]
     fn nonsense_is_refused() {
         for (packets, words) in [

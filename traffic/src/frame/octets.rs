@@ -8,7 +8,7 @@ pub const FCS: usize = 4;
 pub const UDP: usize = 8;
 pub const PROTOCOL_UDP: u8 = 17;
 pub const PROTOCOL_TCP: u8 = 6;
-/// Bytes without FCS of the shortest frame on a wire.
+/// Length of the shortest Ethernet frame, bytes without FCS.
 pub const SHORTEST: usize = 60;
 
 pub type Mac = [u8; 6];
@@ -41,7 +41,7 @@ pub fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// Reads a MAC address; the failure says how to write one.
+/// Reads a MAC address of six hexadecimal bytes with colons. Fails for any other text.
 pub fn parse_mac(text: &str) -> Outcome<Mac> {
     let parts: Vec<_> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
     let bytes: Result<Vec<u8>, _> = parts.into_iter().collect();
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(sum(&[0x12]), 0x1200);
     }
 
-    /// The check of a well-known IPv4 header (Wikipedia's example) comes out as printed there.
+    /// The checksum of a well-known IPv4 header (Wikipedia's example) is the printed one.
     #[test]
     fn checksum_of_a_known_header() {
         let header = [

@@ -15,7 +15,8 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     }
 }
 
-/// Orders one cycle as indexes into `shares` (smooth weighted round robin): always alike, no size in clumps.
+/// Returns the order of the frames of one cycle, as indexes into `shares` (smooth weighted round robin). The order is
+/// always the same, and spreads each size evenly.
 pub fn cycle(shares: &[FrameShare]) -> Outcome<Vec<u16>> {
     if shares.is_empty() || shares.len() > MOST_SHARES || shares.iter().any(|share| share.weight == 0) {
         return Err(Failure::new(
@@ -66,7 +67,7 @@ mod tests {
             .collect()
     }
 
-    /// The simple IMIX 7:4:1 keeps its proportions, and the commonest size never comes three times running.
+    /// The simple IMIX 7:4:1 keeps its proportions, and the most frequent size never appears three times in a row.
     #[test]
     fn proportions_hold_and_sizes_are_spread() {
         let order = cycle(&shares(&[7, 4, 1])).unwrap();

@@ -25,7 +25,7 @@ pub struct Variant {
     pub l4_sum: u64,
 }
 
-/// The frames of one stream, ready but for the fields that change with each.
+/// The frames of one stream, complete except for the fields that change from frame to frame.
 #[derive(Debug)]
 pub struct Template {
     variants: Vec<Variant>,
@@ -37,12 +37,12 @@ pub struct Template {
     ports: u64,
     dont_fragment: bool,
     flows: Flows,
-    /// Source and destination of every flow, one flow after the other as in the frame, and the sum of each.
+    /// Source and destination of every flow as in the frame, one flow after the other; `address_sums` has their sums.
     addresses: Vec<u8>,
     address_sums: Vec<u64>,
 }
 
-/// The parts of a stream's frames, for programs that make them elsewhere.
+/// The parts of a stream's frames, as receivers and the description of live frames need them.
 pub struct Parts<'a> {
     pub variants: &'a [Variant],
     pub order: &'a [u16],
@@ -76,7 +76,7 @@ impl Variant {
             } else {
                 sum(&bytes[place.l3..place.l4])
             },
-            // The source port is added with each frame, as are the addresses and the test header.
+            // The source port, the addresses and the test header are added for each frame.
             l4_sum: protocol + u64::from(l4_length) + sum(&bytes[place.l4 + 2..]),
             bytes,
         }
@@ -116,8 +116,8 @@ fn check_ports(stream: &Stream, headers: &[Header]) -> Outcome<()> {
     Ok(())
 }
 
-/// Makes each kind of frame of a stream once, and returns the kind of each of the stream's shares: a sequence may name
-/// the same frame again and again.
+/// Makes each kind of frame of a stream once, because a sequence may contain the same frame many times. Returns the
+/// kinds and, for each of the stream's shares, the index of its kind.
 fn kinds(stream: &Stream, headers: &[Header]) -> Outcome<(Vec<Variant>, Vec<u16>)> {
     let mut kinds: Vec<(usize, usize)> = Vec::new();
     let mut variants = Vec::new();
@@ -184,7 +184,7 @@ impl Template {
         })
     }
 
-    /// The longest frame, with the fields that change left zero.
+    /// Returns the longest frame; the fields that change from frame to frame are zero.
     pub fn bytes(&self) -> &[u8] {
         self.variants
             .iter()
@@ -206,7 +206,7 @@ impl Template {
         }
     }
 
-    /// The number of bytes of frame `index`.
+    /// Returns the length of frame `index`, bytes without FCS.
     pub fn length(&self, index: u64) -> usize {
         self.variant(index).bytes.len()
     }
@@ -215,7 +215,7 @@ impl Template {
         &self.variants[usize::from(self.order[(index % self.order.len() as u64) as usize])]
     }
 
-    /// The addresses of the stream's frames.
+    /// Returns the rule for the addresses of the stream's frames.
     pub fn flows(&self) -> Flows {
         self.flows
     }
@@ -239,7 +239,7 @@ impl Template {
             .copy_from_slice(&self.addresses[flow * width..(flow + 1) * width]);
         let address_sum = self.address_sums[flow];
         if !self.ipv6 {
-            // An identification is only meaningful where the frame may be fragmented (RFC 6864).
+            // An identification is only meaningful if the frame may be fragmented (RFC 6864).
             let identification = if self.dont_fragment { 0 } else { index as u16 };
             let check = !fold(variant.ip_sum + address_sum + u64::from(identification));
             buffer[l3 + 4..l3 + 6].copy_from_slice(&identification.to_be_bytes());
@@ -269,7 +269,7 @@ mod tests {
     use crate::frame::octets::ETHERNET;
     use crate::protocol::sample::stream;
 
-    /// In every frame, of every size and flow, both checksums are right when computed from scratch.
+    /// In every frame, of every size and flow, the IPv4 and the UDP checksum are right.
     #[test]
     fn checksums_hold_in_every_frame() {
         for (version, networks, tunnels) in [(4, 7, 1), (6, 7, 1), (4, 1, 1000), (6, 1, 1000)] {
@@ -311,7 +311,7 @@ mod tests {
         assert!(failure.message.contains("84"), "{failure}");
     }
 
-    /// With tunnels, source and destination carry the same index, and the source port changes after a round.
+    /// With tunnels, source and destination have the same index, and the source port changes after all tunnels.
     #[test]
     fn tunnels_rotate_in_both_addresses() {
         let mut asked = stream(4, &[64]);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(flows.len(), 2000);
     }
 
-    /// Flows rotate through the networks first, then through the ports, and cover every pair.
+    /// Flows rotate through the networks first, then through the source ports, and cover every pair.
     #[test]
     fn flows_rotate_through_all_pairs() {
         let mut asked = stream(4, &[64]);

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The 18-byte test header at the start of a test frame's payload, and the run's key that it proves.
+//! The 18-byte test header at the start of a test frame's payload, and the run's key, by which frames of this run are
+//! recognised.
 //!
 //! ```text
 //!  0       2        4                    10                   16      18
 //!  | magic | stream | sequence (48 bit)  | tx time (48 bit)   | check | 18 19 1a …
 //! ```
-//! Everything is big-endian. The tx time is CLOCK_MONOTONIC in ns, modulo 2^48 (78 hours). Magic and check
-//! depend on the run's key, so another run's frames are not taken for ours. The rest is a fixed pattern of
-//! incrementing octets (after RFC 2544, appendix C), compared exactly.
+//! All fields are big-endian. The tx time is CLOCK_MONOTONIC in ns, modulo 2^48 (78 hours). Magic and check depend on
+//! the run's key, so frames of another run are not counted as frames of this run. The rest of the payload is a fixed
+//! pattern of incrementing octets (after RFC 2544, appendix C), which is compared byte by byte.
 
 use crate::frame::octets::{be16, be48};
 
 pub const TEST_HEADER: usize = 18;
 pub const NUMBER_MASK: u64 = (1 << 48) - 1;
 
-/// The key that tells this run's frames from all others.
+/// The key that distinguishes the frames of this run from all others.
 #[derive(Debug, Clone, Copy)]
 pub struct RunKey {
     pub magic: u16,
@@ -36,7 +37,7 @@ impl RunKey {
         }
     }
 
-    /// The part that no frame shows.
+    /// Returns the part of the key that is not in the frames.
     pub fn secret(&self) -> u64 {
         self.secret
     }
@@ -76,7 +77,7 @@ impl TestHeader {
     }
 }
 
-/// Makes the payload after the test header.
+/// Returns the first `length` bytes of the pattern, which follows the test header.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (TEST_HEADER + i) as u8).collect()
 }

@@ -17,12 +17,12 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// The clock of a sender; tests have one of their own.
+/// The clock of a sender; tests have their own implementation.
 pub trait Clock {
     fn now_ns(&self) -> u64;
-    /// Sleeps until then or, as timers are, longer.
+    /// Sleeps until `at_ns`. It may return later, because timers are late, or earlier, because of a signal.
     fn sleep_until(&self, at_ns: u64);
-    /// Lets others have the CPU, if there are any.
+    /// Lets other threads have the CPU, if any are waiting for it.
     fn yield_now(&self) {}
     fn spin(&self) {}
 }
@@ -48,10 +48,10 @@ impl Clock for Monotonic {
     }
 }
 
-/// Reads CLOCK_REALTIME minus CLOCK_MONOTONIC, ns: the tightest of several readings.
+/// Reads CLOCK_REALTIME minus CLOCK_MONOTONIC, ns. Of several readings, the one that took the shortest time counts.
 ///
-/// The kernel stamps received frames in CLOCK_REALTIME; slewing (NTP) moves both clocks alike, so the
-/// difference changes only when somebody steps the wall clock.
+/// The kernel stamps received frames in CLOCK_REALTIME. Slewing (NTP) changes both clocks in the same way, so the
+/// difference changes only when the wall clock is stepped.
 pub fn realtime_offset_ns() -> i64 {
     let mut best = (u64::MAX, 0i64);
     for _ in 0..8 {
@@ -66,7 +66,7 @@ pub fn realtime_offset_ns() -> i64 {
     best.1
 }
 
-/// Watches for a step of the wall clock. A smaller one than the threshold is the noise of reading two clocks.
+/// Watches for a step of the wall clock. A difference below the threshold is the noise of reading two clocks.
 pub struct StepWatch {
     offset_ns: i64,
     largest_ns: i64,
@@ -89,19 +89,19 @@ impl StepWatch {
         }
     }
 
-    /// Returns the largest step seen, ns; 0 if there was none.
+    /// Returns the largest step that was seen, with its sign, ns; 0 if there was none.
     pub fn step_ns(&self) -> i64 {
         self.largest_ns
     }
 }
 
-/// Sleeps until a CLOCK_MONOTONIC instant. A signal ends it early: callers loop.
+/// Sleeps until a time of CLOCK_MONOTONIC. A signal ends the sleep early, so callers loop.
 pub fn sleep_until(at_ns: u64) {
     let until = libc::timespec {
         tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `until` is a valid timespec; a null pointer tells that nobody wants the remainder.
+    // SAFETY: `until` is a valid timespec; the null pointer is allowed and asks for no remainder.
     unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,

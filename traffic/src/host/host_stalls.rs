@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stalls of the host: a thread for each CPU should wake every millisecond, and notes when it did not.
+//! Stalls of the host: one thread for each CPU wakes every millisecond, and notes when it woke too late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use crate::protocol::HostStall;
 
 const PERIOD_NS: u64 = 1_000_000;
 const LATE_NS: u64 = 500_000;
-/// Shorter stalls may be the doing of a DUT in softirq: they count in the sum, and are not listed.
+/// Shortest stall that is listed. A DUT in softirq may cause shorter ones, which are only added to the sum.
 const LISTED_NS: u64 = 2_000_000;
 const LISTED: usize = 1000;
 
@@ -21,15 +21,16 @@ pub struct Stalls {
     /// Sum of the lengths of the stalls that are long enough for the list, but not in it.
     pub more_ms: f64,
     pub total_ms: f64,
-    /// Is true if these are the host's: the watcher was on its CPU, before every ordinary thread.
+    /// True if the watcher was on its CPU with a priority above every ordinary thread, so that these are stalls of the
+    /// host.
     pub watched: bool,
     pub notes: Vec<String>,
 }
 
 /// Watches one CPU from the calling thread until `stop`.
 ///
-/// SCHED_FIFO 1 puts it before every ordinary thread, so that it sees the host's doing alone (steal, interrupts).
-/// Without the right to SCHED_FIFO it also sees the waits for its neighbours, and says so.
+/// With SCHED_FIFO 1 the watcher runs before every ordinary thread, so it only sees delays that the host causes (steal,
+/// interrupts). Without the right to use SCHED_FIFO it also sees its own waits for other threads, and a note says so.
 pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
     let mut stalls = Stalls::default();
     if let Err(error) = threads::pin(cpu) {

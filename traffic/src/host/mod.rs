@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine below: clocks, threads, signals, stalls, network namespaces, netlink.
+//! The machine on which the generator runs: clocks, threads, signals, stalls, network namespaces, netlink.
 //!
 //! This folder imports `protocol`.
 

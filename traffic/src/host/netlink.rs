@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Netlink: a question to the kernel, and its answer; the state and the counters of an interface.
+//! Netlink: requests to the kernel and its answers, and the state and the counters of an interface.
 
 use crate::failure::{Failure, Outcome};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -25,7 +25,7 @@ impl Netlink {
         }
     }
 
-    /// Sends one message of this kind; returns the body of the answer, or None if the kernel refuses.
+    /// Sends one message of type `kind`; returns the body of the answer, or None if the kernel refuses it.
     pub fn ask(&self, kind: u16, body: &[u8]) -> Option<Vec<u8>> {
         let length = HEADER + body.len().next_multiple_of(4);
         let mut message = Vec::with_capacity(length);
@@ -50,7 +50,7 @@ impl Netlink {
     }
 }
 
-/// Finds the value of the first attribute of this kind.
+/// Returns the value of the first attribute of type `wanted`; None if there is none, or if an attribute is cut.
 pub fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     while attributes.len() >= 4 {
         let length = usize::from(u16::from_ne_bytes([attributes[0], attributes[1]]));
@@ -64,19 +64,19 @@ pub fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// An interface as it is now.
+/// The state of an interface at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkState {
     pub up: bool,
-    /// A TAP counts a frame as sent when it is read from, which may be much later.
+    /// True for a TAP. It counts a frame as sent when the frame is read from its file, which may be much later.
     pub tap: bool,
-    /// Number of frames that left it.
+    /// Number of frames that left the interface.
     pub sent: u64,
-    /// Number of frames that it, or the ring behind it, had no room for.
+    /// Number of frames for which the interface, or the ring behind it, had no room.
     pub dropped: u64,
 }
 
-/// A socket that asks for the state of one interface, again and again.
+/// A socket that reads the state of one interface.
 #[derive(Debug)]
 pub struct Link {
     kernel: Netlink,
@@ -85,7 +85,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Opens the socket in the calling thread's network namespace; None if the kernel refuses.
+    /// Opens the socket in the calling thread's network namespace; returns None if the kernel refuses it.
     pub fn of(index: u32, name: &str) -> Option<Self> {
         Some(Link {
             kernel: Netlink::open(libc::NETLINK_ROUTE)?,
@@ -117,7 +117,7 @@ impl Link {
         })
     }
 
-    /// Returns the interface's state; a failure if it is down or gone.
+    /// Returns the interface's state. Fails if the interface is down or gone.
     pub fn check(&self) -> Outcome<LinkState> {
         let state = self
             .look()
@@ -136,7 +136,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// Attributes are found behind padded ones; a length that runs over the end finds nothing.
+    /// An attribute behind a padded one is found; an attribute that is longer than the message is not.
     #[test]
     fn attributes_are_found() {
         let bytes = [5, 0, 7, 0, 9, 0, 0, 0, 6, 0, 3, 0, 1, 2, 0, 0];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Network namespaces: how a thread enters one by its path, and which one is the machine's own.
+//! Network namespaces: a thread enters one by its path, and recognises the machine's initial one.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::failure::{Failure, Outcome};
 
-/// The namespace a port lives in. It is kept open, so that it stays reachable when its path goes.
+/// The network namespace of a port. Its file is kept open, so that it stays reachable when its path is removed.
 pub struct Netns {
     file: File,
     name: String,
@@ -37,8 +37,8 @@ impl Netns {
         &self.name
     }
 
-    /// Returns whether this is the machine's own network: that of process 1 or, where that may not be read, the one
-    /// the generator was started in.
+    /// Returns whether this is the machine's initial namespace: that of process 1 or, if that may not be read, the one
+    /// in which the generator runs.
     pub fn is_initial(&self) -> bool {
         let inode = |path: &str| {
             Path::new(path)
@@ -54,7 +54,7 @@ impl Netns {
         mine.is_none() || mine == inode("/proc/1/ns/net").or_else(|| inode("/proc/self/ns/net"))
     }
 
-    /// Runs `work` in a thread of its own inside the namespace. Sockets opened there stay in it.
+    /// Runs `work` in a new thread inside the namespace. Sockets that it opens stay in the namespace.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Signals: SIGINT and SIGTERM ask the program to end in good order, SIGUSR1 ends a system call.
+//! Signals: SIGINT and SIGTERM ask the program to end in an orderly way, SIGUSR1 interrupts a system call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ extern "C" fn note(_signal: libc::c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Lets SIGINT and SIGTERM be noted instead of ending the process.
+/// Installs handlers by which SIGINT and SIGTERM are noted and do not end the process.
 pub fn install() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let handler = note as extern "C" fn(libc::c_int);
@@ -20,9 +20,10 @@ pub fn install() {
 
 extern "C" fn ignore(_signal: libc::c_int) {}
 
-/// Lets SIGUSR1 end the system call that a thread is in, and do nothing else.
+/// Installs a handler by which SIGUSR1 interrupts the system call of a thread (EINTR), and does nothing else.
 pub fn wake_on_user_signal() {
-    // SAFETY: an all-zero sigaction is valid; the handler does nothing, and without SA_RESTART calls end.
+    // SAFETY: an all-zero sigaction is valid, and the handler does nothing. Without SA_RESTART system calls are not
+    // restarted.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let handler = ignore as extern "C" fn(libc::c_int);
@@ -31,7 +32,7 @@ pub fn wake_on_user_signal() {
     }
 }
 
-/// Returns whether SIGINT or SIGTERM has come.
+/// Returns whether SIGINT or SIGTERM has arrived.
 pub fn asked_to_end() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

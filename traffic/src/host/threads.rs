@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Threads: CPU, timers and scheduling of the calling one, and an account of the CPU time of each kind.
+//! Threads: CPU, timer slack and scheduling of the calling thread, and the CPU time that senders and receivers used.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ pub fn pin(cpu: usize) -> std::io::Result<()> {
     }
 }
 
-/// Pins the calling thread, a `sender` or a `receiver`, if a CPU is given. Returns a note if that fails.
+/// Pins the calling thread, whose `kind` is `sender` or `receiver`, if a CPU is given. Returns a note if that fails.
 pub fn pin_if_asked(kind: &str, cpu: Option<usize>) -> Vec<String> {
     let failed = |cpu| {
         let error = pin(cpu).err()?;
@@ -30,16 +30,16 @@ pub fn pin_if_asked(kind: &str, cpu: Option<usize>) -> Vec<String> {
     cpu.and_then(failed).into_iter().collect()
 }
 
-/// Lets the calling thread's timers fire when they are due (the default slack is 50 µs).
+/// Sets the timer slack of the calling thread to 1 ns (the default is 50 µs).
 pub fn no_timer_slack() {
     // SAFETY: plain prctl without pointers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
 }
 
-/// Environment variable by which benchmarks let the timers of senders fire so much later, ns.
+/// Environment variable by which benchmarks set the timer slack of senders, ns.
 const SLACK_VARIABLE: &str = "ESPBENCH_TRAFFIC_TIMER_SLACK_NS";
 
-/// Does the same as `no_timer_slack`, unless a benchmark wants to know what coarse timers do.
+/// Does the same as `no_timer_slack`, unless a benchmark sets another timer slack to measure its effect.
 pub fn senders_timer_slack() {
     no_timer_slack();
     let wanted = std::env::var(SLACK_VARIABLE).ok();
@@ -49,7 +49,7 @@ pub fn senders_timer_slack() {
     }
 }
 
-/// Puts the calling thread under SCHED_FIFO; returns false if the system refuses.
+/// Schedules the calling thread by SCHED_FIFO with this priority; returns false if the system refuses it.
 pub fn real_time(priority: i32) -> bool {
     let parameters = libc::sched_param {
         sched_priority: priority,
@@ -58,7 +58,7 @@ pub fn real_time(priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
 }
 
-/// The time that the threads of one kind have run, and have waited for a CPU while they could have run, ns.
+/// The CPU time that the threads of one kind have used, and the time that they waited for a CPU while runnable, ns.
 #[derive(Debug)]
 pub struct Account {
     run_ns: AtomicU64,
@@ -76,7 +76,7 @@ impl Account {
         }
     }
 
-    /// Books the calling thread, which is about to end (proc(5), schedstat).
+    /// Adds the times of the calling thread, which is about to end (/proc/thread-self/schedstat, proc(5)).
     pub fn book(&self) {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let mut fields = text.split_whitespace().map_while(|field| field.parse().ok());
@@ -86,16 +86,17 @@ impl Account {
             .fetch_add(fields.next().unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Returns what was booked since the last call: (ran, waited), ms.
+    /// Returns the times that were added since the last call: (ran, waited), ms.
     pub fn take_ms(&self) -> (f64, f64) {
         let ms = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed) as f64 / 1e6;
         (ms(&self.run_ns), ms(&self.wait_ns))
     }
 }
 
-/// Asks to be killed when the thread that started this process ends.
+/// Asks the kernel to kill this process when the thread that started it ends.
 ///
-/// Linux ties it to the parent's *thread*: start the generator from a thread that lives as long as it.
+/// Linux sends the signal when that *thread* ends, not the parent process. So a thread that starts the generator must
+/// live as long as the generator.
 pub fn die_with_parent() {
     // SAFETY: plain prctl without pointers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0) };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Address resolution at a port: finds the MAC of a gateway, and answers for addresses of the tester.
+//! Address resolution (ARP and Neighbour Discovery) at a port: resolves the MAC address of a gateway, and answers
+//! requests for addresses of the tester.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,17 +15,17 @@ use crate::port::Port;
 use crate::wire::socket::PacketSocket;
 
 const RETRY: Duration = Duration::from_millis(500);
-/// Time within which a responder sees that it is to end.
+/// Longest time until a responder notices that it is to end.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Opens a socket that sees the questions and answers of one IP version and, for IPv6, nothing else: test frames must
-/// not cost the responder anything.
+/// Opens a socket that receives the messages of address resolution of one IP version and no other frames: test frames
+/// must not cost the responder any time.
 fn listen(interface: i32, ipv6: bool) -> Outcome<PacketSocket> {
     let socket = PacketSocket::open()?;
     socket.ignore_outgoing()?;
     if ipv6 {
         let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-        // Lets ICMPv6 of type 135 or 136 pass, and nothing else.
+        // The filter accepts ICMPv6 of type 135 or 136, and nothing else.
         let mut filter = [
             step(0x30, 0, 0, 20),
             step(0x15, 0, 4, u32::from(ICMPV6)),
@@ -50,7 +51,7 @@ fn listen(interface: i32, ipv6: bool) -> Outcome<PacketSocket> {
     Ok(socket)
 }
 
-/// Finds the MAC of `gateway`; the failure says what was heard instead.
+/// Resolves the MAC address of `gateway`. Fails if it does not answer in time; the message lists what arrived instead.
 pub fn resolve(
     port: &Port,
     address: IpAddr,
@@ -92,7 +93,7 @@ pub fn resolve(
     Err(others.failure(&port.told, address, gateway, timeout.as_secs_f64()))
 }
 
-/// A thread that answers for an address until it is dropped.
+/// A thread that answers requests for one address of the tester. It ends when this value is dropped.
 pub struct Responder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -100,7 +101,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Starts to answer, with these VLAN tags.
+    /// Starts to answer requests for `address`; the answers get these VLAN tags.
     pub fn start(port: &Port, address: IpAddr, tags: Vec<u8>) -> Outcome<Self> {
         let index = port.index;
         let socket = port.netns.enter(|| listen(index, address.is_ipv6()))?;
@@ -120,7 +121,7 @@ impl Responder {
                         let asked = neighbours::read(&buffer[..length])
                             .filter(|heard| heard.question && heard.target == address);
                         if let Some(frame) = asked.and_then(|asked| neighbours::answer(mac, &asked)) {
-                            // Whoever misses an answer asks again.
+                            // An error is ignored: a gateway that gets no answer asks again.
                             let _ = socket.send(&neighbours::tagged(frame, &tags));
                         }
                     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Open ports: the interfaces that a trial uses, each with its way to send and its way to receive.
+//! Open ports: the interfaces that a trial uses, each with its path for sending and its path for receiving.
 //!
 //! This folder imports `receive` (a port can receive in the kernel) and `wire`.
 
@@ -12,17 +12,19 @@ use crate::protocol::{OpenPort, OpenedPort};
 use crate::receive::kernel_receiver::KernelReceiver;
 use crate::wire::{FrameReceiver, FrameSender};
 
-/// The way in which a port sends.
+/// The path on which a port sends.
 pub enum Tx {
+    /// User space hands frames to a socket (AF_PACKET, AF_XDP).
     Packets(Box<dyn FrameSender>),
-    /// A program in the kernel makes and paces live frames; it does not see what becomes of them.
+    /// An XDP program makes and paces live frames. It does not see whether they leave; the interface's counters do.
     Live(Link),
 }
 
-/// The way in which a port receives.
+/// The path on which a port receives.
 pub enum Rx {
+    /// User space reads frames from a socket (AF_PACKET, AF_XDP).
     Packets(Box<dyn FrameReceiver>),
-    /// A program in the kernel counts intact frames.
+    /// An XDP program counts intact frames.
     Kernel(Box<KernelReceiver>),
 }
 

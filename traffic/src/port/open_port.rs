@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opens a port: checks whose network it is in, and chooses the way that frames take there.
+//! Opens a port: checks that its network may carry test traffic, and chooses the paths for sending and receiving.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::xdp::features::{self, Features};
 
 const CARRIER_WAIT: Duration = Duration::from_millis(1500);
 
-/// Opens a port.
+/// Opens a port. Fails if its interface may not or cannot be used as asked.
 pub fn open(asked: &OpenPort) -> Outcome<Port> {
     let netns = Netns::open(asked.netns.as_deref())?;
     check(asked, &netns)?;
@@ -66,7 +66,7 @@ pub fn open(asked: &OpenPort) -> Outcome<Port> {
     })
 }
 
-/// Refuses the initial network namespace, unless it is asked for, and rings that cannot be.
+/// Refuses the initial network namespace, unless the user owns that network, and impossible sizes of the receive ring.
 fn check(asked: &OpenPort, netns: &Netns) -> Outcome<()> {
     if netns.is_initial() && !asked.i_own_this_network {
         return Err(Failure::new(
@@ -89,7 +89,8 @@ fn check(asked: &OpenPort, netns: &Netns) -> Outcome<()> {
     Ok(())
 }
 
-/// Opens the halves of AF_XDP that are asked for, in the calling thread's network namespace.
+/// Opens the sending and the receiving half of an AF_XDP socket as far as the port asks for them, in the calling
+/// thread's network namespace.
 fn af_xdp_halves(
     asked: &OpenPort,
     interface: &Interface,
@@ -102,11 +103,11 @@ fn af_xdp_halves(
     Ok((sends.then_some(sender), receives.then_some(receiver)))
 }
 
-/// Finds the interface, and waits for its carrier.
+/// Finds the interface, and waits up to CARRIER_WAIT for its carrier.
 fn find(asked: &OpenPort, netns: &str, notes: &mut Vec<String>) -> Outcome<(Interface, PacketSocket)> {
     let socket = PacketSocket::open()?;
     let mut interface = Interface::find(&socket, &asked.interface, netns)?;
-    // A link that was just brought up tells its carrier a moment later.
+    // A link that was just brought up reports its carrier a moment later.
     let patience = Instant::now() + CARRIER_WAIT;
     while !interface.carrier && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(20));
@@ -118,7 +119,7 @@ fn find(asked: &OpenPort, netns: &str, notes: &mut Vec<String>) -> Outcome<(Inte
     Ok((interface, socket))
 }
 
-/// Opens the way in by XDP or, if that cannot be, by AF_PACKET; returns it and its name.
+/// Opens the path for receiving: XDP or, if that is impossible or not wanted, AF_PACKET. Returns the path and its name.
 fn receiver(
     asked: &OpenPort,
     interface: &Interface,
@@ -146,7 +147,7 @@ fn receiver(
     Ok((Rx::Packets(Box::new(opened)), shown))
 }
 
-/// Opens the way out by XDP or, if that cannot be, by AF_PACKET; returns it and its name.
+/// Opens the path for sending: XDP or, if that is not possible or not wanted, AF_PACKET. Returns the path and its name.
 fn sender(
     asked: &OpenPort,
     interface: &Interface,

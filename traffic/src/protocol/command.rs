@@ -14,7 +14,7 @@ pub enum Command {
     Trial(Trial),
     Console(Console),
     Branch(Branch),
-    /// Lets a trial that stands still at one of its moments go on.
+    /// Continues a trial that stands still at one of its moments.
     Continue,
     /// Ends the running trial early; without one it does nothing.
     Stop,
@@ -25,7 +25,7 @@ pub enum Command {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// Seeds the key that tells this run's frames from another's. Absent, it is random, and 0 in virtual time.
+    /// Seed of the key by which the frames of this run are recognised. Default: random; in virtual time 0.
     pub run_key: Option<u64>,
     /// CPUs whose stalls are recorded during trials.
     #[serde(default)]
@@ -39,17 +39,17 @@ pub struct OpenPort {
     pub name: String,
     #[serde(default)]
     pub interface: String,
-    /// File of a link in virtual time, of which the generator has end 0. If one port has a link, all must, and none
-    /// has an interface; nothing but the port's name counts then.
+    /// File of a link in virtual time; the generator is at its end 0. If one port has a link, all ports must have one,
+    /// and none may have an interface; apart from the name, all other keys are ignored then.
     #[serde(default)]
     pub link: Option<std::path::PathBuf>,
-    /// Path of a network namespace. Null means the one the generator runs in.
+    /// Path of a network namespace. Null means the one in which the generator runs.
     #[serde(default)]
     pub netns: Option<String>,
-    /// Needed for an interface of the initial namespace (RFC 6815: never on a production network).
+    /// Must be true for an interface in the initial namespace (RFC 6815: never on a production network).
     #[serde(default)]
     pub i_own_this_network: bool,
-    /// CPUs that send together. Only XDP uses more than the first.
+    /// CPUs that share the sending. Only XDP uses more than the first one.
     #[serde(default)]
     pub tx_cpus: Vec<usize>,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub struct OpenPort {
     pub rx: Path,
 }
 
-/// A way to the wire, on which frames go out or come in.
+/// The path on which a port sends or receives frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Path {
@@ -77,7 +77,7 @@ pub enum Path {
     AfPacket,
 }
 
-/// Finds the MAC of `gateway` and answers for `address` until the ports are closed.
+/// Resolves the MAC address of `gateway`, and answers requests for `address` until the ports are closed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
@@ -86,18 +86,18 @@ pub struct Resolve {
     pub gateway: std::net::IpAddr,
     #[serde(default = "default_resolve_timeout")]
     pub timeout_s: f64,
-    /// Base64 of the four bytes of a VLAN tag for the question and our answers. Empty means none.
+    /// Base64 of the four bytes of a VLAN tag for the tester's question and answers. Empty means none.
     #[serde(default)]
     pub tags: String,
 }
 
-/// Types a line into the console of the guest at a port's link, and lets time pass until it prints a line that
-/// begins with `until`. Works in virtual time alone, which stands between commands.
+/// Types a line into the console of the guest at a port's link, and lets time pass until the guest prints a line that
+/// begins with `until`. Works only in virtual time, which stands still between commands.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Console {
     pub port: String,
-    /// Null asks only to wait, for instance for the end of booting.
+    /// The line to type. Null: types nothing and only waits, for instance for the end of booting.
     #[serde(default)]
     pub line: Option<String>,
     pub until: String,
@@ -105,20 +105,20 @@ pub struct Console {
     pub timeout_s: f64,
 }
 
-/// Copies all guests as they stand and goes on with the copies, in place of those of the last branch. The guests that
-/// were opened stay as they are: each branch begins there, or with the last copy that was made anew. Works in virtual
-/// time alone.
+/// Copies all guests and continues with the copies, which replace those of the previous branch. The originals do not
+/// run any further, so that each branch starts in the same state: that of the guests that were opened or, after a
+/// branch with `anew`, of the copies made by it. Works only in virtual time.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Branch {
-    /// The links between guests.
+    /// The files of the links between guests.
     #[serde(default)]
     pub others: Vec<std::path::PathBuf>,
-    /// The errors of links that err depend on it; 0: there are none.
+    /// Seed of the random errors on links that have errors; 0: no errors occur.
     #[serde(default)]
     pub seed: u64,
-    /// Begins with the guests as they stood at the first such command, and ends all other copies. Later branches begin
-    /// with this one.
+    /// Starts with the guests as they were at the first command with `anew`, and ends all other copies. Later branches
+    /// start from this one.
     #[serde(default)]
     pub anew: bool,
 }
@@ -146,7 +146,7 @@ mod tests {
         assert!(error.contains("tiemout_s"), "{error}");
     }
 
-    /// Defaults make the smallest useful stream short.
+    /// Keys that are left out have their defaults.
     #[test]
     fn stream_defaults() {
         let line = r#"{"cmd":"trial","id":"t","duration_s":1,"streams":[{"id":0,"from":"west","to":"east",

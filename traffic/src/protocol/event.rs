@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::protocol::trial_result::TrialResult;
+use crate::protocol::trial_result::{LinkErrors, TrialResult};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -56,6 +56,8 @@ pub enum Event {
     },
     Trial(Box<TrialResult>),
     Wired,
+    /// Tells what a wire did to frames since it began.
+    Erred(LinkErrors),
     Error {
         message: String,
         hint: String,

@@ -53,7 +53,7 @@ pub fn hex(bytes: impl IntoIterator<Item = u8>) -> String {
     bytes.into_iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Makes an SA whose keys count upwards.
+/// Makes an SA whose keys are bytes that count upwards.
 pub fn association(suite: &str, spi: u32) -> Association {
     let (encryption, integrity) = match suite {
         "null-null" => (0, 0),

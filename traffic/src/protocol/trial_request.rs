@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The trial that the controller asks for: streams of test frames, and noise beside them.
+//! The trial that the controller asks for: streams of test frames, and noise in addition.
 
 use serde::Deserialize;
 
@@ -11,26 +11,26 @@ pub struct Trial {
     /// Time to wait for frames after the last one was sent, s (RFC 2544, 23: at least 2 s).
     #[serde(default = "default_residue")]
     pub residue_s: f64,
-    /// Silence, s, that ends the wait once every frame sent has been accounted for. Null means that it never ends early.
+    /// Time without arrivals, s, that ends the wait early if every frame sent has arrived. Null: it never ends early.
     #[serde(default)]
     pub quiet_s: Option<f64>,
-    /// Longest wait for frames that still arrive when residue_s is over, s.
+    /// Longest wait, s, if frames still arrive after residue_s.
     #[serde(default = "default_residue_max")]
     pub residue_max_s: f64,
-    /// Room for packets that are sealed before the trial, and for those that are opened after it.
+    /// Memory, MiB, for packets that are sealed before the trial and for packets that are opened after it.
     #[serde(default = "default_memory")]
     pub memory_mib: usize,
     pub streams: Vec<Stream>,
     #[serde(default)]
     pub noise: Vec<Noise>,
-    /// Times after the start, s, in order. At each, an event `moment` tells that the trial stands still, until the
-    /// command `continue`; what is asked of a guest's console before that, is asked while frames flow. Works in virtual
-    /// time alone.
+    /// Times after the start, s, in order. At each of them the trial sends an event `moment` and stands still until the
+    /// command `continue`. Commands `console` that arrive before it are carried out while frames flow. Works only in
+    /// virtual time.
     #[serde(default)]
     pub moments_s: Vec<f64>,
 }
 
-/// A rate that holds from at_s seconds after the start on.
+/// A rate that applies from at_s seconds after the start.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
@@ -39,12 +39,12 @@ pub struct RateStep {
     pub rate_fps: f64,
 }
 
-/// Other traffic at the same time, such as an attack. It is sent as it is given. Nobody looks at what becomes of it
-/// (at a port it counts as foreign), and no stream's figures contain it.
+/// Other traffic during the trial, such as an attack. Its packets are sent unchanged. Their arrival is not measured (at
+/// a port they count as foreign), and no stream's figures contain them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// Differs from the ids of all streams, too.
+    /// Must differ from the ids of all streams and of all other noise.
     pub id: u16,
     pub from: String,
     /// Means the same as a stream's rate_fps.
@@ -56,11 +56,11 @@ pub struct Noise {
     pub burst_frames: Option<u64>,
     pub src_mac: String,
     pub dst_mac: String,
-    /// Whole IPv4 or IPv6 packets as base64. They leave in turn, again and again.
+    /// Whole IPv4 or IPv6 packets as base64. They are sent in turn, repeatedly.
     pub packets: Vec<String>,
 }
 
-/// One direction of traffic; its flows rotate inside it and share its sequence numbers.
+/// One direction of traffic. Its frames rotate through its flows, which share one sequence of numbers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
@@ -70,20 +70,21 @@ pub struct Stream {
     /// Frames per second. Null means as fast as the port takes them.
     #[serde(default)]
     pub rate_fps: Option<f64>,
-    /// Changes of the rate in mid-trial, in the order of time; needs rate_fps, which holds until the first.
+    /// Changes of the rate during the trial, in the order of time. They need rate_fps, which applies until the first
+    /// step.
     #[serde(default)]
     pub steps: Vec<RateStep>,
-    /// Frames to send at rate_fps (null: back to back) before the stream stops.
+    /// Number of frames after which the stream stops, sent at rate_fps (null: back to back).
     #[serde(default)]
     pub burst_frames: Option<u64>,
-    /// Share of the trial's duration by which pauses of the sender may put off what follows them; what they cost beyond
-    /// that is made good. A port that several CPUs send from makes all good.
+    /// Share of the trial's duration by which pauses of the sender may postpone the frames after them. Pauses beyond
+    /// that are caught up by sending faster. If several CPUs send from the port, all pauses are caught up.
     #[serde(default)]
     pub leeway: f64,
-    /// Asks for the latency of the first frame that leaves so many seconds after the start or later (RFC 2544, 26.2).
+    /// Asks for the latency of the first frame that leaves at this time after the start, s, or later (RFC 2544, 26.2).
     #[serde(default)]
     pub tag_at_s: Option<f64>,
-    /// Asks for a list of the times without arrivals that are longer than this, s. Null asks for the longest alone.
+    /// Asks for a list of the gaps between arrivals that are longer than this, s. Null asks only for the longest gap.
     #[serde(default)]
     pub gaps_over_s: Option<f64>,
     pub frames: Vec<FrameShare>,
@@ -102,7 +103,8 @@ pub struct Stream {
     pub dst_port: u16,
     #[serde(default = "one")]
     pub networks: u16,
-    /// Subnets on each side: frame k comes from and goes to number k modulo tunnels. Excludes networks.
+    /// Number of subnets on each side. Source and destination of frame k are in subnet k modulo tunnels. Cannot be used
+    /// together with networks.
     #[serde(default = "one")]
     pub tunnels: u16,
     /// Prefix length of one tunnel's subnet; needed for more than one tunnel.
@@ -116,13 +118,14 @@ pub struct Stream {
     /// src_port and dst_port.
     #[serde(default)]
     pub headers: Vec<String>,
-    /// SAs, one for each tunnel, that seal the frames. Frame sizes are those before that. Live frames cannot be sealed.
+    /// SAs, one for each tunnel, that seal the frames. Frame sizes are those of the cleartext. Live frames cannot be
+    /// sealed.
     #[serde(default)]
     pub seal: Vec<Association>,
-    /// SAs that open the frames, which then must never arrive in clear.
+    /// SAs that open the frames when they arrive. Frames of this stream that arrive in clear are then counted as such.
     #[serde(default)]
     pub open: Vec<Association>,
-    /// A deliberate fault of the packets that leave.
+    /// A deliberate fault of the packets that are sent.
     #[serde(default)]
     pub fault: Option<Fault>,
 }
@@ -165,7 +168,7 @@ pub enum Suite {
     ChaCha20Poly1305,
 }
 
-/// A key. No text that is made of it, such as a log, shows it.
+/// A key. Its bytes appear in no text, for instance of a log.
 #[derive(Clone, Default)]
 pub struct Key(Vec<u8>);
 
@@ -195,17 +198,17 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// A fault for which the peer must refuse an ESP packet.
+/// A fault of ESP packets. The peer must refuse packets with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// Forges packets: numbers that were never used, and a wrong ICV.
+    /// Forges packets: they have sequence numbers that were never used, and a wrong ICV.
     BadIcv,
-    /// Replays numbers that earlier trials used, in order and again and again, with a right ICV.
+    /// Replays sequence numbers that earlier trials used, in order and repeatedly, with a right ICV.
     Replay,
 }
 
-/// One frame size of a mix; weights are counts of frames in a cycle.
+/// One frame size of a mix. Its weight is the number of such frames in a cycle.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FrameShare {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The threads of a trial: one for each lane of sending, each receiving port, and each CPU that is watched for stalls.
+//! The threads of a trial: one for each sending lane, each receiving port, and each CPU that is watched for stalls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,37 +28,39 @@ pub struct Receiver<'a> {
 /// The work of all threads.
 pub struct Crew<'a> {
     pub lanes: Vec<Lane<'a>>,
-    /// One for each lane that sends live frames.
+    /// One entry for each lane; None for a lane that sends packets.
     pub live_senders: &'a [Option<LiveSender>],
     pub receivers: Vec<Receiver<'a>>,
     pub watch_cpus: &'a [usize],
-    /// Number of the trial's parts, over all lanes.
+    /// Number of the trial's parts in all lanes.
     pub parts: usize,
 }
 
-/// The outcome of the work.
+/// The outcome of the work of all threads.
 #[derive(Default)]
 pub struct Done {
-    /// One for each part.
+    /// One report for each part, in their order.
     pub reports: Vec<SendReport>,
-    /// One for each CPU that was watched.
+    /// One entry for each CPU that was watched.
     pub stalls: Vec<Stalls>,
     pub warnings: Vec<String>,
 }
 
-/// The reports of a lane's parts, with their positions among all, and notes.
+/// The positions of a lane's parts among all parts, their reports, and notes.
 type Sent = (Vec<usize>, Outcome<(Vec<SendReport>, Vec<String>)>);
 type Sending<'scope> = Vec<ScopedJoinHandle<'scope, Sent>>;
 type Receiving<'scope> = Vec<ScopedJoinHandle<'scope, Outcome<Vec<String>>>>;
 
-/// A sender of live frames, with the counters and the links of its streams: somebody must attend it while it runs.
+/// A sender of live frames, with the counters and the interfaces of its streams. The calling thread of `Crew::work`
+/// must attend it while it runs.
 struct Attended<'a> {
     sender: &'a LiveSender,
     told: Vec<(Arc<Live>, &'a Link)>,
 }
 
 impl<'a> Crew<'a> {
-    /// Sends, waits for the residue, and ends all threads.
+    /// Starts all threads, waits until sending and the wait for the residue are over, and ends the threads. Fails if
+    /// one of the threads failed or an interface went down.
     pub fn work(self, watch: &mut Watch) -> Outcome<Done> {
         let (stop_sending, stop_receiving) = (AtomicBool::new(false), AtomicBool::new(false));
         let start_ns = watch.start_ns;
@@ -130,7 +132,7 @@ fn send(lane: Lane, live: Option<&LiveSender>, start_ns: u64, stop: &AtomicBool)
     (lane.positions, sent)
 }
 
-/// Waits until all that is to be sent has been; returns the failure of a port that went down.
+/// Waits until all sending threads have ended; returns the failure of a port that went down.
 fn wait_for_senders(
     sending: &Sending,
     receiving: &Receiving,
@@ -144,7 +146,7 @@ fn wait_for_senders(
             stop.store(true, Ordering::Relaxed);
         }
         if receiving.iter().any(ScopedJoinHandle::is_finished) {
-            stop.store(true, Ordering::Relaxed); // a port failed; its thread says how
+            stop.store(true, Ordering::Relaxed); // a receiver failed; its thread returns the reason
         }
         for live in attended {
             if let Err(down) = live.sender.attend(&live.told, stop) {
@@ -156,7 +158,7 @@ fn wait_for_senders(
     failure
 }
 
-/// Takes the reports of all lanes; fails as the last of them that failed.
+/// Takes the reports of all lanes. If lanes failed, returns the failure of the last of them.
 fn join_senders(sending: Sending, parts: usize, done: &mut Done) -> Outcome<()> {
     let mut outcome = Ok(());
     let mut reports: Vec<Option<SendReport>> = (0..parts).map(|_| None).collect();
@@ -176,7 +178,7 @@ fn join_senders(sending: Sending, parts: usize, done: &mut Done) -> Outcome<()> 
     outcome
 }
 
-/// Waits for frames that are still on their way.
+/// Waits for frames that are still in the DUT.
 fn wait_for_residue(reports: &[SendReport], receiving: &Receiving, watch: &mut Watch) {
     let last_tx_ns = reports.iter().map(|report| report.last_tx_ns).max().unwrap_or(0);
     while !watch.residue_over(last_tx_ns.max(watch.start_ns)) {
@@ -187,7 +189,7 @@ fn wait_for_residue(reports: &[SendReport], receiving: &Receiving, watch: &mut W
     }
 }
 
-/// Takes the notes of all receivers; fails as the first of them that failed.
+/// Takes the notes of all receivers. If receivers failed, returns the failure of the first of them.
 fn join_receivers(receiving: Receiving, done: &mut Done) -> Outcome<()> {
     let mut outcome = Ok(());
     for thread in receiving {

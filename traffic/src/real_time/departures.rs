@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The departures of live frames, by the port's own counters: the program that makes them does not see them.
+//! The departures of live frames, from the port's own counters: the XDP program that makes the frames does not see
+//! whether they leave.
 
 use std::time::Duration;
 
@@ -8,20 +9,21 @@ use crate::host::netlink::LinkState;
 use crate::port::{Port, Tx};
 use crate::send::report::SendReport;
 
-/// Time after which each driver has brought its counters up to date.
+/// Time after which every driver has updated its counters.
 const COUNTERS_LAG_NS: u64 = 2_500_000_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A port's counters before a trial.
+/// The counters of a port before a trial.
 pub struct Departures(LinkState);
 
 impl Departures {
-    /// Reads the counters; None for a port that sends in another way, or cannot be asked.
+    /// Reads the counters; returns None for a port that sends packets, or if they cannot be read.
     pub fn begin(port: &Port) -> Option<Self> {
         look(port).map(Departures)
     }
 
-    /// Books what the port refused, and what never left, to the streams that left by it. To be called after the residue.
+    /// Adds the frames that were refused, and those that never left, to the reports of the streams that left by this
+    /// port. Returns a note if frames never left. To be called after the wait for the residue.
     pub fn settle(&self, port: &Port, leaving: &mut [&mut SendReport]) -> Option<String> {
         let sent = leaving.iter().map(|report| report.sent).sum();
         let deadline_ns = monotonic_ns() + COUNTERS_LAG_NS;
@@ -50,8 +52,8 @@ fn look(port: &Port) -> Option<LinkState> {
     }
 }
 
-/// Returns how many frames the ring behind the port refused, and how many never left. A counter that stands still
-/// belongs to a driver that does not count such frames.
+/// Returns how many frames the ring behind the port refused, and how many never left. If the counter of sent frames did
+/// not change, the driver does not count such frames, and the second number is 0.
 fn gone(before: &LinkState, now: &LinkState, sent: u64) -> (u64, u64) {
     let refused = now.dropped.saturating_sub(before.dropped);
     let left = now.sent.saturating_sub(before.sent);
@@ -66,7 +68,8 @@ fn gone(before: &LinkState, now: &LinkState, sent: u64) -> (u64, u64) {
     )
 }
 
-/// Books frames to each stream in proportion to what it sent: nobody knows whose they were.
+/// Distributes frames over the streams in proportion to the frames that each sent, because it is not known whose they
+/// were.
 fn book(frames: u64, leaving: &mut [&mut SendReport], at: impl Fn(&mut SendReport) -> &mut u64) {
     let mut unbooked = frames;
     let mut sent: u64 = leaving.iter().map(|report| report.sent).sum();
@@ -92,7 +95,7 @@ mod tests {
         }
     }
 
-    /// Frames that neither left nor were refused vanished; a TAP and a driver that does not count cannot tell.
+    /// Frames that neither left nor were refused count as vanished, but not at a TAP or a driver that does not count.
     #[test]
     fn frames_that_never_left_are_told_from_refused_ones() {
         let before = state(100, 10, false);

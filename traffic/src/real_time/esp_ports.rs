@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The check that the ports of a trial can do what ESP needs.
+//! The check that the ports of a trial can carry its ESP.
 
 use crate::failure::{Failure, Outcome};
 use crate::port::{Port, Rx, Tx};
 use crate::protocol::Stream;
 use crate::trial::parts::Part;
 
-/// Refuses ESP at ports of XDP: its programs neither seal nor open, and read the time of departure from the frame.
+/// Refuses ESP at ports that use XDP. XDP programs neither seal nor open packets, and they read the time of departure
+/// from the frame, which a frame sealed before the trial does not have.
 pub fn check(parts: &[Part], ports: &[Port]) -> Outcome<()> {
     let wrong = |port: &Port, what: &str| {
         Err(Failure::new(

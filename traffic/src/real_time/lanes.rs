@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lanes of sending: one for each CPU, with the ports and the streams that it serves.
+//! Sending lanes: one for each sending CPU, with the ports and the streams that it serves.
 
 use crate::host::netns::Netns;
 use crate::port::Tx;
@@ -9,23 +9,24 @@ use crate::send::outgoing::Outgoing;
 use crate::trial::parts::Part;
 use crate::wire::FrameSender;
 
-/// The work of one sending thread: the ports of a CPU and the streams that leave from them.
+/// The work of one sending thread: the ports of a CPU, and the streams that leave by them.
 pub struct Lane<'a> {
     pub cpu: Option<usize>,
     pub way: Way<'a>,
     pub streams: Vec<Outgoing>,
-    /// Index of the part that each of `streams` is.
+    /// The index, among the trial's parts, of each of `streams`.
     pub positions: Vec<usize>,
 }
 
-/// The way in which a lane sends.
+/// The path on which a lane sends.
 pub enum Way<'a> {
+    /// One sender for each port of the lane.
     Packets(Vec<&'a mut dyn FrameSender>),
-    /// Has the port of each stream.
+    /// Live frames, with the port of each of the lane's streams.
     Live(Vec<LivePort<'a>>),
 }
 
-/// Spreads the parts of the trial over one lane for each sending CPU.
+/// Distributes the parts of the trial over the lanes, one for each sending CPU and path.
 pub fn lanes<'a>(
     ports: Vec<(&'a OpenPort, u32, &'a Netns, &'a mut Tx)>,
     parts: &[Part],
@@ -71,7 +72,7 @@ pub fn lanes<'a>(
     lanes
 }
 
-/// Finds or makes the lane of this CPU and kind. Without a CPU every port has a lane of its own.
+/// Finds or makes the lane of this CPU and path. Without a CPU, each call makes a new lane.
 fn lane_of<'b, 'a>(lanes: &'b mut Vec<Lane<'a>>, cpu: Option<usize>, live: bool) -> &'b mut Lane<'a> {
     let shared = lanes
         .iter()

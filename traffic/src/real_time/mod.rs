@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trials in real time: the threads that send, receive and watch at open ports.
+//! Trials in real time: the threads that send and receive at open ports, and watch for stalls.
 //!
 //! This folder imports `port` and `trial`.
 

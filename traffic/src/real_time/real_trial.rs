@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trial in real time: sends, waits for the residue, counts, and reports.
+//! A trial in real time: sends, waits for the residue, counts, and makes the result.
 
 use std::collections::HashSet;
 
@@ -26,15 +26,15 @@ use crate::trial::preparation::{self, Prepared};
 use crate::trial::result::{self, Counted, Made};
 use crate::trial::{check_request, ciphers};
 
-/// Time for all threads to be up before the first frame is due.
+/// Time from the start of the threads to the first departure.
 const LEAD_NS: u64 = 40_000_000;
 
-/// The things that a trial needs of the session.
+/// The parts of the session that a trial uses.
 pub struct Bench<'a> {
     pub ports: &'a mut [Port],
     pub key: RunKey,
     pub watch_cpus: &'a [usize],
-    /// Sending programs of earlier trials.
+    /// Loaded sending programs of earlier trials, which later trials reuse.
     pub idle: &'a mut Vec<LiveSender>,
     pub numbering: &'a mut Numbering,
 }
@@ -54,7 +54,7 @@ struct Sent {
     done: Done,
 }
 
-/// Runs the trial from the calling thread.
+/// Runs the trial. The calling thread waits for its end.
 pub fn run(mut bench: Bench, trial: &Trial, caller: &mut Caller) -> Outcome<TrialResult> {
     let ports: Vec<OpenedPort> = bench.ports.iter().map(|port| port.told.clone()).collect();
     check_request::check(trial, &ports)?;
@@ -104,7 +104,7 @@ fn prepare(bench: &Bench, trial: &Trial) -> Outcome<Prepared> {
     Ok(prepared)
 }
 
-/// Lets the ports forget what is waiting, and count from now on.
+/// Makes the ports discard waiting frames, and count from now on.
 fn begin_receiving(bench: &mut Bench, counts: &[PortCount]) -> Outcome<()> {
     for (port, count) in bench.ports.iter_mut().zip(counts) {
         match &mut port.rx {
@@ -115,7 +115,7 @@ fn begin_receiving(bench: &mut Bench, counts: &[PortCount]) -> Outcome<()> {
     Ok(())
 }
 
-/// Sets the time of the start, and lets the threads work until nothing more will come.
+/// Sets the time of the start, and lets the threads work until the wait for the residue is over.
 fn send_and_receive(
     bench: &mut Bench,
     trial: &Trial,
@@ -167,7 +167,7 @@ fn send_and_receive(
     })
 }
 
-/// Makes ready a sending program for each lane that sends live frames.
+/// Prepares a sending program for each lane that sends live frames; the other lanes get None.
 fn live_senders(
     lanes: &[Lane],
     idle: &mut Vec<LiveSender>,
@@ -188,14 +188,14 @@ fn live_senders(
     Ok(found)
 }
 
-/// Tells all streams and sending programs when they start and when they end.
+/// Sets the times of the start and the end in all streams and sending programs.
 fn start_lanes(lanes: &mut [Lane], live_senders: &[Option<LiveSender>], times: &Times) {
     for (lane, sender) in lanes.iter_mut().zip(live_senders) {
         for stream in &mut lane.streams {
             stream.schedule.begin_at(times.start_ns);
             stream.until_ns = match stream.schedule.planned() {
                 Some(_) => times.deadline_ns,
-                None => times.start_ns + times.duration_ns, // a flood is as long as it was asked for
+                None => times.start_ns + times.duration_ns, // a flood ends after the intended duration
             };
         }
         if let Some(sender) = sender {
@@ -204,7 +204,7 @@ fn start_lanes(lanes: &mut [Lane], live_senders: &[Option<LiveSender>], times: &
     }
 }
 
-/// Tells all counts and receiving programs when sending starts and for how long it is planned.
+/// Sets the time of the start and the planned duration in all counts and receiving programs.
 fn start_receivers(receivers: &mut [Receiver], parts: &[Part], times: &Times) {
     for receiver in receivers {
         for stream in &mut receiver.count.streams {
@@ -230,7 +230,8 @@ fn start_receivers(receivers: &mut [Receiver], parts: &[Part], times: &Times) {
     }
 }
 
-/// Books what the ports refused and what never left to the streams. Returns faults and notes.
+/// Adds the frames that were refused, and those that never left, to the reports of their streams. Returns faults and
+/// notes.
 fn settle_departures(
     ports: &[Port],
     departures: &[Option<Departures>],
@@ -255,7 +256,8 @@ fn settle_departures(
     (faults, notes)
 }
 
-/// Adds what the host did meanwhile, and the warnings of the threads: who is not where it should be waits for others.
+/// Adds the disturbances by the host during the trial, and the warnings of the threads, for instance about a thread
+/// that could not be pinned to its CPU.
 fn add_host(result: &mut TrialResult, sent: Sent, watch_cpus: &[usize]) {
     (result.senders_run_ms, result.senders_wait_ms) = threads::SENDERS.take_ms();
     (result.receivers_run_ms, result.receivers_wait_ms) = threads::RECEIVERS.take_ms();

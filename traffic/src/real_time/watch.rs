@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The watch over a trial while its threads work: tells the caller how far it is, and hears when it is to end.
+//! Watches a trial while its threads work: reports progress to the caller, and asks the caller whether to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use crate::protocol::Trial;
 use crate::trial::caller::Caller;
 use crate::trial::progress::{PROGRESS_NS, progress, residue_over};
 
+/// The state of a trial that is watched.
 pub struct Watch<'a, 'b> {
     pub trial: &'a Trial,
     lives: &'a [Arc<Live>],
@@ -22,7 +23,7 @@ pub struct Watch<'a, 'b> {
 }
 
 impl<'a, 'b> Watch<'a, 'b> {
-    /// Watches over a trial that starts at this time.
+    /// Begins to watch a trial that starts at `start_ns`.
     pub fn new(
         trial: &'a Trial,
         lives: &'a [Arc<Live>],
@@ -42,7 +43,7 @@ impl<'a, 'b> Watch<'a, 'b> {
         }
     }
 
-    /// Sleeps for a moment, and tells how far the trial is when the time for that has come.
+    /// Sleeps for 10 ms, and reports progress each PROGRESS_NS.
     pub fn pause(&mut self) {
         std::thread::sleep(Duration::from_millis(10));
         if monotonic_ns() >= self.next_progress_ns {
@@ -52,13 +53,14 @@ impl<'a, 'b> Watch<'a, 'b> {
         }
     }
 
-    /// Tells how far the trial is. At its start and at the end of sending, the caller looks at the host.
+    /// Reports progress. The caller also uses the events at the start and at the end of sending to read the host's
+    /// state.
     pub fn tell(&mut self) {
         let elapsed_ns = monotonic_ns().saturating_sub(self.start_ns);
         (self.caller.emit)(&progress(self.trial, self.lives, elapsed_ns, self.sending));
     }
 
-    /// Tells that all has been sent.
+    /// Notes that sending is over, and reports it.
     pub fn sending_is_over(&mut self) {
         self.sending = false;
         self.tell();
@@ -71,7 +73,7 @@ impl<'a, 'b> Watch<'a, 'b> {
         asked
     }
 
-    /// Returns whether the wait for frames that are still on their way may end.
+    /// Returns whether the wait for frames that are still in the DUT may end.
     pub fn residue_over(&self, last_tx_ns: u64) -> bool {
         residue_over(self.trial, self.lives, monotonic_ns(), last_tx_ns)
     }

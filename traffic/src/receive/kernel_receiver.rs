@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The receiver in the kernel: a native XDP program counts intact frames; user space judges the others.
+//! The receiver in the kernel: a native XDP program counts intact frames, and user space judges all other frames.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,13 +28,13 @@ use crate::xdp::layout::{
 use crate::xdp::object::{self, Mapped};
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// Time by which the bins of the tail begin before the planned end of sending.
+/// The bins of the tail begin this long before the planned end of sending.
 const TAIL_LEAD_NS: u64 = 50_000_000;
 const SAMPLE_HEADER: usize = 16;
-/// Words for the numbers of four million frames; a trial of more gets a program with more.
+/// Words of the first program's bitmap: it has bits for four million frames. A trial with more gets a larger program.
 const FIRST_WORDS: usize = 1 << 16;
 
-/// The program at a port. A trial that needs more room gets a new one in its place.
+/// The program at a port. If a trial needs a larger bitmap, a new program replaces it.
 pub struct KernelReceiver {
     index: u32,
     object: Option<Loaded>,
@@ -52,12 +52,12 @@ struct Loaded {
     arrived: Mapped<u64>,
     expected: Mapped<layout::Expected>,
     samples: RingBuf<aya::maps::MapData>,
-    /// Begin and width of the bins of each stream's tail.
+    /// Start and width of the bins of each stream's tail.
     tail_ns: Vec<(u64, u64)>,
     bitmap_at: Vec<usize>,
 }
 
-/// Returns why these streams cannot be received so; None if they can.
+/// Returns why XDP cannot receive these streams; None if it can.
 fn unfit(count: &PortCount) -> Option<String> {
     let sizes = |expected: &Expected| expected.plain() && expected.sizes().len() > VARIANTS;
     let long = |expected: &Expected| expected.longest() > LONGEST;
@@ -73,7 +73,7 @@ fn unfit(count: &PortCount) -> Option<String> {
 }
 
 impl KernelReceiver {
-    /// Attaches the program, as yet without streams to count.
+    /// Attaches the program. It counts no streams until `begin`.
     pub fn open(index: u32, netns: &Netns) -> Outcome<Self> {
         let mut made = KernelReceiver {
             index,
@@ -84,7 +84,7 @@ impl KernelReceiver {
         Ok(made)
     }
 
-    /// Starts to count a trial's streams from now on.
+    /// Starts to count a trial's streams. Fails if XDP cannot receive them.
     pub fn begin(&mut self, count: &PortCount, key: RunKey, netns: &Netns) -> Outcome<()> {
         if let Some(what) = unfit(count) {
             return Err(Failure::new(
@@ -103,8 +103,8 @@ impl KernelReceiver {
         Ok(())
     }
 
-    /// Tells the program when sending starts, for how long it is planned, stream by stream (0: a burst), and when the
-    /// last frame leaves at the latest. To be called before the start.
+    /// Gives the program the time of the start, the planned duration of sending of each stream (0: a burst) and the
+    /// latest time at which a frame leaves. To be called before the start.
     pub fn set_times(
         &mut self,
         start_ns: u64,
@@ -127,7 +127,7 @@ impl KernelReceiver {
         }
     }
 
-    /// Attaches a program in the place of the one before.
+    /// Attaches a program in place of the previous one.
     fn replace(&mut self, mut loaded: Loaded, netns: &Netns) -> Outcome<()> {
         let old = self.link.take();
         let index = self.index;
@@ -152,7 +152,7 @@ impl KernelReceiver {
         Ok(())
     }
 
-    /// Judges the frames that the program could not, until `stop`; then takes over its counts.
+    /// Judges the frames that the program hands over, until `stop`. Then adds the program's counts to `count`.
     pub fn run(
         &mut self,
         cpu: Option<usize>,
@@ -182,7 +182,7 @@ impl KernelReceiver {
     }
 }
 
-/// Reads the arrivals of one stream.
+/// Converts the arrivals of one stream from the program's layout.
 fn arrivals_of(there: &layout::Arrivals) -> Arrivals {
     let gap = |gap: &layout::Gap| Gap {
         from_ns: gap.from_ns,
@@ -199,7 +199,7 @@ fn arrivals_of(there: &layout::Arrivals) -> Arrivals {
     }
 }
 
-/// Returns the words of a bitmap with one bit for each number that a stream can have.
+/// Returns the number of 64-bit words of a bitmap with one bit for each sequence number that a stream can use.
 fn words_of(expected: &Expected) -> usize {
     expected.sequences().div_ceil(64) as usize
 }
@@ -232,10 +232,10 @@ impl Loaded {
         })
     }
 
-    /// Forgets what it counted and counts these streams.
+    /// Clears the counts, and lets the program count these streams.
     fn begin(&mut self, count: &PortCount, key: RunKey) {
         let mut control = self.control.read(0);
-        control.streams = 0; // no frame belongs to a stream until all is in place
+        control.streams = 0; // no frame counts for a stream until everything is in place
         self.control.write(0, control);
         while self.samples.next().is_some() {}
         self.clear(count);
@@ -282,7 +282,7 @@ impl Loaded {
         self.tail_ns = vec![(0, BIN_NS); streams];
     }
 
-    /// Judges the frames that the program could not.
+    /// Judges the frames that the program has handed over.
     fn judge(&mut self, count: &mut PortCount) {
         while let Some(sample) = self.samples.next() {
             let number = |at: usize| u32::from_ne_bytes(sample[at..at + 4].try_into().unwrap_or([0; 4]));
@@ -298,7 +298,7 @@ impl Loaded {
         }
     }
 
-    /// Adds the program's counts.
+    /// Adds the program's counts to `count`.
     fn take_over(&self, count: &mut PortCount) {
         let control = self.control.read(0);
         count.total += control.total - (control.odd - control.unjudged);
@@ -314,7 +314,7 @@ impl Loaded {
 
     fn take_over_stream(&self, which: usize, room: usize, stream: &mut StreamCount) {
         let there = self.counts.read(which);
-        // Queues on several CPUs may write `highest` at once, and the lower value last: one more word is looked at.
+        // Several CPUs may write `highest` at the same time, and the lower value last. So one more word is read.
         let words = (there.highest as usize).div_ceil(64) + 1;
         let bitmap: Vec<u64> = (0..words.min(room))
             .map(|word| self.arrived.read(self.bitmap_at[which] + word))
@@ -354,14 +354,14 @@ impl Loaded {
     }
 }
 
-/// Describes a stream to the program. The bits of its numbers begin at word `base`.
+/// Describes a stream to the program. The bits of its sequence numbers begin at word `base` of the bitmap.
 fn describe(from: &Expected, lead: usize, base: usize) -> layout::Expected {
     let mut sizes = [ExpectedSize {
         length: 0,
         unused: 0,
         pattern_sum: 0,
     }; VARIANTS];
-    // Frames with other headers are judged in user space: the program knows none of their sizes.
+    // Frames with other headers are judged in user space, so the program gets no sizes of them.
     let known = if from.plain() { from.sizes().len() } else { 0 };
     for (to, (length, sum)) in sizes.iter_mut().zip(from.sizes().take(known)) {
         to.length = length as u32;

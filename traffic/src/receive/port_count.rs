@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arrivals at one port: judges each frame and counts it for its stream, or as foreign.
+//! The arrivals at one port: each frame is judged, and counted for its stream or as foreign.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub struct PortCount {
     pub foreign: u64,
     pub merged: u64,
     pub overrun: u64,
-    /// Is None if all streams come in clear.
+    /// The ESP of the port; None if all streams arrive in clear.
     pub opening: Option<Box<Opening>>,
     buffer: Vec<u8>,
 }
 
 impl PortCount {
-    /// Expects a part of stream `of` of the trial, too.
+    /// Adds a part of the trial's stream `of` to those that are expected.
     pub fn expect(&mut self, of: usize, expected: Expected, count: StreamCount, gaps_over_s: Option<f64>) {
         let lead = self.of.iter().position(|&known| known == of).unwrap_or_else(|| {
             self.of.push(of);
@@ -80,7 +80,8 @@ impl PortCount {
         }
     }
 
-    /// Counts a packet that was opened. Damaged ones, which tell no stream, count for the one at `place`.
+    /// Counts a packet after it was opened. A damaged or repeated packet counts for the stream at `place`, because its
+    /// own stream is not known.
     fn tally_opened(&mut self, opened: Opened, bytes: &[u8], at_ns: u64, place: usize) {
         match opened {
             Opened::Frame => self.tally(&RxFrame::whole(bytes, at_ns)),
@@ -89,8 +90,8 @@ impl PortCount {
         }
     }
 
-    /// Opens the packets that were kept until after the trial. `progress` gets how many are done, of how many, and says
-    /// whether to go on.
+    /// Opens the packets that were kept until after the trial. `progress` gets the number of packets that are done and
+    /// the number of all packets, and returns whether to continue.
     pub fn open_kept(&mut self, progress: &mut dyn FnMut(u64, u64) -> bool) {
         let Some(mut opening) = self.opening.take() else {
             return;
@@ -124,7 +125,8 @@ impl PortCount {
         }
     }
 
-    /// Tells the trial how much has come. Packets that are kept count for the first stream that arrives as ESP.
+    /// Updates the counters that the trial watches. Packets that are kept count for the first stream that arrives as
+    /// ESP.
     pub fn publish(&self) {
         for (place, stream) in self.streams.iter().enumerate() {
             match &self.opening {
@@ -136,7 +138,7 @@ impl PortCount {
         }
     }
 
-    /// Receives in the calling thread until `stop`; returns notes of what could not be done as asked.
+    /// Receives in the calling thread until `stop`; returns a note if the thread could not be pinned to its CPU.
     pub fn run(
         &mut self,
         cpu: Option<usize>,

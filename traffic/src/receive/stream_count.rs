@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arrivals of one stream: counts, latencies, and both by the time of sending.
+//! The arrivals of one stream: counts and latencies, in total and in slices by the time of sending.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::failure::Outcome;
 use crate::frame::test_header::NUMBER_MASK;
 use crate::protocol::Slice;
 
-/// Number of slices, by the time of sending, that a trial is divided into.
+/// Number of slices of equal length into which a trial is divided, by the time of sending.
 pub const SLICES: usize = 20;
 
 /// The latencies of the frames of one slice.
@@ -44,17 +44,18 @@ pub struct StreamCount {
     pub last_rx_ns: u64,
     tag_at_s: Option<f64>,
     pub tag_ns: u64,
-    /// The lowest number of the frames sent at the time of the tag or later, and the latency of that frame, ns.
+    /// The lowest number of the frames that were sent at tag_ns or later and arrived, and the latency of that frame,
+    /// ns.
     pub tagged: Option<(u64, u64)>,
     slices: [SliceSum; SLICES],
     start_ns: u64,
     slice_ns: u64,
     live: Arc<Live>,
-    /// Times at which frames were sent, if these do not bear them.
+    /// The times at which the frames were sent, if the frames do not contain them.
     pub departed: Option<Departed>,
 }
 
-/// Returns the whole time, near `now_ns`, of which a frame carries the low 48 bits.
+/// Returns the full time, near `now_ns`, of which a frame carries the low 48 bits.
 fn whole_time(low: u64, now_ns: u64) -> u64 {
     let half = 1u64 << 47;
     let time = now_ns & !NUMBER_MASK | low;
@@ -85,20 +86,20 @@ impl StreamCount {
         })
     }
 
-    /// Moves the start of sending.
+    /// Sets the time of the start.
     pub fn begin_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
         self.tag_ns = tag_ns(start_ns, self.tag_at_s);
     }
 
-    /// Notes that a tagged frame came, or one after it.
+    /// Notes the arrival of a frame that was sent at tag_ns or later. The one with the lowest number is kept.
     pub fn tag(&mut self, number: u64, latency_ns: u64) {
         if self.tagged.is_none_or(|(lowest, _)| number < lowest) {
             self.tagged = Some((number, latency_ns));
         }
     }
 
-    /// Counts an intact frame; returns whether it came for the first time.
+    /// Counts an intact frame; returns false if it is a duplicate.
     pub fn intact(&mut self, number: u64, time: u64, at_ns: u64) -> bool {
         if !self.sequence.intact(number) {
             return false;
@@ -128,12 +129,12 @@ impl StreamCount {
         true
     }
 
-    /// Tells the trial how much has come.
+    /// Updates the counters that the trial watches.
     pub fn publish(&self) {
         self.publish_with(0, 0, 0);
     }
 
-    /// Tells the trial how much has come, and how much was counted elsewhere in addition.
+    /// Updates the counters that the trial watches, with frames that are counted elsewhere in addition.
     pub fn publish_with(&self, arrived: u64, accounted: u64, last_rx_ns: u64) {
         let own = self.sequence.received + self.sequence.duplicated + self.sequence.corrupted;
         self.live.arrived.store(own + arrived, Ordering::Relaxed);
@@ -145,23 +146,24 @@ impl StreamCount {
             .store(self.sequence.accounted() + accounted, Ordering::Release);
     }
 
-    /// Adds the count made elsewhere of the frames sent in one slice of the trial.
+    /// Adds the counts of an XDP program for the frames that were sent in one slice of the trial.
     pub fn add_slice(&mut self, place: usize, slice: SliceSum) {
         self.slices[place].add(&slice);
     }
 
-    /// Adds the frames that came after the last was sent: arrivals in bins from `from_ns` on, and beyond them.
+    /// Adds the frames that arrived after the last departure, from an XDP program's counts: arrivals in bins of
+    /// `bin_ns` that begin at `from_ns`, and the number of arrivals after the last bin.
     pub fn take_tail(&mut self, from_ns: u64, bin_ns: u64, bins: &[u64], beyond: u64) {
         let last_tx_ns = self.live.last_tx_ns.load(Ordering::Acquire);
         if last_tx_ns == 0 || last_tx_ns > from_ns + bin_ns * bins.len() as u64 {
-            return; // sending never ended, or so late that frames are missing: there is nothing to add
+            return; // sending never ended, or it ended after the last bin, so the number is not known
         }
         let first = last_tx_ns.saturating_sub(from_ns).div_ceil(bin_ns) as usize;
         self.after_stop += bins[first..].iter().sum::<u64>() + beyond;
     }
 }
 
-/// Puts the slices of several counts of one trial together.
+/// Adds up the slices of several counts of one trial.
 pub fn slices<'a>(counts: impl Iterator<Item = &'a StreamCount>) -> Vec<Slice> {
     let mut sums = [SliceSum::default(); SLICES];
     let mut slice_ns = 0;
@@ -186,7 +188,7 @@ pub fn slices<'a>(counts: impl Iterator<Item = &'a StreamCount>) -> Vec<Slice> {
 mod tests {
     use super::*;
 
-    /// The upper bits of a tx time come from the time of arrival, on both sides of a wrap.
+    /// The upper bits of a tx time are computed from the time of arrival, on both sides of a wrap.
     #[test]
     fn time_is_made_whole_again() {
         let wrap = 1u64 << 48;
@@ -204,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Arrivals in bins count from the last departure on, and not at all if sending never ended.
+    /// Bins are counted from the last departure, and not at all if sending never ended.
     #[test]
     fn the_tail_is_counted_from_the_last_departure() {
         let live = Arc::new(Live::default());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The judgement of a received frame: whether it is ours, and whether every byte of it is as it was sent.
+//! The verdict on a received frame: whether it belongs to this trial, and whether every byte is as it was sent.
 //!
-//! Routers may change MAC addresses, TTL and DSCP, and NAT the addresses (they mend the checksums then). All
-//! the rest must be as sent. A frame that differs otherwise is *corrupted* if it can be recognised as one of this run
-//! (by the magic number, or by destination address and UDP port), and *foreign* if not. A frame of another run,
-//! of an earlier trial, or a fragment without a UDP header is foreign. A frame that the interface merged from several
-//! (GRO) or tagged (VLAN) is corrupted: no frame of that length was ever sent.
+//! Routers may change MAC addresses, TTL and DSCP, and NAT may change the addresses, if the checksums are updated. All
+//! other bytes must be as sent. A frame with any other difference is *corrupted* if it can be recognised as one of this
+//! run (by the magic number, or by destination address and UDP port), and else *foreign*. Frames of another run or of
+//! an earlier trial, and fragments without a UDP header, are foreign. A frame that the interface merged from several
+//! (GRO) or to which a VLAN tag was added is corrupted: no such frame was sent.
 
 use crate::frame::flows::Flows;
 use crate::frame::headers::Place;
@@ -15,7 +15,7 @@ use crate::frame::test_header::{NUMBER_MASK, RunKey, TEST_HEADER, TestHeader, pa
 use crate::protocol::Stream;
 use crate::wire::RxFrame;
 
-/// A kind of frame of a stream, from its IP header on: routers may strip and add VLAN tags.
+/// A kind of frame of a stream, described from its IP header on, because routers may remove and add VLAN tags.
 #[derive(Debug, PartialEq, Eq)]
 struct Shape {
     ip_length: usize,
@@ -26,17 +26,17 @@ struct Shape {
     pattern_sum: u64,
 }
 
-/// The frames of one stream as they must look at the port where they arrive.
+/// The frames of one stream as they must arrive at its port.
 #[derive(Debug)]
 pub struct Expected {
     stream: u16,
     ipv6: bool,
     shapes: Vec<Shape>,
-    /// Places at which a test header may be in a frame.
+    /// Offsets at which a test header may be in a frame.
     payloads: Vec<usize>,
-    /// Number of VLAN tags that a frame may bear.
+    /// Largest number of VLAN tags that a frame may have.
     tags: usize,
-    /// Is true if all are RFC 2544 test frames, of one payload offset and without tags.
+    /// True if all are RFC 2544 test frames, with the same payload offset and without tags.
     plain: bool,
     longest: usize,
     pattern: Vec<u8>,
@@ -64,7 +64,7 @@ pub enum Verdict {
 }
 
 impl Expected {
-    /// Describes the frames of a stream. The trial can use `sequences` numbers at most, from `first_sequence` on.
+    /// Describes the frames of a stream, which have at most `sequences` sequence numbers from `first_sequence` on.
     pub fn new(
         stream: &Stream,
         template: &Template,
@@ -128,7 +128,7 @@ impl Expected {
         self.plain
     }
 
-    /// Lists the kinds of frame: the length in bytes without tags and FCS, and the sum of the pattern.
+    /// Returns, for each kind of frame, its length in bytes without VLAN tags and FCS, and the sum of its pattern.
     pub fn sizes(&self) -> impl ExactSizeIterator<Item = (usize, u64)> + '_ {
         self.shapes
             .iter()
@@ -147,7 +147,7 @@ impl Expected {
         self.longest
     }
 
-    /// Finds the header that this run wrote for this stream, and its place.
+    /// Finds a valid test header of this run and this stream; returns the header and its offset.
     fn header(&self, bytes: &[u8]) -> Option<(TestHeader, usize)> {
         self.payloads.iter().find_map(|&at| {
             let header = TestHeader::read(bytes.get(at..at + TEST_HEADER)?);
@@ -158,7 +158,8 @@ impl Expected {
         })
     }
 
-    /// Returns where the frame ends that its IP header tells of; None if its headers are not sound.
+    /// Returns the end of the packet according to its IP header; None if the lengths or the IPv4 header are wrong, or
+    /// if the packet is a fragment.
     fn sound(&self, bytes: &[u8], place: Place) -> Option<usize> {
         let ip = &bytes[place.l3..];
         let end = place.l3
@@ -167,13 +168,13 @@ impl Expected {
             } else {
                 usize::from(be16(ip, 2))
             };
-        // A short frame whose tag was taken away keeps its length.
+        // A short frame from which a router removed a VLAN tag may be padded.
         let padded = self.tags > 0 && bytes.len() <= SHORTEST && end <= bytes.len();
         if place.ipv6 != self.ipv6 || !(end == bytes.len() || padded) || place.payload > end {
             return None;
         }
         if !place.ipv6 {
-            // It must be neither a fragment nor the first of several.
+            // It must not be a fragment, nor the first of several fragments.
             let whole = be16(ip, 6) & 0x3fff == 0;
             if !whole || fold(sum(&ip[..place.l4 - place.l3])) != 0xffff {
                 return None;
@@ -183,7 +184,8 @@ impl Expected {
         (place.tcp || udp_length == end - place.l4).then_some(end)
     }
 
-    /// Adds up pseudo header and L4 header. With the payload, a correct checksum makes it 0xffff.
+    /// Adds up pseudo header and UDP or TCP header. If the checksum is correct, this sum and that of the payload fold
+    /// to 0xffff.
     fn headers_sum(bytes: &[u8], place: Place, end: usize) -> u64 {
         let addresses = place.l3 + if place.ipv6 { 8 } else { 12 };
         let octets = if place.ipv6 { 32 } else { 8 };
@@ -194,7 +196,7 @@ impl Expected {
             + sum(&bytes[place.l4..place.payload])
     }
 
-    /// Returns whether every byte is as sent, given that its test header, at `payload`, is.
+    /// Returns whether every byte is as sent. The test header, at `payload`, has been checked already.
     fn unhurt(&self, frame: &RxFrame, payload: usize) -> bool {
         let bytes = frame.bytes;
         if (frame.vlan_tagged && self.tags == 0) || bytes.len() != frame.wire_length {
@@ -221,7 +223,7 @@ impl Expected {
         if rest != &self.pattern[..rest.len()] {
             return false;
         }
-        // The pattern is as sent, so its sum is known and only the headers are added up.
+        // The pattern is as sent, so its sum is known, and only the headers are added up.
         let total = Self::headers_sum(bytes, place, end)
             + sum(&bytes[payload..payload + TEST_HEADER])
             + shape.pattern_sum;
@@ -240,14 +242,14 @@ impl Expected {
         })
     }
 
-    /// Returns whether a frame that is not intact is a damaged one of this stream.
+    /// Returns whether a frame without a valid test header is a damaged frame of this stream.
     fn recognises(&self, frame: &RxFrame) -> bool {
         let bytes = frame.bytes;
         let magic = |&at: &usize| bytes.len() >= at + 2 && be16(bytes, at) == self.key.magic;
         if self.payloads.iter().any(magic) {
             return true;
         }
-        // A healthy frame without our magic is somebody else's, wherever it is addressed.
+        // An undamaged frame without this run's magic number is foreign, even if its addresses are those of the stream.
         let healthy = bytes.len() == frame.wire_length
             && Place::of(bytes, self.tags).is_some_and(|place| {
                 self.sound(bytes, place).is_some_and(|end| {
@@ -257,7 +259,7 @@ impl Expected {
         !healthy && self.addressed_here(bytes)
     }
 
-    /// Returns whether a frame that is not whole says that it belongs to this stream.
+    /// Returns whether a damaged frame has this stream's id at a place where a test header may be.
     fn claimed_by(&self, bytes: &[u8]) -> bool {
         self.payloads.iter().any(|&at| {
             bytes
@@ -290,7 +292,7 @@ pub fn judge(streams: &[Expected], frame: &RxFrame) -> Verdict {
             }
         };
     }
-    // The stream number decides if several streams could be meant.
+    // If a damaged frame may belong to several streams, the stream's id in it decides.
     let recognised: Vec<usize> = (0..streams.len())
         .filter(|&i| streams[i].recognises(frame))
         .collect();
@@ -336,7 +338,7 @@ mod tests {
         buffer
     }
 
-    /// A frame as sent is intact, also after a router changed MAC addresses and TTL.
+    /// A frame is intact if only MAC addresses, TTL and the IPv4 checksum were changed, as by a router.
     #[test]
     fn routed_frame_is_intact() {
         let (template, expected) = setting(4, RunKey::new(1, 2));
@@ -353,7 +355,7 @@ mod tests {
         assert_eq!(judge(&expected, &received(&bytes)), intact);
     }
 
-    /// One flipped bit anywhere in the IP payload, at any of its places, makes the frame corrupted.
+    /// One flipped bit anywhere in the IP payload makes the frame corrupted.
     #[test]
     fn every_flipped_bit_is_corruption() {
         for (version, from) in [(4, 34), (6, 54)] {
@@ -401,7 +403,7 @@ mod tests {
         }
     }
 
-    /// Frames of another run, of an earlier trial, and other people's are foreign, and short ones do not panic.
+    /// Frames of another run, of an earlier trial, and of other programs are foreign; short ones do not panic.
     #[test]
     fn others_are_foreign() {
         let (template, expected) = setting(4, RunKey::new(1, 2));

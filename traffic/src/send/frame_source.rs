@@ -14,7 +14,7 @@ pub enum Frames {
 }
 
 impl Frames {
-    /// Returns the longest, with the fields that change left zero. Buffers begin as copies of it.
+    /// Returns the longest frame; the fields that change from frame to frame are zero. Buffers begin as copies of it.
     pub fn longest(&self) -> Vec<u8> {
         match self {
             Frames::Test(template) => template.bytes().to_vec(),
@@ -31,7 +31,7 @@ impl Frames {
         }
     }
 
-    /// Makes frame `index` in a buffer that began as a copy of `longest()`; returns its length.
+    /// Writes frame `index` to a buffer that began as a copy of `longest()`; returns its length.
     pub fn write(&mut self, buffer: &mut [u8], index: u64, sequence: u64, time: u64) -> usize {
         match self {
             Frames::Test(template) => template.write(buffer, index, sequence, time),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sender of live frames: a program in the kernel paces, numbers, stamps and redirects each one.
+//! The sender of live frames: an XDP program paces, numbers, stamps and redirects each frame.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
@@ -26,16 +26,17 @@ use crate::send::report::{MARK_NS, SendReport};
 use crate::xdp::layout::{HDR_SLOTS, Mark, Progress, STREAMS, SendControl};
 use crate::xdp::object::{self, Mapped};
 
-/// Time that the program waits for a departure before others may have the CPU.
+/// Longest time that the program waits for a departure before other tasks may have the CPU.
 const SLICE_NS: u64 = 10_000;
-/// Time by which the program is begun before the first departure, for which it then waits. Before it runs a program
-/// again and again, the kernel waits for an RCU grace period, of up to 12 ms (bpf_dispatcher_change_prog).
+/// The program is started this long before the first departure, and waits for it. Before the kernel runs a program
+/// repeatedly, it waits for an RCU grace period of up to 12 ms (bpf_dispatcher_change_prog).
 const AHEAD_NS: u64 = 25_000_000;
-/// Time of whose frames a batch has room: waking the CPU that takes them may last half of it.
+/// A batch has room for the frames of this time. Waking the CPU that takes the frames may last half of it.
 const BATCH_NS: f64 = 16_000.0;
-/// Largest batch: smaller ones cost a fifth, larger ones bring nothing.
+/// Largest batch. Smaller ones reduce the rate by a fifth, and larger ones do not increase it.
 const LARGEST_BATCH: u32 = 64;
-/// Number of marks of each stream, that is of times at which a frame left; in longer trials they are farther apart.
+/// Largest number of marks, pairs of (frame, time of departure), of each stream. In longer trials they are farther
+/// apart.
 const MARKS: usize = 1 << 15;
 
 /// The port by which a stream leaves.
@@ -46,7 +47,8 @@ pub struct LivePort<'a> {
     pub link: &'a Link,
 }
 
-/// A program and its memory. It serves trial after trial: to have it verified takes longer than a short trial.
+/// A sending program and its maps. It is used for many trials, because its verification takes longer than a short
+/// trial.
 pub struct LiveSender {
     object: Ebpf,
     program: RawFd,
@@ -61,7 +63,8 @@ pub struct LiveSender {
 }
 
 impl LiveSender {
-    /// Takes one of `idle` that has room for the streams, or loads a new one.
+    /// Takes a sender of `idle` that has room for the streams, or loads a new one. Fails if XDP cannot send the
+    /// streams.
     pub fn get(idle: &mut Vec<LiveSender>, streams: &[Outgoing]) -> Outcome<Self> {
         if let Some(what) = live_streams::unfit(streams) {
             return Err(Failure::new(
@@ -113,8 +116,8 @@ impl LiveSender {
         })
     }
 
-    /// Gets ready for these streams, with nothing left of those before. `ports` has one for each stream; `longest_ns` is
-    /// the longest that the trial may last.
+    /// Prepares the program for these streams, and clears all counts. `ports` has one entry for each stream;
+    /// `longest_ns` is the longest time that the trial may last.
     pub fn prepare(
         &mut self,
         streams: &[Outgoing],
@@ -162,7 +165,7 @@ impl LiveSender {
         Ok(())
     }
 
-    /// Tells the program when the first frame is due; the streams know the rest. To be called before `run`.
+    /// Gives the program the time of the start and the times of the streams' schedules. To be called before `run`.
     pub fn set_times(&self, streams: &[Outgoing], start_ns: u64) {
         let mut control = self.control.read(0);
         control.start_ns = start_ns;
@@ -181,12 +184,13 @@ impl LiveSender {
     }
 
     fn finished(&self) -> bool {
-        // SAFETY: `at` returns a valid, aligned entry; the field is read without a reference, because the program writes it.
+        // SAFETY: `at` returns a valid, aligned entry; the field is read without a reference, because the program
+        // writes it.
         unsafe { (&raw const (*self.control.at(0)).finished).read_volatile() != 0 }
     }
 
-    /// Tells the streams' watchers how far they are; ends the run when all has been sent. To be called now and then.
-    /// Fails if a port is down.
+    /// Updates the counters of sent frames, and interrupts the sending thread when the program has finished. To be
+    /// called regularly by another thread while `run` works. Fails if an interface is down.
     pub fn attend(&self, told: &[(Arc<Live>, &Link)], stop: &AtomicBool) -> Outcome<()> {
         let mut outcome = Ok(());
         for (which, (live, link)) in told.iter().enumerate() {
@@ -202,14 +206,14 @@ impl LiveSender {
         }
         let thread = self.thread.load(Ordering::Acquire);
         if thread != 0 && self.finished() {
-            // SAFETY: tgkill(2) takes no pointers. It signals a thread of this process, which has a handler for the signal,
-            // and fails if the thread has ended.
+            // SAFETY: tgkill(2) takes no pointers. It signals a thread of this process, which has a handler for the
+            // signal, and fails if the thread has ended.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR1) };
         }
         outcome
     }
 
-    /// Sends from the calling thread until all is done.
+    /// Sends from the calling thread until the program has finished.
     pub fn run(&self, cpu: Option<usize>) -> Outcome<Vec<String>> {
         let notes = threads::pin_if_asked("sender", cpu);
         threads::no_timer_slack();
@@ -238,7 +242,7 @@ impl LiveSender {
         outcome
     }
 
-    /// Reports what was sent, stream by stream.
+    /// Returns the report of each stream.
     pub fn reports(&self, streams: Vec<Outgoing>) -> Vec<SendReport> {
         let numbered = streams.into_iter().enumerate();
         numbered
@@ -281,7 +285,7 @@ impl LiveSender {
     }
 }
 
-/// Lists the stalls of a stream, the one that is still open too.
+/// Returns the stalls of a stream, including one that has not ended.
 fn stalls(progress: &Progress) -> Vec<TxStall> {
     let mut stalls: Vec<TxStall> = progress.stall[..progress.stalls as usize]
         .iter()
@@ -301,7 +305,7 @@ fn stalls(progress: &Progress) -> Vec<TxStall> {
     stalls
 }
 
-/// Returns how many frames a batch has room for.
+/// Returns the number of frames of a batch, according to the highest rate of the streams together.
 fn batch_of(streams: &[Outgoing]) -> u32 {
     let rate: f64 = streams
         .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The streams that leave as live frames, described to the program that makes these frames.
+//! The description of streams for the XDP program that makes their live frames.
 
 use aya::Ebpf;
 
@@ -15,7 +15,7 @@ use crate::xdp::layout::{
 };
 use crate::xdp::object::Mapped;
 
-/// The maps in which the program finds the streams.
+/// The maps that describe the streams to the program.
 pub struct LiveStreams {
     pub streams: Mapped<SendStream>,
     templates: Mapped<Frame>,
@@ -23,7 +23,7 @@ pub struct LiveStreams {
     addresses: Mapped<Address>,
 }
 
-/// Returns why these streams cannot be sent so; None if they can.
+/// Returns why XDP cannot send these streams; None if it can.
 pub fn unfit(streams: &[Outgoing]) -> Option<String> {
     if streams.len() > STREAMS {
         return Some(format!("more than {STREAMS} streams leave from one CPU"));
@@ -86,7 +86,7 @@ const NOTHING: SendStream = SendStream {
     }; VARIANTS],
 };
 
-/// Counts the flows and the kinds of frames of all streams together.
+/// Returns the number of flows (at least 1) and the number of kinds of frames, of all streams together.
 pub fn needs(streams: &[Outgoing]) -> (usize, usize) {
     let mut found = (0, 0);
     for stream in streams {
@@ -103,7 +103,7 @@ pub fn needs(streams: &[Outgoing]) -> (usize, usize) {
 }
 
 impl LiveStreams {
-    /// Maps the program's maps.
+    /// Maps the program's maps into memory.
     pub fn of(object: &Ebpf) -> Outcome<Self> {
         Ok(LiveStreams {
             streams: Mapped::of(object, "streams")?,
@@ -113,12 +113,12 @@ impl LiveStreams {
         })
     }
 
-    /// Returns whether there is room for so many addresses and kinds of frames.
+    /// Returns whether the maps have room for this number of addresses and of kinds of frames.
     pub fn hold(&self, (addresses, templates): (usize, usize)) -> bool {
         self.addresses.entries() >= addresses && self.templates.entries() >= templates
     }
 
-    /// Describes the streams, as yet without times.
+    /// Describes the streams without their times, which `LiveSender::set_times` adds.
     pub fn describe(&self, streams: &[Outgoing]) {
         let (mut address_base, mut template_base) = (0, 0);
         for (which, stream) in streams.iter().enumerate() {
@@ -197,7 +197,7 @@ impl LiveStreams {
     }
 }
 
-/// Lists the rates of a schedule as the program goes through them, without those at which no frame is due.
+/// Returns the stretches of a schedule for the program, without those in which no frame is due.
 pub fn stretches(schedule: &Schedule) -> [SendStretch; STEPS] {
     let fraction = |ns: f64| (ns.fract() * 4_294_967_296.0) as u64;
     let mut found = [SendStretch {

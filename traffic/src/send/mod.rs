@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sending: when each frame of a stream is due, and the threads or programs that let it leave then.
+//! Sending: the schedule of a stream's frames, and the threads or XDP programs that send the frames when they are due.
 //!
-//! This folder imports `esp`, `wire` and `xdp`; it knows nothing of receiving.
+//! This folder imports `esp`, `wire` and `xdp`, but not `receive`.
 
 pub mod frame_source;
 pub mod live_sender;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stream on its way out: takes the frames that are due, makes them, hands them to a port, and books what left.
+//! A stream while it is sent: makes the frames that are due, hands them to a port, and counts those that left.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,12 +13,13 @@ use crate::send::pace::Schedule;
 use crate::send::report::{MARK_NS, SendReport};
 use crate::wire::{BATCH, Batch, FrameSender};
 
-/// Most paced frames of a batch. They share a time stamp only with few others, so that latency stays honest.
+/// Largest number of paced frames of a batch. All frames of a batch have the same time stamp, so latency is only
+/// accurate if a batch is small.
 const PACED_BATCH: usize = 16;
-/// Most marks where each frame whose lateness changes gets one.
+/// Largest number of marks if each frame whose lateness changes gets one, in virtual time.
 const EXACT_MARKS: usize = 1 << 22;
 
-/// A stream on its way out.
+/// A stream, or noise, while it is sent.
 pub struct Outgoing {
     pub frames: Frames,
     pub schedule: Schedule,
@@ -28,9 +29,9 @@ pub struct Outgoing {
     pub report: SendReport,
     stalls: StallList,
     pub tag_at_s: Option<f64>,
-    /// Most frames that can be sent, whatever the schedule asks. Those beyond are unsent.
+    /// Largest number of frames that can be sent. If the schedule has more, the rest is unsent.
     pub most: u64,
-    /// Time from which on nothing leaves: a flood has no other end, and a stream that is behind does not go on for ever.
+    /// No frame leaves at this time or later. It is the end of a flood, and of a stream that is behind schedule.
     pub until_ns: u64,
     /// Index of the port among those of its sender.
     pub port: usize,
@@ -59,12 +60,12 @@ impl Outgoing {
         })
     }
 
-    /// Returns when the tag's frame is to leave, at the earliest.
+    /// Returns the earliest time at which the tagged frame may leave; u64::MAX if no frame is tagged.
     pub fn tag_ns(&self) -> u64 {
         tag_ns(self.schedule.start_ns(), self.tag_at_s)
     }
 
-    /// Returns how many frames the schedule let go that the port has not taken yet.
+    /// Returns how many frames the schedule has released and the port has not taken yet.
     fn waiting(&self) -> usize {
         (self.schedule.sent() - self.report.sent) as usize
     }
@@ -73,19 +74,19 @@ impl Outgoing {
         (self.schedule.finished() || self.schedule.sent() >= self.most) && self.waiting() == 0
     }
 
-    /// Returns whether nothing more leaves.
+    /// Returns whether no more frames will leave.
     pub fn over(&self, now_ns: u64) -> bool {
         self.finished() || now_ns >= self.until_ns
     }
 
-    /// Returns whether the next frame is late.
+    /// Returns whether the next frame is more than LATE_NS late.
     pub fn behind(&self, now_ns: u64) -> bool {
         let paced = self.schedule.is_paced() && !self.finished();
         let due_ns = self.schedule.due_ns(self.schedule.sent()) + self.schedule.put_off_ns();
         paced && due_ns + LATE_NS < now_ns
     }
 
-    /// Returns when there is something to do.
+    /// Returns the time of the next work: 0 for at once, u64::MAX if no more frames will leave.
     pub fn next_ns(&self, now_ns: u64) -> u64 {
         match (self.over(now_ns), self.waiting()) {
             (true, _) => u64::MAX,
@@ -94,7 +95,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends the frames that are due; returns true if frames left.
+    /// Sends the frames that are due, up to one batch; returns true if the port took any.
     pub fn step(&mut self, port: &mut dyn FrameSender, clock: &impl Clock) -> Outcome<bool> {
         let now = clock.now_ns();
         if self.over(now) {
@@ -128,14 +129,14 @@ impl Outgoing {
         Ok(true)
     }
 
-    /// Makes frame `index` in a buffer of the batch.
+    /// Writes frame `index` to a buffer of the batch.
     fn write(&mut self, slot: usize, index: u64, time: u64) {
         let sequence = self.first_sequence + index;
         let buffer = self.batch.buffer(slot);
         self.batch.lengths[slot] = self.frames.write(buffer, index, sequence, time);
     }
 
-    /// Books frames that left together at `now`, in a send that was over at `done_ns`.
+    /// Counts `taken` frames that left together at `now`, in a system call that returned at `done_ns`.
     fn left(&mut self, taken: u64, now: u64, done_ns: u64) {
         let first = self.report.sent;
         if first == 0 {
@@ -167,7 +168,7 @@ impl Outgoing {
         }
     }
 
-    /// Makes the next frame, which leaves at exactly `at_ns` and counts as sent then.
+    /// Makes the next frame, which leaves at exactly `at_ns` (virtual time), and counts it as sent.
     pub fn make(&mut self, at_ns: u64) -> &[u8] {
         self.schedule.take(at_ns, 1);
         let index = self.report.sent;
@@ -177,7 +178,7 @@ impl Outgoing {
         self.batch.frame(0)
     }
 
-    /// Marks a frame whose lateness changes: between two marks frames are as late as those.
+    /// Marks a frame whose lateness differs from that of the frame before it, so that `SendReport::sent_at` is exact.
     fn mark_exactly(&mut self, index: u64, at_ns: u64) {
         let Some(before) = index.checked_sub(1) else {
             return;
@@ -195,7 +196,7 @@ impl Outgoing {
         }
     }
 
-    /// Ends the stream.
+    /// Ends the stream, and returns its report.
     pub fn close(mut self) -> SendReport {
         self.stalls.close();
         if let Frames::Sealed(_, sealing) = &self.frames {

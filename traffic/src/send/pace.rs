@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The departure schedule, pure: frame i is due when the rates so far have made i frames.
+//! The schedule of departures: frame i is due when the rates up to then amount to i frames. All functions are pure.
 
-/// Factor by which frames follow faster than intended after a stall, at most: a burst would overflow the DUT's ring,
-/// and the loss would be the tester's.
+/// After a stall the sender catches up at no more than this multiple of the rate. A burst would overflow the DUT's
+/// ring, and the tester would be the cause of the loss.
 pub const CATCH_UP: f64 = 1.1;
-/// Delay within which frames may leave together: a system call for each is too slow at high rates.
+/// Frames that are due within this time may leave together: a system call for each frame is too slow at high rates.
 const SLACK_NS: f64 = 20_000.0;
-/// Distance within which a number of frames is a whole one: rates in binary fractions miss it by less.
+/// A number of frames that is this close to a whole number is rounded to it: the error of binary fractions is smaller.
 const WHOLE: f64 = 1e-6;
-/// A trial sends all its frames. If that takes longer than intended, it goes on for LONGEST times its duration and
-/// LONGEST_MORE_NS more; frames that have not left by then are unsent. docs/generators.md documents it;
-/// generators/base.py (`longest_s`) knows it, too.
+/// A trial sends all its frames. If that takes longer than intended, sending ends after LONGEST times the duration plus
+/// LONGEST_MORE_NS, and frames that have not left by then are unsent. docs/generators.md documents this, and
+/// `longest_s` in generators/base.py uses it, too.
 const LONGEST: f64 = 1.5;
 const LONGEST_MORE_NS: u64 = 500_000_000;
 
-/// Returns when a trial in real time stops to send, whatever has not left.
+/// Returns the time at which a trial in real time stops sending, even if frames have not left.
 pub fn deadline_ns(start_ns: u64, duration_ns: u64) -> u64 {
     start_ns + (duration_ns as f64 * LONGEST) as u64 + LONGEST_MORE_NS
 }
 
-/// A rate that holds from some time on.
+/// A rate that applies from a time on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// Begin, in seconds after the start.
+    /// Time after the start, s.
     pub from_s: f64,
     /// Frames per second; 0 sends none.
     pub fps: f64,
 }
 
-/// Frames that follow each other at one rate.
+/// A part of a schedule in which the rate stays the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stretch {
-    /// Number of the first of them. If there are none, it is that of the next stretch.
+    /// Number of its first frame. A stretch without frames has the number of the next stretch.
     pub first: u64,
-    /// Time at which the first is due, after the start.
+    /// Time after the start at which its first frame is due.
     pub due_ns: f64,
     pub interval_ns: f64,
 }
@@ -42,24 +42,28 @@ pub struct Stretch {
 #[derive(Debug, Clone)]
 pub struct Schedule {
     start_ns: u64,
-    /// One for each rate, in the order of time. Without any, frames leave as fast as possible.
+    /// One stretch for each rate, in the order of time. If it is empty, frames leave as fast as possible.
     stretches: Vec<Stretch>,
+    /// Number of frames; None: no limit.
     planned: Option<u64>,
+    /// Number of frames that `take` has released.
     sent: u64,
-    /// Time before which no frame leaves. It moves with the frames that left, never far behind the clock.
+    /// Time after the start before which the next frame may not leave. It advances with each frame by the interval of
+    /// catching up, and is never more than SLACK_NS behind the clock.
     gate_ns: f64,
-    /// Time for which pauses may still put off what follows them, and that by which they did. Lateness counts from when
-    /// a frame was due at first.
+    /// Time by which pauses may still postpone the frames after them.
     leeway_ns: u64,
+    /// Time by which pauses have postponed frames. Lateness does not take it into account.
     put_off_ns: u64,
 }
 
 impl Schedule {
-    /// Makes a schedule: the first rate holds from 0 on, each until the next. If the rate changes in mid-interval, the
-    /// next frame is as far on its way as it was: neither a gap nor two frames together mark the change.
+    /// Makes a schedule from rates, each of which applies until the next one; the first applies from 0. If the rate
+    /// changes within an interval, the rest of the interval is scaled to the new rate, so that there is neither a gap
+    /// nor a burst at the change.
     pub fn at_rates(start_ns: u64, rates: &[Rate], duration_s: f64) -> Self {
         let mut stretches = Vec::new();
-        let mut made = 0.0_f64; // frames, and the part of the next, when the rate begins
+        let mut made = 0.0_f64; // number of frames, with the part of the next one, at which the rate begins
         for (place, rate) in rates.iter().enumerate() {
             if (made - made.round()).abs() < WHOLE {
                 made = made.round();
@@ -81,7 +85,7 @@ impl Schedule {
         }
     }
 
-    /// Makes a schedule by which frames leave as fast as possible.
+    /// Makes a schedule without a rate: frames leave as fast as possible.
     pub fn flood(start_ns: u64) -> Self {
         Schedule {
             start_ns,
@@ -94,23 +98,23 @@ impl Schedule {
         }
     }
 
-    /// Lets pauses put off what follows them, by this time in all: what they cost so far need not be made good.
+    /// Lets pauses postpone the frames after them, by this time in total. Pauses within it are not caught up.
     pub fn with_leeway(mut self, leeway_ns: u64) -> Self {
         self.leeway_ns = leeway_ns;
         self
     }
 
-    /// Returns the time for which pauses may still put off what follows them.
+    /// Returns the time by which pauses may still postpone the frames after them.
     pub fn leeway_ns(&self) -> u64 {
         self.leeway_ns
     }
 
-    /// Returns the time by which frames leave later than they were due at first, and nobody minds.
+    /// Returns the time by which pauses have postponed the frames to come.
     pub fn put_off_ns(&self) -> u64 {
         self.put_off_ns
     }
 
-    /// Puts off the frames that follow a pause, as far as the leeway lasts; returns by how much.
+    /// Postpones the frames after a pause by its length, as far as the leeway allows; returns by how much, ns.
     pub fn put_off(&mut self, pause_ns: u64) -> u64 {
         let granted_ns = pause_ns.min(self.leeway_ns);
         self.leeway_ns -= granted_ns;
@@ -118,13 +122,14 @@ impl Schedule {
         granted_ns
     }
 
-    /// Changes the schedule to so many frames, whatever the time they take.
+    /// Sets the number of frames, regardless of the time that they take.
     pub fn burst(mut self, frames: u64) -> Self {
         self.planned = Some(frames);
         self
     }
 
-    /// Returns the share of one of several that take turns: frame `number` and each `parts` later, due when it was.
+    /// Returns the schedule of one of `parts` senders that take turns. It has the frames `number`, `number + parts` and
+    /// so on of this schedule, at the same times.
     pub fn every(self, number: u64, parts: u64) -> Self {
         let whole = |frame: u64| number + frame * parts;
         let mut stretches = self.stretches.clone();
@@ -147,7 +152,7 @@ impl Schedule {
         self.start_ns
     }
 
-    /// Moves time 0 of the schedule.
+    /// Sets the time of the start.
     pub fn begin_at(&mut self, start_ns: u64) {
         self.start_ns = start_ns;
     }
@@ -168,13 +173,13 @@ impl Schedule {
         self.stretches.iter().rev().find(|stretch| stretch.first <= frame)
     }
 
-    /// Returns the time between the last two frames; 0 if they leave as fast as possible.
+    /// Returns the time between the last two frames; 0 if frames leave as fast as possible.
     pub fn last_interval_ns(&self) -> f64 {
         let last = self.planned.map_or(u64::MAX, |planned| planned.saturating_sub(1));
         self.stretch_of(last).map_or(0.0, |stretch| stretch.interval_ns)
     }
 
-    /// Returns the time between two frames at the highest rate; 0 if they leave as fast as possible.
+    /// Returns the time between two frames at the highest rate; 0 if frames leave as fast as possible.
     pub fn least_interval_ns(&self) -> f64 {
         let intervals = self.stretches.iter().map(|stretch| stretch.interval_ns);
         if self.is_paced() {
@@ -192,7 +197,7 @@ impl Schedule {
         self.planned == Some(self.sent)
     }
 
-    /// Returns when a frame is due, if no pause puts it off.
+    /// Returns the time at which a frame is due, unless a pause postpones it.
     pub fn due_ns(&self, frame: u64) -> u64 {
         let after_ns = self.stretch_of(frame).map_or(0.0, |stretch| {
             stretch.due_ns + (frame - stretch.first) as f64 * stretch.interval_ns
@@ -200,13 +205,13 @@ impl Schedule {
         self.start_ns + after_ns as u64
     }
 
-    /// Returns when the next frame may leave.
+    /// Returns the earliest time at which the next frame may leave.
     pub fn next_ns(&self) -> u64 {
         let due_ns = self.due_ns(self.sent) + self.put_off_ns;
         due_ns.max(self.start_ns + self.gate_ns as u64)
     }
 
-    /// Returns how many frames, `most` at most, may leave at `now_ns`. They count as sent.
+    /// Releases the frames that may leave at `now_ns`, at most `most`, and returns their number. They count as sent.
     pub fn take(&mut self, now_ns: u64, most: usize) -> usize {
         if now_ns < self.start_ns {
             return 0;
@@ -246,7 +251,7 @@ mod tests {
         at_rates(&[(0.0, fps)], duration_s)
     }
 
-    /// Runs a schedule against a fake clock that ticks every `tick` ns but stands still during `stall`.
+    /// Runs a schedule by a fake clock that ticks every `tick` ns; no frame leaves during `stall`.
     fn run(mut schedule: Schedule, until: u64, tick: u64, stall: std::ops::Range<u64>) -> Vec<(u64, usize)> {
         let mut departures = Vec::new();
         let mut now = 0;
@@ -262,7 +267,7 @@ mod tests {
         departures
     }
 
-    /// On time, frames leave one by one, each at its own time, and the count is exact.
+    /// Without stalls, frames leave one by one, each when it is due, and their number is exact.
     #[test]
     fn each_frame_leaves_when_due() {
         let departures = run(steady(40_000.0, 0.1), 200 * MS, 1_000, 0..0);
@@ -300,7 +305,7 @@ mod tests {
         assert_eq!(in_ms(150 * MS), 50, "and is back on schedule");
     }
 
-    /// A pause puts off what follows it, as far as the leeway lasts; the rest is made good.
+    /// A pause postpones the frames after it as far as the leeway allows, and no further.
     #[test]
     fn pauses_put_off_what_follows() {
         let mut schedule = steady(1_000.0, 1.0).with_leeway(5 * MS);
@@ -313,7 +318,7 @@ mod tests {
         assert_eq!((schedule.next_ns(), schedule.put_off_ns()), (6 * MS, 5 * MS));
     }
 
-    /// Nothing leaves before the start, and a burst leaves at once and stops.
+    /// No frame leaves before the start; a burst leaves at once and stops at its length.
     #[test]
     fn burst_stops_at_its_length() {
         let mut schedule = Schedule::flood(1_000).burst(100);
@@ -324,7 +329,7 @@ mod tests {
         assert_eq!(schedule.take(1_002, 64), 0);
     }
 
-    /// The rate changes at its time, whole frames and parts of one carried over, and each frame's due time is exact.
+    /// The rate changes at the given times, a part of an interval is carried over, and each frame's due time is exact.
     #[test]
     fn the_rate_changes_in_mid_trial() {
         let schedule = at_rates(
@@ -356,7 +361,7 @@ mod tests {
         assert_eq!(departures.len(), 28); // 13 by 1.25 ms, 15 until 2 ms
     }
 
-    /// Parts that take turns send, together, each frame of the whole when it is due: also where the rate changes.
+    /// Senders that take turns together send each frame when it is due, also where the rate changes.
     #[test]
     fn turns_add_up_to_the_whole() {
         for rates in [

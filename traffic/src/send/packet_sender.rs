@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sender of packets: one thread for each CPU serves all streams that leave from it, each frame at its time.
+//! The sender of packets: one thread for each CPU sends the frames of all its streams when they are due.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,8 @@ use crate::send::report::SendReport;
 use crate::send::waking::Waking;
 use crate::wire::FrameSender;
 
-/// Sends the streams of one CPU from the calling thread until all are over, or `stop`.
+/// Sends the streams of one CPU from the calling thread until all are over, or until `stop`. Returns the report of each
+/// stream, and notes.
 pub fn run(
     cpu: Option<usize>,
     streams: Vec<Outgoing>,
@@ -27,7 +28,7 @@ pub fn run(
     Ok((reports, notes))
 }
 
-/// Sends by any clock.
+/// Does the same with any clock.
 fn send(
     clock: &impl Clock,
     mut streams: Vec<Outgoing>,
@@ -65,7 +66,7 @@ fn send(
     let drained_ns = clock.now_ns();
     for stream in &mut streams {
         if drained_ns - ended_ns > LATE_NS && stream.report.last_tx_ns > 0 {
-            stream.report.last_tx_ns = drained_ns; // only then had the port sent what it had taken
+            stream.report.last_tx_ns = drained_ns; // only then had all frames that the port had taken left
         }
         let left_over = stream.report.planned.is_some() && !stream.finished();
         stream.report.cut_ns = (left_over && !stopped).then_some(ended_ns);
@@ -86,15 +87,15 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const START_NS: u64 = 30 * MS;
-    /// Time from one look at the clock to the next.
+    /// Time that each reading of the clock takes.
     const STEP_NS: u64 = 1_000;
 
-    /// Time passes when it is looked at or slept. Timers fire at their ticks, and then somewhat late.
+    /// A clock with coarse timers. Time passes when it is read and in sleeps. Timers fire at ticks, `late_ns` late.
     struct Coarse {
         now_ns: AtomicU64,
         tick_ns: u64,
         late_ns: u64,
-        /// The process does not run from the first of these times to the second.
+        /// Pairs of times between which the process does not run.
         pauses: Vec<(u64, u64)>,
     }
 
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Takes a frame in so long a time, and none while it is paused; keeps when they left.
+    /// A port that takes each frame in `frame_ns`, and keeps the times of departure.
     struct Taking<'a> {
         clock: &'a Coarse,
         frame_ns: u64,
@@ -171,13 +172,13 @@ mod tests {
         }
     }
 
-    /// Most frames that left within any time of this length.
+    /// Returns the largest number of frames that left within any time of this length.
     fn most_within(left_ns: &[u64], window_ns: u64) -> usize {
         let within = |first: usize| left_ns[first..].partition_point(|at| at - left_ns[first] < window_ns);
         (0..left_ns.len()).map(within).max().unwrap_or(0)
     }
 
-    /// Whatever the timers, and after any pause: all frames leave, never faster than the schedule catches up.
+    /// With any timers and any pauses, all frames leave, and never faster than the schedule catches up.
     #[test]
     fn all_frames_leave_whatever_the_timers() {
         let pauses = [
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Timers that are milliseconds late, as of a nested guest, do not make frames late: each leaves when it is due.
+    /// Timers that are milliseconds late, as in a nested guest, do not make frames late.
     #[test]
     fn coarse_timers_do_not_make_frames_late() {
         for (tick_ns, late_ns) in [(1, 4 * MS), (4 * MS, 0), (10 * MS, 0)] {
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// The end of a trial waits for what a pause there held back, so that the load is what was offered.
+    /// If a pause delays the last frames of a trial, the trial lasts until they have left.
     #[test]
     fn a_pause_at_the_end_makes_the_trial_longer() {
         let (report, left) = sent(10_000.0, 1.0, &clock(1, 0, &[(990, 1_040)]), 1_000);
@@ -231,7 +232,8 @@ mod tests {
         assert!((stall.ms - 50.0).abs() < 0.3);
     }
 
-    /// Within the leeway a stall is as long as its pause, and frames go on at their rate; beyond it the rest is made good.
+    /// Within the leeway a stall is as long as its pause, and frames continue at their rate. The part of a pause beyond
+    /// the leeway is caught up.
     #[test]
     fn a_pause_within_the_leeway_is_not_made_good() {
         let pauses = [(100, 104), (300, 304), (500, 504)];
@@ -246,7 +248,7 @@ mod tests {
                 "{stall:?}"
             );
         }
-        // Of the third pause 2 ms are left, which take ten times as long to make good.
+        // The leeway covers 2 ms of the third pause. The other 2 ms take ten times as long to catch up.
         assert!(
             (third.until_ns - third.at_ns).abs_diff(24 * MS) < 3 * MS,
             "{third:?}"
@@ -258,12 +260,12 @@ mod tests {
         assert!(between(105, 295).abs_diff(1_900) <= 1);
         let took = left.last().unwrap() - START_NS;
         assert!(took.abs_diff(1_010 * MS) < MS, "{took} ns");
-        // Lateness still counts from when a frame was due at first: half of the frames are 8 ms late, or more.
+        // Lateness counts from the time at which a frame was due at first: half of the frames are 8 ms late or more.
         assert!(report.lateness.value_at_quantile(0.5) > 7 * MS);
         assert!(report.lateness.value_at_quantile(0.9) > 9 * MS);
     }
 
-    /// A port that is too slow ends the trial at its bound; the rest is unsent, and nothing is called a stall.
+    /// If the port is too slow, the trial ends at its longest time, the other frames are unsent, and there is no stall.
     #[test]
     fn overload_ends_at_the_bound() {
         let (report, _) = sent(10_000.0, 1.0, &clock(1, 0, &[]), 250_000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The report of a stream's sender: how many frames left, and when.
+//! The report of a stream's sender: the number of frames that left, and their times.
 
 use hdrhistogram::Histogram;
 
@@ -8,7 +8,7 @@ use crate::failure::Outcome;
 use crate::protocol::TxStall;
 use crate::send::pace::Schedule;
 
-/// Time after which the next mark is made: which frame was sent when.
+/// Time between two marks, pairs of (frame, time of departure).
 pub const MARK_NS: u64 = 500_000;
 
 /// The report of one stream's sender.
@@ -17,16 +17,16 @@ pub struct SendReport {
     pub sent: u64,
     pub planned: Option<u64>,
     pub refused: u64,
-    /// Number of `sent` that the port's driver had no room for. They never left, and are nobody's loss.
+    /// Number of frames of `sent` for which the port's driver had no room. They never left, and are not lost frames.
     pub vanished: u64,
     pub retries: u64,
     pub first_tx_ns: u64,
     pub last_tx_ns: u64,
     /// Time at which the last frame left; last_tx_ns may be the end of its system call.
     pub last_left_ns: u64,
-    /// Time at which sending was ended although frames were left over. None if all were sent, or somebody stopped it.
+    /// Time at which sending ended with frames unsent. None if all frames were sent, or if the trial was stopped.
     pub cut_ns: Option<u64>,
-    /// Index of the first frame that left at the time of the tag or later, and when it left.
+    /// Index and time of departure of the first frame that left at the time of the tag or later.
     pub tagged: Option<(u64, u64)>,
     pub interval_ns: f64,
     pub schedule: Schedule,
@@ -35,16 +35,16 @@ pub struct SendReport {
     pub stalls: Vec<TxStall>,
     pub stalls_more: u64,
     pub stalls_more_ns: u64,
-    /// Marks (frame, when it was sent), ascending, about one each half millisecond.
+    /// Marks (frame, time of departure) in ascending order, about one in each half millisecond.
     pub marks: Vec<(u64, u64)>,
-    /// The highest number of each of its SAs. Empty if the stream leaves in clear, or with a fault.
+    /// The highest sequence number of each SA. Empty if the stream leaves in clear or with a deliberate fault.
     pub last_esp_numbers: Vec<u64>,
-    /// Is true if it was sealed before the trial. None if it leaves in clear.
+    /// True if the stream was sealed before the trial. None if it leaves in clear.
     pub sealed_before: Option<bool>,
 }
 
 impl SendReport {
-    /// Begins a report: nothing was sent yet.
+    /// Makes a report of no frames.
     pub fn new(schedule: &Schedule) -> Outcome<Self> {
         Ok(SendReport {
             sent: 0,
@@ -70,7 +70,8 @@ impl SendReport {
         })
     }
 
-    /// Returns when frame `index` was sent: when it was due, and as late as the marks around it tell.
+    /// Returns the time at which frame `index` was sent: its due time plus a lateness that is interpolated between the
+    /// marks around it.
     pub fn sent_at(&self, index: u64) -> u64 {
         let after = self.marks.partition_point(|mark| mark.0 <= index);
         let Some(&(from, from_ns)) = self.marks.get(after.saturating_sub(1)) else {
@@ -93,7 +94,8 @@ impl SendReport {
         (due(index) + late) as u64
     }
 
-    /// Notes when frame `index` left and, after a pause of `pause_ns`, when the one before it did.
+    /// Notes the time at which frame `index` left. If the frame before it left at least `pause_ns` earlier, notes that
+    /// one, too.
     pub fn mark(&mut self, index: u64, at_ns: u64, pause_ns: u64) {
         let marked = self.marks.last().map(|&(marked, _)| marked);
         if marked.is_some_and(|marked| index > marked + 1) && at_ns - self.last_left_ns >= pause_ns {

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The wait of a sender for its next frame: asleep as long as timers allow, awake for the rest.
+//! The wait of a sender for its next frame: it sleeps as long as the precision of timers allows, and stays awake for
+//! the rest.
 //!
-//! In virtual machines, nested guests and kernels of HZ=100 a sleeper wakes milliseconds late. Frames that each
-//! wait for such a timer leave at a fraction of their rate, and never catch up. So the time that is spent awake before
-//! a frame follows the time that was overslept.
+//! In virtual machines, nested guests and kernels with HZ=100, a thread wakes milliseconds late. If each frame waited
+//! for such a timer, frames would leave at a fraction of their rate and never catch up. So the sender measures how late
+//! it wakes, and stays awake for that time before a frame is due.
 
 use crate::host::clock::Clock;
 
-/// Part of a wait that is always spent awake: good timers are late by tens of µs.
+/// Shortest time awake at the end of a wait: even good timers are late by tens of µs.
 const LEAST_NS: f64 = 50_000.0;
-/// Longest part that is spent awake: a tick of HZ=100 and some more.
+/// Longest time awake at the end of a wait: a little more than a tick of HZ=100.
 const MOST_NS: f64 = 12_000_000.0;
-/// Factor by which the time awake is longer than the time overslept.
+/// Ratio of the time awake to the measured lateness of timers.
 const MARGIN: f64 = 1.25;
-/// Time in which half of what was learnt is forgotten, as long as frames leave on time.
+/// Time in which the time awake falls half of the way to LEAST_NS, as long as frames leave on time.
 const HALVED_NS: f64 = 500_000_000.0;
-/// Time after which others on this CPU, such as a DUT, get their turn.
+/// Time after which other tasks on this CPU, such as a DUT, get the CPU.
 const YIELD_NS: u64 = 1_000_000;
-/// Longest sleep: then a sleeper looks whether it is to stop.
+/// Longest sleep: after it, the sender checks whether it is to stop.
 const LONGEST_NS: u64 = 50_000_000;
 const NAPS: usize = 3;
 const NAP_NS: u64 = 1_000_000;
 
-/// The memory of a sender for how late its timers are.
+/// The state of a sender's waits: how late its timers are.
 pub struct Waking {
     awake_ns: f64,
     overslept_ns: u64,
     decided_ns: u64,
-    /// The due time of the frame that was waited for when others last got their turn, and when that was.
+    /// The last time that the CPU was yielded: the due time of the frame that was waited for, and the time itself.
     yielded: (u64, u64),
 }
 
@@ -43,7 +44,7 @@ impl Default for Waking {
 }
 
 impl Waking {
-    /// Learns how late timers are while there is time before the first frame.
+    /// Measures how late timers are, as long as there is time before the first frame.
     pub fn learn(&mut self, clock: &impl Clock, start_ns: u64) {
         self.decided_ns = clock.now_ns();
         for _ in 0..NAPS {
@@ -55,7 +56,8 @@ impl Waking {
         }
     }
 
-    /// Waits for `next_ns`, or for a part of that time. `behind` tells whether frames are late already.
+    /// Waits until `next_ns`, or for a part of that time; callers loop. `behind` returns whether frames are late
+    /// already.
     pub fn wait(&mut self, clock: &impl Clock, next_ns: u64, behind: impl FnOnce(u64) -> bool) {
         let now_ns = clock.now_ns();
         let wait_ns = next_ns.saturating_sub(now_ns);
@@ -74,6 +76,7 @@ impl Waking {
         }
     }
 
+    /// Reduces the time awake, unless frames are late.
     fn forget(&mut self, now_ns: u64, behind: bool) {
         let passed_ns = now_ns.saturating_sub(self.decided_ns) as f64;
         self.decided_ns = now_ns;
@@ -85,7 +88,7 @@ impl Waking {
     fn sleep(&mut self, clock: &impl Clock, until_ns: u64) {
         clock.sleep_until(until_ns);
         let overslept_ns = clock.now_ns().saturating_sub(until_ns);
-        // Timers that are late twice in a row are always so; one that is late once saw a pause of the host.
+        // If two timers in a row are late, timers are generally late. If only one is, the host had paused.
         let seen_ns = overslept_ns.min(self.overslept_ns) as f64;
         self.overslept_ns = overslept_ns;
         self.awake_ns = self.awake_ns.max((MARGIN * seen_ns).min(MOST_NS));

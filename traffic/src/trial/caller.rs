@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The caller of a trial: follows it, and may end it.
+//! The caller of a trial: receives events of its progress, and may stop it.
 
 use crate::failure::{Failure, Outcome};
 use crate::protocol::{Command, Event};
 
-/// The callbacks of a caller: `emit` takes events of progress, `asked_to_stop` is polled. `next_command` waits for what is
-/// asked while a trial stands still at a moment; it returns None when nobody will ask any more.
+/// The callbacks of a caller. `emit` takes events of progress. `asked_to_stop` is polled, and returns whether the trial
+/// is to stop. `next_command` waits for a command while a trial stands still at a moment; it returns None if no command
+/// will come any more.
 pub struct Caller<'a> {
     pub emit: &'a mut dyn FnMut(&Event),
     pub asked_to_stop: &'a mut dyn FnMut() -> bool,
@@ -13,8 +14,9 @@ pub struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Does work on many packets, beside the sending of the trial. `work` gets a closure to tell how many are done, of
-    /// how many, which returns whether to go on. Fails, with `doing`, if the caller asked to stop.
+    /// Does work on many packets before or after the trial. `work` gets a closure that takes the number of packets done
+    /// and the number of all packets, and returns whether to continue. Fails if the caller asked to stop; `doing` names
+    /// the work in the message.
     pub fn while_packets<T>(
         &mut self,
         id: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The check of a request for a trial.
+//! The check of the request for a trial.
 
 use crate::esp::association::Sa;
 use crate::failure::{Failure, Outcome};
@@ -9,12 +9,13 @@ use crate::frame::octets::{ETHERNET, FCS};
 use crate::protocol::{FrameShare, Noise, OpenedPort, RateStep, Stream, Trial};
 use crate::xdp::layout::STEPS;
 
-/// Highest rate of any port, in frames per second.
+/// Highest rate that a stream or noise may have, frames per second.
 const FASTEST_FPS: f64 = 50e6;
-/// With more, a trial would be one of another load.
+/// Largest leeway, as a share of the duration. With more, the offered load would differ too much from the intended
+/// load.
 const MOST_LEEWAY: f64 = 0.1;
 
-/// Refuses a request that makes no sense, before any frame is sent.
+/// Fails if the request cannot be carried out, before any frame is sent.
 pub fn check(trial: &Trial, ports: &[OpenedPort]) -> Outcome<()> {
     seconds("duration_s", trial.duration_s, 0.001, 86_400.0)?;
     seconds("residue_s", trial.residue_s, 0.0, 3_600.0)?;
@@ -118,7 +119,7 @@ fn check_stream(trial: &Trial, stream: &Stream, ports: &[OpenedPort]) -> Outcome
     Ok(())
 }
 
-/// Checks that both ports carry a stream's frames, in clear or as ESP.
+/// Checks that the MTUs of both ports allow a stream's frames, in clear or as ESP.
 fn check_sizes(stream: &Stream, ports: &[OpenedPort]) -> Outcome<()> {
     let at_stream =
         |failure: Failure| Failure::new(format!("stream {}: {}", stream.id, failure.message), failure.hint);
@@ -128,7 +129,7 @@ fn check_sizes(stream: &Stream, ports: &[OpenedPort]) -> Outcome<()> {
             .get(share.header)
             .map_or(0, |header| header.place.l3 - ETHERNET)
     };
-    // The MTU does not count VLAN tags.
+    // The MTU does not include VLAN tags.
     let untagged = stream
         .frames
         .iter()
@@ -161,7 +162,7 @@ fn check_sizes(stream: &Stream, ports: &[OpenedPort]) -> Outcome<()> {
     Ok(())
 }
 
-/// Checks port and rates of noise; returns the port.
+/// Checks the port and the rates of noise; returns the port.
 fn check_noise<'a>(trial: &Trial, noise: &Noise, ports: &'a [OpenedPort]) -> Outcome<&'a OpenedPort> {
     let Some(port) = ports.iter().find(|port| port.name == noise.from) else {
         return Err(Failure::new(
@@ -173,13 +174,13 @@ fn check_noise<'a>(trial: &Trial, noise: &Noise, ports: &'a [OpenedPort]) -> Out
     Ok(port)
 }
 
-/// Returns the bytes, with FCS, of the sealed frame that one of so many becomes.
+/// Returns the length of the sealed frame that is made of a plain frame of `plain` bytes, both with FCS.
 fn framed(sa: &Sa, plain: usize) -> usize {
     let framing = ETHERNET + FCS;
     framing + sa.packet_bytes(plain.saturating_sub(framing))
 }
 
-/// Checks the share of the duration by which pauses may make a trial longer.
+/// Checks the leeway: the share of the duration by which pauses may make a trial longer.
 fn check_leeway(leeway: f64, steps: &[RateStep]) -> Outcome<()> {
     if !(0.0..=MOST_LEEWAY).contains(&leeway) {
         return Err(Failure::new(
@@ -196,7 +197,7 @@ fn check_leeway(leeway: f64, steps: &[RateStep]) -> Outcome<()> {
     Ok(())
 }
 
-/// Checks a rate or none, its changes in the order of time, and the length of a burst.
+/// Checks the rate, if there is one, its steps and the length of a burst.
 fn check_rates(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, duration_s: f64) -> Outcome<()> {
     let wrong = |message: String, hint: &str| Err(Failure::new(message, hint));
     let possible = |rate: f64| rate.is_finite() && (0.0..=FASTEST_FPS).contains(&rate);
@@ -256,7 +257,7 @@ fn check_rates(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, durati
 mod tests {
     use super::*;
 
-    /// Rates that make no sense are refused with the figures.
+    /// Impossible rates and steps are refused, and the message contains them.
     #[test]
     fn rates_are_checked() {
         let step = |at_s, rate_fps| RateStep { at_s, rate_fps };
@@ -289,7 +290,7 @@ mod tests {
         assert!(check_rates(Some(0.0), &[step(0.5, 1.0)], None, 1.0).is_ok());
         assert!(check_rates(Some(1.0), &[], Some(7), 1.0).is_ok());
     }
-    /// A leeway that is no small share, or that would move the times of steps, is refused.
+    /// A leeway that is negative, too large, or given together with steps is refused.
     #[test]
     fn leeway_is_checked() {
         let step = RateStep {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The work of slow ciphers, beside a trial: packets are sealed before it, and kept and opened after it.
+//! The work of slow ciphers before and after a trial: packets are sealed before it, and kept and opened after it.
 
 use std::sync::atomic::AtomicU64;
 
@@ -14,12 +14,13 @@ use crate::trial::caller::Caller;
 use crate::trial::parts::Part;
 use crate::trial::preparation::Prepared;
 
-/// Share of the time between two frames that a cipher may take; a slower one works before or after the trial.
+/// Share of the time between two frames that a cipher may take. A slower cipher works before or after the trial.
 const SHARE: f64 = 0.5;
-/// Rate that a burst is taken for: as fast as ports mostly are.
+/// Rate that a cipher must reach for a burst: most ports are not faster.
 const BURST_FPS: f64 = 1e6;
 
-/// Seals and makes room where ciphers are too slow for the rate. Returns why not all frames can be sent.
+/// Seals frames, and reserves memory for packets that are opened later, if a cipher is too slow for the rate. Returns
+/// the reasons why not all frames can be sent.
 pub fn prepare(trial: &Trial, prepared: &mut Prepared, caller: &mut Caller) -> Outcome<Vec<String>> {
     let mut room = trial.memory_mib << 20;
     let mut shortfalls = caller.while_packets(&trial.id, "sealed", |progress| {
@@ -38,13 +39,13 @@ pub fn prepare(trial: &Trial, prepared: &mut Prepared, caller: &mut Caller) -> O
     Ok(shortfalls)
 }
 
-/// Opens the packets that a port has kept.
+/// Opens the packets that a port has kept. Fails if the caller asked to stop.
 pub fn open_kept(trial: &Trial, count: &mut PortCount, caller: &mut Caller) -> Outcome<()> {
     caller.while_packets(&trial.id, "opened", |progress| count.open_kept(progress))
 }
 
-/// Returns the rate at which a cipher must work. A flood is as fast as can be, sealing and opening included: it needs
-/// no time.
+/// Returns the rate that a cipher must reach, frames/s. It is 0 for a flood, whose rate is the fastest at which frames
+/// can be sealed and opened during the trial.
 fn rate_of(part: &Part) -> f64 {
     match (part.schedule.is_paced(), part.schedule.planned()) {
         (true, _) => 1e9 / part.schedule.least_interval_ns(),
@@ -53,7 +54,7 @@ fn rate_of(part: &Part) -> f64 {
     }
 }
 
-/// Seals ahead what must be; returns why not all frames can be sent.
+/// Seals the frames of streams whose cipher is too slow. Returns the reasons why not all frames can be sent.
 fn seal_ahead(
     prepared: &mut Prepared,
     room: &mut usize,
@@ -68,14 +69,15 @@ fn seal_ahead(
     shortfalls
 }
 
-/// Returns whether frames at that rate are too many for work of `cost_ns` on each.
+/// Returns whether a cipher that takes `cost_ns` for each frame is too slow for a rate.
 fn too_slow(cost_ns: f64, rate_fps: f64) -> bool {
     cost_ns * rate_fps > SHARE * 1e9
 }
 
-/// Seals the frames of a stream before it starts, if its cipher is too slow, and takes the bytes for that from `room`.
+/// Seals the frames of a stream before it starts, if its cipher is too slow, and subtracts the memory for them from
+/// `room`, bytes.
 ///
-/// If not all have room, the rest is not sent; the text says so.
+/// If the memory is too small for all frames, the rest is not sent, and the reason is returned.
 pub fn make_ready(
     stream: &mut Outgoing,
     rate_fps: f64,
@@ -123,7 +125,7 @@ pub fn make_ready(
     told
 }
 
-/// Tells the receivers of frames that were sealed ahead where their times of departure are.
+/// Gives the counts of streams that were sealed before the trial the times of departure of their frames.
 fn follow_departures(prepared: &mut Prepared) {
     let to = |part: &Part| part.stream.as_ref().map(|stream| stream.to.clone());
     let names: Vec<Option<String>> = prepared.parts.iter().map(to).collect();
@@ -144,7 +146,8 @@ fn follow_departures(prepared: &mut Prepared) {
     }
 }
 
-/// Makes room for the packets that a port keeps, if its cipher is too slow. Returns why not all can be sent.
+/// Reserves memory for the packets that a port keeps, if its cipher is too slow, and subtracts it from `room`, bytes.
+/// Returns the reason why not all frames can be sent.
 fn make_room(
     parts: &[Part],
     count: &mut PortCount,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests of ESP from a stream's sender to its port's counts.
+//! Tests of ESP, from a stream's sender to the counts of the receiving port.
 
 use crate::esp::association;
 use crate::esp::numbers::Numbers;
@@ -50,7 +50,7 @@ fn sealing(asked: &Stream, numbers: &Numbers) -> (Template, Sealing) {
     (template, sealing)
 }
 
-/// Frames `indexes` of a stream, sealed, in that order.
+/// Returns the sealed frames `indexes` of a stream, in that order.
 fn sealed(asked: &Stream, numbers: &Numbers, indexes: &[u64]) -> Vec<Vec<u8>> {
     let (template, mut sealing) = sealing(asked, numbers);
     let one = |&index: &u64| {
@@ -84,7 +84,7 @@ fn arrive(count: &mut PortCount, frames: &[Vec<u8>]) {
     }
 }
 
-/// (received, duplicated, corrupted) and what the SAs say.
+/// Returns (received, duplicated, corrupted) and the counts of the SAs.
 fn told(mut count: PortCount) -> ((u64, u64, u64), EspCounts) {
     count.open_kept(&mut |_, _| true);
     let counts = count.opening.as_mut().unwrap().close(&mut Numbers::default());
@@ -95,8 +95,8 @@ fn told(mut count: PortCount) -> ((u64, u64, u64), EspCounts) {
     )
 }
 
-/// Every frame of every suite, of both sizes, through one and through three SAs, arrives intact and is numbered
-/// from 1 on; whether it is opened at once or afterwards.
+/// Every frame of every suite, of both sizes, through one and through three SAs, arrives intact, and the sequence
+/// numbers begin at 1. This holds if packets are opened at once, and if they are opened after the trial.
 #[test]
 fn what_is_sealed_can_be_opened() {
     for (suite, count, keeps) in SUITES
@@ -128,7 +128,8 @@ fn what_is_sealed_can_be_opened() {
     }
 }
 
-/// Lost, repeated and overtaken packets are told from their numbers; a trial's old ones are old in the next.
+/// Lost, repeated and reordered packets are counted by their sequence numbers; packets of one trial are old in the
+/// next.
 #[test]
 fn numbers_tell_what_happened() {
     let sas = [association("aes128gcm16", 0x1000)];
@@ -146,7 +147,7 @@ fn numbers_tell_what_happened() {
     assert_eq!((received, duplicated, counts.old, counts.gaps), (2, 1, 1, 0));
 }
 
-/// A flipped bit anywhere in the ESP of a suite with integrity is seen, and no such frame counts as received.
+/// A flipped bit anywhere in the ESP of a suite with integrity is detected, and no such frame counts as received.
 #[test]
 fn every_flipped_bit_is_seen() {
     for suite in &SUITES[1..] {
@@ -173,7 +174,7 @@ fn every_flipped_bit_is_seen() {
     }
 }
 
-/// Returns (received, duplicated, corrupted), foreign frames, and what the SAs say.
+/// Returns (received, duplicated, corrupted), the number of foreign frames, and the counts of the SAs.
 fn outcome(asked: &Stream, frames: &[Vec<u8>]) -> ((u64, u64, u64), u64, EspCounts) {
     let mut port = port(asked, &Numbers::default());
     arrive(&mut port, frames);
@@ -182,7 +183,7 @@ fn outcome(asked: &Stream, frames: &[Vec<u8>]) -> ((u64, u64, u64), u64, EspCoun
     (counted, foreign, esp)
 }
 
-/// A wrong key, a wrong SPI, wrong addresses and a fragment: each is told.
+/// A wrong key, a wrong SPI, wrong addresses and a fragment are each counted as such.
 #[test]
 fn what_is_not_as_agreed_is_told() {
     let ours = [association("aes128-sha1", 0x1000)];
@@ -225,11 +226,11 @@ fn what_is_not_as_agreed_is_told() {
 
     let mut fragment = sealed(&asked, &numbers, &[0]).remove(0);
     fragment[20] = 0x20;
-    fragment[24] ^= 0x60; // mends the checksum
+    fragment[24] ^= 0x60; // corrects the checksum
     assert_eq!(outcome(&asked, &[fragment]), ((0, 0, 1), 0, expected));
 }
 
-/// Cleartext and an inner packet of another run: each is told.
+/// Cleartext and an inner packet of another run are each counted as such.
 #[test]
 fn what_is_not_of_this_run_is_told() {
     let ours = [association("aes128-sha1", 0x1000)];
@@ -260,7 +261,8 @@ fn what_is_not_of_this_run_is_told() {
     assert_eq!(outcome(&asked, &[out]), ((0, 0, 0), 1, expected));
 }
 
-/// A forged packet is right but for its ICV, and numbered ahead; a replay bears the numbers that were used.
+/// A forged packet is right except for its ICV, and its sequence number is far ahead; a replay has numbers that were
+/// used.
 #[test]
 fn faults_are_what_they_say() {
     let sas = [association("aes128gcm16", 0x1000)];
@@ -293,7 +295,7 @@ fn faults_are_what_they_say() {
     assert!(refused(&asked, &numbers).contains("no ICV"));
 }
 
-/// Numbers go on where they ended, each SA's by itself, and a trial that would use them up is refused.
+/// The sequence numbers of each SA continue from trial to trial, and a trial that could exhaust them is refused.
 #[test]
 fn numbers_go_on() {
     let sas: Vec<_> = (0..3).map(|n| association("aes128gcm16", 0x1000 + n)).collect();
@@ -314,8 +316,8 @@ fn numbers_go_on() {
     assert!(message.contains("32-bit"), "{message}");
 }
 
-/// Frames sealed before the trial are, byte for byte but for the time, those sealed on the fly; frames that do not fit
-/// the memory are not sent, and the text says how many.
+/// Frames sealed before the trial have the same bytes, except for the time, as those sealed when they leave. Frames
+/// that do not fit into the memory are not sent, and the returned reason says how many.
 #[test]
 fn sealed_before_is_the_same() {
     let sas: Vec<_> = (0..3).map(|n| association("3des-sha1", 0x1000 + n)).collect();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lost frames of a stream: when they left, and at which of its rates.
+//! The lost frames of a stream: the times at which they left, and the number of them at each of the stream's rates.
 
 use crate::protocol::{LossEpisode, StepResult, Stream};
 use crate::receive::stream_count::StreamCount;
 use crate::send::report::SendReport;
 
-/// Most episodes that are listed; they are the first ones.
+/// Largest number of episodes that are listed; the later ones are only counted.
 const EPISODES: usize = 1000;
 
 /// The lost frames of one stream.
@@ -15,11 +15,11 @@ pub struct Losses {
     pub more: u64,
     pub first_ns: Option<u64>,
     pub last_ns: Option<u64>,
-    /// Number of lost frames of each rate.
+    /// Number of lost frames at each rate.
     by_step: Vec<u64>,
 }
 
-/// Finds the lost frames. `parts` has what each CPU that sent the stream did, and what arrived of that.
+/// Finds the lost frames of a stream. `parts` has the report of each CPU that sent it, and the count of what arrived.
 pub fn of(parts: &[(&SendReport, &StreamCount)]) -> Losses {
     let mut found = Losses::default();
     for (report, came) in parts {
@@ -55,13 +55,13 @@ pub fn of(parts: &[(&SendReport, &StreamCount)]) -> Losses {
 }
 
 impl Losses {
-    /// Forgets the times: nobody knows which frames are lost, after all.
+    /// Removes the times of the first and last lost frame, for trials in which it is not known which frames are lost.
     pub fn forget_times(&mut self) {
         (self.first_ns, self.last_ns) = (None, None);
     }
 
-    /// Reports the frames due at each of the stream's rates; nothing without steps. `known` says whether it is known
-    /// which frames are lost.
+    /// Returns the figures of each of the stream's rates; an empty list without steps. `known`: it is known which
+    /// frames are lost.
     pub fn steps(
         &self,
         stream: &Stream,

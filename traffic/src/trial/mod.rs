@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trial, in real time and in virtual time alike: what it may ask for, what it prepares, and what comes of it.
+//! The parts of a trial that are the same in real time and in virtual time: check of the request, preparation, result.
 //!
 //! This folder imports `send` and `receive`, and opens no port.
 

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of a trial: its streams and noise, cut up for several sending CPUs.
+//! The parts of a trial: its streams and noise, divided among several sending CPUs.
 
 use crate::protocol::{OpenPort, RateStep, Stream, Trial};
 use crate::send::pace::{Rate, Schedule};
 
-/// The part of a stream that one CPU sends. It is a stream with an id, and so with sequence numbers, of its own: frames
-/// of two CPUs overtake each other.
+/// The part of a stream, or of noise, that one CPU sends. A part of a stream is a stream with its own id and its own
+/// sequence numbers, because frames of two CPUs may overtake each other.
 #[derive(Debug)]
 pub struct Part {
     pub from: String,
-    /// Is None if it is noise.
+    /// The part as a stream; None for noise.
     pub stream: Option<Stream>,
-    /// Index of the trial's stream, or noise, that it belongs to.
+    /// Index of the stream or noise in the trial that it belongs to.
     pub of: usize,
     pub schedule: Schedule,
     pub cpu: Option<usize>,
-    /// Number among the parts of that stream.
+    /// Number among the parts of that stream or noise, from 0.
     pub number: u64,
 }
 
 impl Part {
-    /// Returns whether it arrives at this port.
+    /// Returns whether it is a part of a stream that arrives at this port.
     pub fn goes_to(&self, port: &str) -> bool {
         self.stream.as_ref().is_some_and(|stream| stream.to == port)
     }
 }
 
-/// Makes the schedule of a whole stream, or noise.
+/// Makes the schedule of a whole stream or noise; its start is 0 for now.
 fn schedule(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, duration_s: f64) -> Schedule {
     let whole = match rate {
         None => Schedule::flood(0),
@@ -45,8 +45,9 @@ fn schedule(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, duration_
     }
 }
 
-/// Cuts each of the trial's streams and noise into as many parts as its port has sending CPUs (only XDP has more than
-/// one). `ports` says of each whether it has. Times begin at 0 for now.
+/// Divides each stream and noise of the trial into one part for each sending CPU of its port. `ports` has, for each
+/// port, whether several CPUs may send (only by XDP). The start of all schedules is 0 for now. Parts without frames are
+/// left out.
 pub fn parts(trial: &Trial, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
     let streams = trial.streams.iter().map(|stream| stream.id);
     let mut used: Vec<u16> = streams.chain(trial.noise.iter().map(|noise| noise.id)).collect();
@@ -78,7 +79,7 @@ pub fn parts(trial: &Trial, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
     found
 }
 
-/// Makes one part for each CPU that sends from the port, as yet noise.
+/// Makes one part for each CPU that sends from the port. The caller sets `stream` of the parts of a stream.
 fn cut(of: usize, from: &str, whole: &Schedule, ports: &[(&OpenPort, bool)]) -> Vec<Part> {
     let cpus: Vec<Option<usize>> = match ports.iter().find(|(port, _)| port.name == from) {
         Some((port, true)) if !port.tx_cpus.is_empty() => port.tx_cpus.iter().copied().map(Some).collect(),
@@ -86,7 +87,7 @@ fn cut(of: usize, from: &str, whole: &Schedule, ports: &[(&OpenPort, bool)]) -> 
         None => vec![None],
     };
     let parts = cpus.len() as u64;
-    // Parts that were put off by their own pauses would no longer take turns.
+    // If each part were postponed by its own pauses, the parts would no longer take turns. So only one part has leeway.
     let leeway_ns = if parts == 1 { whole.leeway_ns() } else { 0 };
     let numbered = (0..).zip(cpus);
     numbered
@@ -101,7 +102,7 @@ fn cut(of: usize, from: &str, whole: &Schedule, ports: &[(&OpenPort, bool)]) -> 
         .collect()
 }
 
-/// Lists the parts of the trial that arrive at a port.
+/// Returns the indexes of the parts of the trial that arrive at a port.
 pub fn arriving<'a>(parts: &'a [Part], port: &'a str) -> impl Iterator<Item = usize> + 'a {
     (0..parts.len()).filter(move |&position| parts[position].goes_to(port))
 }
@@ -121,7 +122,7 @@ mod tests {
         serde_json::from_value(serde_json::json!({"name": name, "interface": "x", "tx_cpus": cpus})).unwrap()
     }
 
-    /// Parts have ids of their own, and rates and frames that add up; a port that cannot sends by its first CPU.
+    /// Parts have their own ids, and their frames add up; a port that allows only one sending CPU uses its first.
     #[test]
     fn parts_add_up() {
         let mut asked = vec![stream(4, &[64]), stream(4, &[64])];

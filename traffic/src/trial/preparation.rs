@@ -22,27 +22,27 @@ use crate::send::report::SendReport;
 use crate::trial::numbering::Numbering;
 use crate::trial::parts::{self, Part, arriving};
 
-/// Rate, in frames per second, that a flood has sequence numbers for.
+/// Highest rate of a flood, frames per second: it has sequence numbers for this rate.
 const FLOOD_FPS: f64 = 20e6;
 
 /// A trial that is ready to start.
 pub struct Prepared {
     pub parts: Vec<Part>,
-    /// One for each part that is no noise.
+    /// One for each part of a stream.
     pub lives: Vec<Arc<Live>>,
     /// One for each port.
     pub counts: Vec<PortCount>,
-    /// One for each part.
+    /// One for each part. It becomes None when a sending thread takes it.
     pub outgoing: Vec<Option<Outgoing>>,
 }
 
-/// Returns how many sequence numbers a part can use.
+/// Returns the largest number of sequence numbers that a part can use.
 fn most_frames(part: &Part, trial: &Trial) -> u64 {
     let flood = || (FLOOD_FPS * trial.duration_s).ceil() as u64;
     part.schedule.planned().unwrap_or_else(flood)
 }
 
-/// Prepares a trial. `ports` are the open ones, and whether several CPUs may send from each. Times begin at 0 for now.
+/// Prepares a trial. `ports` has the open ports, and whether several CPUs may send from each. The start is 0 for now.
 pub fn prepare(
     trial: &Trial,
     ports: &[(&OpenPort, bool)],
@@ -112,7 +112,8 @@ fn sources(trial: &Trial, parts: &[Part], key: RunKey, numbers: &Numbers) -> Out
     Ok(found)
 }
 
-/// Settles the accounts of the SAs after the trial: returns what those of each port say, and remembers the numbers.
+/// Ends the use of the SAs after the trial: notes their sequence numbers in `numbers`, and returns the counts of each
+/// port's SAs.
 pub fn settle(
     parts: &[Part],
     reports: &[SendReport],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The progress of a trial, seen from outside: how far it is, and when nothing more will come.
+//! The progress of a trial: how far it is, and when the wait for the residue is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,9 +9,9 @@ use crate::protocol::{Event, Trial};
 
 /// Time between two events of progress.
 pub const PROGRESS_NS: u64 = 500_000_000;
-/// Time that a receive block may be handed over later than its last frame. Nothing ends sooner.
+/// Shortest wait: the kernel may hand over a block of the receive ring this long after its last frame arrived.
 const SETTLE_NS: u64 = 30_000_000;
-/// Silence, after residue_s, which means that nothing more comes.
+/// Time without arrivals, s, after which no more frames are expected when residue_s is over.
 const SILENCE_S: f64 = 0.1;
 
 /// Makes an event of progress.
@@ -28,7 +28,7 @@ pub fn progress(trial: &Trial, lives: &[Arc<Live>], elapsed_ns: u64, sending: bo
     }
 }
 
-/// Returns whether the wait for frames that are still on their way may end at `now_ns`.
+/// Returns whether the wait for frames that are still in the DUT may end at `now_ns`.
 pub fn residue_over(trial: &Trial, lives: &[Arc<Live>], now_ns: u64, last_tx_ns: u64) -> bool {
     let waited_ns = now_ns.saturating_sub(last_tx_ns);
     let last_rx_ns = lives

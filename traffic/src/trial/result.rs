@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The result of a trial, from the counts of its senders and receivers.
+//! The result of a trial, computed from the counts of its senders and receivers.
 
 use std::collections::BTreeMap;
 
@@ -24,19 +24,19 @@ pub struct Counted<'a> {
     pub reports: &'a [SendReport],
     /// One for each port.
     pub counts: &'a [PortCount],
-    /// One for each port: the counts of its SAs.
+    /// The counts of the SAs of each port.
     pub opened: &'a [Option<EspCounts>],
     pub ports: &'a [OpenedPort],
 }
 
-/// The trial that was made: what was asked for, when it started, and whether it was stopped.
+/// The trial that was made: the request, the time of the start, and whether it was stopped.
 pub struct Made<'a> {
     pub trial: &'a Trial,
     pub start_ns: u64,
     pub stopped_early: bool,
 }
 
-/// Reports the trial as far as its frames tell it. What the host did meanwhile is left out.
+/// Makes the result of a trial from the counts of its frames. The caller adds the disturbances by the host.
 pub fn trial_result(made: &Made, counted: &Counted, notes: Vec<String>) -> Outcome<TrialResult> {
     let mut result = empty(made, counted.reports);
     result.notes = notes;
@@ -69,7 +69,7 @@ pub fn trial_result(made: &Made, counted: &Counted, notes: Vec<String>) -> Outco
     Ok(result)
 }
 
-/// Makes a result in which nothing was sent.
+/// Makes a result without streams, noise and ports.
 fn empty(made: &Made, reports: &[SendReport]) -> TrialResult {
     TrialResult {
         id: made.trial.id.clone(),
@@ -99,7 +99,7 @@ fn empty(made: &Made, reports: &[SendReport]) -> TrialResult {
     }
 }
 
-/// Adds what arrived at the ports, and warns of merged frames.
+/// Adds the arrivals at the ports, and a warning if frames were merged.
 fn add_ports(result: &mut TrialResult, counted: &Counted) {
     for ((port, count), esp) in counted.ports.iter().zip(counted.counts).zip(counted.opened) {
         result.ports.push(PortResult {
@@ -124,7 +124,7 @@ fn add_ports(result: &mut TrialResult, counted: &Counted) {
     }
 }
 
-/// The sending of a stream, or of noise, by all its CPUs together.
+/// The sending of a stream or noise by all its CPUs together.
 struct Sending {
     planned: Option<u64>,
     sent: u64,
@@ -137,7 +137,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// Adds up at least one report.
+    /// Adds up the reports of all CPUs, of which there is at least one.
     fn of(reports: &[&SendReport], made: &Made) -> Self {
         let (start_ns, trial) = (made.start_ns, made.trial);
         let sum = |of: &dyn Fn(&SendReport) -> u64| reports.iter().map(|report| of(report)).sum::<u64>();
@@ -148,7 +148,7 @@ impl Sending {
         let leaving = || reports.iter().filter(|report| report.sent > 0);
         let first_tx_ns = leaving().map(|report| report.first_tx_ns).min().unwrap_or(0);
         let last_tx_ns = leaving().map(|report| report.last_tx_ns).max().unwrap_or(0);
-        // The parts take turns: together they leave so much more often.
+        // The parts take turns, so the interval of the whole stream is shorter by their number.
         let interval_ns = reports[0].interval_ns / reports.len() as f64;
         let took_s = last_tx_ns.saturating_sub(start_ns) as f64 / 1e9;
         let mut duration_s = if sent == 0 {
@@ -157,7 +157,7 @@ impl Sending {
             took_s + interval_ns / 1e9
         };
         if unsent > 0 && !made.stopped_early {
-            // The port held frames back until sending was ended: that time was spent sending, too.
+            // The port held frames back until sending was ended. This time counts as time spent sending, too.
             let cut_ns = reports.iter().filter_map(|report| report.cut_ns).max();
             let cut_s = cut_ns.map_or(0.0, |cut_ns| cut_ns.saturating_sub(start_ns) as f64 / 1e9);
             duration_s = duration_s.max(trial.duration_s).max(cut_s);
@@ -190,7 +190,7 @@ fn noise_result(noise: &Noise, reports: &[&SendReport], made: &Made) -> NoiseRes
     }
 }
 
-/// Finds the first frame of the whole stream that left at the time of the tag or later.
+/// Returns the first frame of the whole stream that left at the time of the tag or later.
 fn tagged(parts: &[(&SendReport, &StreamCount)]) -> Option<Tagged> {
     let of_part = parts.iter().filter_map(|(report, came)| {
         let (index, at_ns) = report.tagged?;
@@ -215,7 +215,7 @@ fn merged<'a>(
     Ok(sum)
 }
 
-/// Finds the lost frames of a stream of which so many never left.
+/// Returns the number of lost frames of a stream, and their times. `vanished`: number of its frames that never left.
 fn lost(parts: &[(&SendReport, &StreamCount)], vanished: u64) -> (u64, Losses) {
     let lost: u64 = (parts.iter())
         .map(|(report, came)| came.sequence.lost(report.sent))
@@ -228,7 +228,8 @@ fn lost(parts: &[(&SendReport, &StreamCount)], vanished: u64) -> (u64, Losses) {
     (lost, losses)
 }
 
-/// Reports a stream. `parts` has at least one pair: what a CPU that sent the stream did, and what arrived of that.
+/// Makes the result of a stream. `parts` has at least one pair: the report of a CPU that sent the stream, and the count
+/// of what arrived of it.
 fn stream_result(
     stream: &Stream,
     parts: &[(&SendReport, &StreamCount)],

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
+use crate::fates::seed_of;
 use crate::virtual_time::link_port::LinkPort;
 use crate::virtual_time::memory::{ATTACHED, Memory};
 use crate::virtual_time::world::World;
@@ -88,12 +89,6 @@ pub fn branch(trunk: &mut World, number: u32, others: &[PathBuf], seed: u64) -> 
     Ok(trunk.with(ports, between, &name))
 }
 
-/// Returns a seed for each link, far from that of any other; its two ends draw from it and the number after it.
-fn seed_of(seed: u64, link: u64) -> u64 {
-    let mixed = (seed ^ link.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    (mixed ^ (mixed >> 32)) | 1 // 0 would be: nothing goes wrong
-}
-
 /// Waits for the copies of all guests. If one died before it was copied, only the trunk's link can tell.
 fn all_come(trunk: &World, ports: &[LinkPort], between: &[(&PathBuf, Memory)]) -> Outcome<()> {
     let lacks_a_guest = |memory: &Memory| (0..2).any(|end| memory.end(end).state.load(Acquire) != ATTACHED);
@@ -135,7 +130,7 @@ mod tests {
     #[test]
     fn a_guest_that_dies_before_it_is_copied_is_named() {
         let path = std::env::temp_dir().join(format!("esplink-{}-dies", std::process::id()));
-        memory::create(&path, 50_000, STEP_NS, 8, memory::Errors::default()).unwrap();
+        memory::create(&path, 50_000, STEP_NS, 8, crate::fates::Errors::default()).unwrap();
         let asked = format!(r#"{{"name": "west", "link": "{}"}}"#, path.display());
         let mut trunk = World::open(&[serde_json::from_str(&asked).unwrap()]).unwrap();
         let guest = Memory::open(&path).unwrap();

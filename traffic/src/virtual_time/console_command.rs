@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command `console`: types a line into a guest's console at an exact virtual time, so that what it causes is the
+//! The command `console`: types a line into a guest's console at an exact virtual time, so that its effects are the
 //! same in each run, and waits for the answer.
 
 use crate::failure::{Failure, Outcome};
 use crate::protocol::{self, Event};
 use crate::virtual_time::world::World;
 
-/// Virtual time that passes step by step, and what happens in it beside the guests: nothing, or a trial.
+/// A way to let virtual time pass step by step: alone (`World`), or with the sending and counting of a trial.
 pub trait Passage {
     fn world(&mut self) -> &mut World;
-    /// Lets the time of a step pass.
+    /// Lets STEP_NS of virtual time pass.
     fn step(&mut self, asked_to_stop: &mut dyn FnMut() -> bool) -> Outcome<()>;
 }
 
@@ -23,10 +23,11 @@ impl Passage for World {
     }
 }
 
-/// Length of a line without an end that only a guest that has gone wrong prints.
+/// Longest text without a line end, bytes. Only a guest that does not work correctly prints more.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// Types the line, and lets virtual time pass until a line comes that begins as asked.
+/// Types the line, and lets virtual time pass until the guest prints a line that begins with `asked.until`. Fails if
+/// none is printed in time, or if the caller asked to stop.
 pub fn ask(
     passage: &mut dyn Passage,
     asked: &protocol::Console,

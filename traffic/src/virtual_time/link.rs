@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
+use crate::fates::{Chance, Fate};
 use crate::frame::octets::SHORTEST;
 use crate::virtual_time::memory::{ABSENT, ATTACHED, COUNTS, End, LEFT, Memory};
 
@@ -14,8 +15,6 @@ use crate::virtual_time::memory::{ABSENT, ATTACHED, COUNTS, End, LEFT, Memory};
 const AROUND: usize = 12;
 /// Bytes between two frames.
 const GAP: usize = 12;
-/// Bytes of the FCS, which errors can hit as well.
-const FCS: usize = 4;
 
 const RECORD: usize = 16;
 const FRAME: u32 = 0;
@@ -88,7 +87,7 @@ impl Link {
         }
         mine.pid.store(std::process::id(), Ordering::Relaxed);
         mine.state.store(ATTACHED, Ordering::Release);
-        let chance = Chance(memory.header.seed.wrapping_add(end as u64));
+        let chance = Chance::of_end(memory.header.seed, end);
         Ok(Link {
             path: path.into(),
             memory,
@@ -176,42 +175,30 @@ impl Link {
         let at_ns = leaves_ns + self.wire_ns(bytes.len()) + self.latency_ns();
         match self.fate(bytes.len()) {
             Fate::Lost => {}
-            Fate::Comes { kind, late_ns } => self.put(at_ns + late_ns, kind, bytes)?,
+            Fate::Comes { damaged, late_ns } => {
+                self.put(at_ns + late_ns, if damaged { DAMAGED } else { FRAME }, bytes)?
+            }
         }
         Ok(leaves_ns)
     }
 
-    /// Returns what becomes of the next frame, and counts what goes wrong. Each draws three numbers, whatever can go
-    /// wrong, so that one kind of error does not change where others are.
+    /// Returns what becomes of the next frame, and counts what goes wrong.
     fn fate(&mut self, length: usize) -> Fate {
         let header = self.memory.header;
         if header.seed == 0 {
-            return Fate::Comes {
-                kind: FRAME,
-                late_ns: 0,
-            };
+            return Fate::NONE;
         }
-        let errors = header.errors;
-        let [lose, damage, late] = [(); 3].map(|()| self.chance.draw());
+        let fate = self.chance.fate(&header.errors, length.max(SHORTEST));
         let mine = self.mine();
-        if lose < errors.lose {
-            mine.lost.fetch_add(1, Ordering::Relaxed);
-            return Fate::Lost;
+        let add = |count: &AtomicU64, happened: bool| count.fetch_add(u64::from(happened), Ordering::Relaxed);
+        match fate {
+            Fate::Lost => _ = add(&mine.lost, true),
+            Fate::Comes { damaged, late_ns } => {
+                add(&mine.damaged, damaged);
+                add(&mine.late, late_ns > 0);
+            }
         }
-        let bits = 8 * (length.max(SHORTEST) + FCS) as u64;
-        let mut fate = (FRAME, 0);
-        if damage > intact(errors.flip, bits) {
-            mine.damaged.fetch_add(1, Ordering::Relaxed);
-            fate.0 = DAMAGED;
-        }
-        if late >> 32 < u64::from(errors.late) {
-            mine.late.fetch_add(1, Ordering::Relaxed);
-            fate.1 = u64::from(errors.late_ns);
-        }
-        Fate::Comes {
-            kind: fate.0,
-            late_ns: fate.1,
-        }
+        fate
     }
 
     /// Returns what the gateway at the other end counted, and the frames that both ends lost, damaged and delayed.
@@ -374,45 +361,6 @@ impl Link {
     }
 }
 
-/// The end that a frame comes to on its way.
-enum Fate {
-    Lost,
-    Comes { kind: u32, late_ns: u64 },
-}
-
-/// Numbers of 64 bits that are each as likely 0 as 1 (splitmix64), the same in each run.
-struct Chance(u64);
-
-impl Chance {
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
-
-fn share_of(share: u64, of: u64) -> u64 {
-    ((u128::from(share) * u128::from(of)) >> 64) as u64
-}
-
-/// Returns how likely it is, as a share of 2^64, that none of so many bits is flipped. In whole numbers: the other end's
-/// program comes to the same.
-fn intact(flip: u64, mut bits: u64) -> u64 {
-    let (mut share, mut power) = (u64::MAX, flip.wrapping_neg());
-    if flip == 0 {
-        return share;
-    }
-    while bits > 0 {
-        if bits & 1 == 1 {
-            share = share_of(share, power);
-        }
-        power = share_of(power, power);
-        bits >>= 1;
-    }
-    share
-}
-
 /// Puts a frame where its arrival is in order: a link may let one come behind others that were sent later.
 fn queue(frames: &mut VecDeque<Arrived>, arrived: Arrived) {
     let behind = frames
@@ -452,7 +400,8 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::virtual_time::memory::{self, Errors};
+    use crate::fates::Errors;
+    use crate::virtual_time::memory;
 
     /// Sends frames over a copy of a link on which things go wrong; returns what arrived, and what was counted.
     fn sent(name: &str, errors: Errors, seed: u64, frames: usize, length: usize) -> (Vec<u64>, [u64; 3]) {
@@ -566,15 +515,6 @@ mod tests {
             .map(|(place, number)| place as i64 - *number as i64)
             .max();
         assert!(furthest.unwrap() <= 10);
-    }
-
-    #[test]
-    fn bits_that_are_flipped_add_up() {
-        for (flip, bits) in [(1e-9, 12_000), (1e-3, 512), (0.5, 1), (1e-12, 1)] {
-            let exact = (1.0f64 - flip).powi(bits);
-            let found = intact(share(flip), bits as u64) as f64 / 2f64.powi(64);
-            assert!((found - exact).abs() < 1e-12, "{flip} {bits}: {found} {exact}");
-        }
     }
 
     fn ends(name: &str) -> (Link, Link) {

@@ -9,10 +9,11 @@ use crate::protocol::{OpenPort, OpenedPort};
 use crate::virtual_time::console::Console;
 use crate::virtual_time::link::Link;
 
-/// Time whose frames are sent together, before anything that arrives meanwhile is looked at. The gateways run that far
-/// ahead without being held up; all that it decides is when waiting for something can end.
+/// Length of a step. The generator sends all frames of a step before it reads those that arrive in it, so that the
+/// gateways can run for a whole step without waiting. Times of frames do not depend on it; a wait ends at the end of a
+/// step.
 pub const STEP_NS: u64 = 1_000_000;
-/// End of a link that is the generator's; the gateway has the other.
+/// The generator's end of a link; the gateway has the other end.
 const END: usize = 0;
 const MTU: u32 = 1500;
 
@@ -23,11 +24,11 @@ pub struct LinkPort {
     pub mac: Mac,
     pub link: Link,
     pub console: Console,
-    /// Addresses that it answers for, and the tags of its answers.
+    /// Addresses for which it answers requests, each with the VLAN tags of its answers.
     pub answers: Vec<(IpAddr, Vec<u8>)>,
 }
 
-/// Opens a port. Its MAC address tells its position among the open ones.
+/// Opens a port. Its MAC address contains its position among the open ports.
 pub fn open(asked: &OpenPort, position: usize) -> Outcome<LinkPort> {
     let path = asked.link.as_deref().filter(|_| asked.interface.is_empty());
     let Some(path) = path else {

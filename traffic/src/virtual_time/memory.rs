@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome};
+use crate::fates::Errors;
 
 const MAGIC: [u8; 8] = *b"ESPLINK1";
 const RINGS_AT: usize = 4096;
@@ -33,19 +34,6 @@ pub struct Header {
     /// The number from which the ends draw; 0, as in a new link: nothing goes wrong.
     pub seed: u64,
     pub errors: Errors,
-}
-
-/// Errors on the way once the link has a seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C)]
-pub struct Errors {
-    /// Share of frames that never come, of 2^64.
-    pub lose: u64,
-    /// Share of bits that are flipped, of 2^64. A frame with one comes with a wrong FCS.
-    pub flip: u64,
-    /// Share of frames that come later, of 2^32, by so long; perhaps behind others.
-    pub late: u32,
-    pub late_ns: u32,
 }
 
 /// The words that one end writes for the other.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports whose other end lives in virtual time: emulated gateways that run only as far as the generator lets them.
+//! Ports in virtual time: their other ends are emulated gateways, which run only as far as the generator allows.
 //!
-//! This folder imports `trial`; it has no thread and no port of the host.
+//! This folder imports `trial`. It starts no threads, and uses no interfaces of the host.
 
 pub mod branch;
 pub mod console;

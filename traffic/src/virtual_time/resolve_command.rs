@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command `resolve` in virtual time: finds the MAC of a gateway.
+//! The command `resolve` in virtual time: resolves the MAC address of a gateway.
 
 use crate::failure::{Failure, Outcome};
 use crate::frame::neighbours::{self, Heard};
@@ -9,7 +9,7 @@ use crate::virtual_time::world::World;
 
 const RETRY_NS: u64 = 500_000_000;
 
-/// Finds the MAC of a gateway, and answers for our address from now on.
+/// Resolves the MAC address of a gateway, and answers requests for `asked.address` from now on.
 pub fn resolve(
     world: &mut World,
     asked: &Resolve,
@@ -18,7 +18,7 @@ pub fn resolve(
 ) -> Outcome<Event> {
     let port = world.port(&asked.port)?;
     let ask = neighbours::ask(world.ports[port].mac, asked.address, asked.gateway, tags)?;
-    // Answers first: a gateway that wants to know us before it answers gets what it needs.
+    // The port answers from the start, because a gateway may resolve the tester's address before it answers.
     world.answer_for(port, asked.address, tags);
     let end_ns = world.now_ns() + (asked.timeout_s * 1e9) as u64;
     let mut next_ns = world.now_ns();

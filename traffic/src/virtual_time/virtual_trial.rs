@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trial in virtual time: it has no threads and no clock but the links', so that every departure and arrival is exact.
+//! A trial in virtual time. It starts no threads and uses only the virtual time of the links, so that the times of all
+//! departures and arrivals are exact.
 
 use std::sync::Arc;
 
@@ -26,16 +27,16 @@ use crate::virtual_time::memory::{COUNTS, Memory};
 use crate::virtual_time::world::World;
 use crate::wire::RxFrame;
 
-/// Most time, after the duration, in which frames that are late at its end may still leave; it is 0.1 % of the duration
-/// at most, too. Nothing stalls a sender here: one that is late asks more of its link than that carries.
+/// Longest time after the intended duration in which late frames may still leave. The time is also at most 0.1 % of the
+/// duration. No sender stalls in virtual time: if a sender is late, its rate exceeds that of its link.
 const GRACE_NS: f64 = 1_000_000.0;
 
-/// Returns when frames that are late are not sent any more.
+/// Returns the time from which late frames are not sent any more.
 fn deadline_ns(start_ns: u64, duration_ns: u64) -> u64 {
     start_ns + duration_ns + (duration_ns as f64 * 0.001).min(GRACE_NS) as u64
 }
 
-/// Runs the trial from where virtual time stands.
+/// Runs the trial. It starts at the current virtual time.
 pub fn run(
     world: &mut World,
     key: RunKey,
@@ -95,8 +96,8 @@ pub fn run(
     Ok(found)
 }
 
-/// Counts of links and gateways at one moment: for each port those of the gateway at it and of the link, then those of
-/// each link between guests.
+/// The counts of links and gateways at one moment: for each port, the counts of its gateway and the errors of its link;
+/// and the errors of each link between guests.
 struct Look {
     ports: Vec<([u64; COUNTS], [u64; 3])>,
     between: Vec<[u64; 3]>,
@@ -110,7 +111,7 @@ impl Look {
         }
     }
 
-    /// Writes down what was counted from this look to a later one.
+    /// Writes the differences between these counts and later ones to the result.
     fn told(&self, later: &Look, result: &mut TrialResult) {
         for (port, (before, after)) in result.ports.iter_mut().zip(self.ports.iter().zip(&later.ports)) {
             port.link = Some(moved(before, after));
@@ -149,7 +150,7 @@ struct Passing<'a> {
     parts: &'a [Part],
     lives: &'a [Arc<Live>],
     start_ns: u64,
-    /// Is None when no frame leaves any more; `reports` are whole then.
+    /// The streams and noise that are sent; None after the end of sending, when `reports` is complete.
     sending: Option<Vec<Outgoing>>,
     reports: Vec<SendReport>,
     counts: &'a mut [PortCount],
@@ -157,7 +158,7 @@ struct Passing<'a> {
 }
 
 impl Passing<'_> {
-    /// Lets time pass, step by step, until nothing more will come.
+    /// Lets time pass, step by step, until the wait for the residue is over.
     fn send_and_receive(&mut self, caller: &mut Caller) -> Outcome<()> {
         let mut moments = self.trial.moments_s.iter().peekable();
         let mut next_progress_ns = monotonic_ns() + PROGRESS_NS;
@@ -186,7 +187,7 @@ impl Passing<'_> {
         self.world.now_ns() >= self.start_ns + (at_s * 1e9) as u64
     }
 
-    /// Stands still at a moment, and does what is asked until the trial may go on.
+    /// Stands still at a moment, and carries out commands until the trial may continue.
     fn stand(&mut self, caller: &mut Caller) -> Outcome<()> {
         let now_ns = self.world.now_ns();
         let id = self.trial.id.clone();
@@ -212,7 +213,7 @@ impl Passing<'_> {
         }
     }
 
-    /// Sends what leaves from all ports before that time.
+    /// Sends the frames that leave by all ports before `before_ns`.
     fn send_before(&mut self, before_ns: u64, streams: &mut [Outgoing]) -> Outcome<()> {
         for port in &mut self.world.ports {
             let leaving: Vec<usize> = (0..self.parts.len())
@@ -223,7 +224,7 @@ impl Passing<'_> {
         Ok(())
     }
 
-    /// Returns whether nothing more will come.
+    /// Returns whether the wait for the residue is over.
     fn over(&self) -> bool {
         let last_tx_ns = self.reports.iter().map(|report| report.last_tx_ns).max();
         let last_tx_ns = last_tx_ns.unwrap_or(self.start_ns);
@@ -236,13 +237,13 @@ impl Passage for Passing<'_> {
         self.world
     }
 
-    /// Lets a step of time pass: sends what leaves in it, and counts what arrives.
+    /// Lets a step of time pass: sends the frames that leave in it, and counts the frames that arrive.
     fn step(&mut self, asked_to_stop: &mut dyn FnMut() -> bool) -> Outcome<()> {
         let deadline_ns = deadline_ns(self.start_ns, (self.trial.duration_s * 1e9) as u64);
         let end_ns = self.world.now_ns() + STEP_NS;
         if let Some(mut streams) = self.sending.take() {
             self.send_before(end_ns.min(deadline_ns), &mut streams)?;
-            // Sending ends before anything that arrives later is judged: that tells what came after the last frame left.
+            // Sending ends before later arrivals are judged, so that arrivals after the last departure can be counted.
             if self.stopped_early || end_ns >= deadline_ns || streams.iter().all(Outgoing::finished) {
                 self.reports = streams.into_iter().map(Outgoing::close).collect();
             } else {
@@ -261,7 +262,7 @@ impl Passage for Passing<'_> {
     }
 }
 
-/// Sends what leaves from a port before that time, each frame when it is due and the wire is free.
+/// Sends the frames that leave by a port before `before_ns`, each when it is due and the link is free.
 fn send(link: &mut Link, streams: &mut [Outgoing], leaving: &[usize], before_ns: u64) -> Outcome<()> {
     loop {
         let next = leaving

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The generator's ports in virtual time. It is the clock by which the gateways run, and stands between commands.
+//! The generator's ports in virtual time. Their time is the clock by which the gateways run; it stands still between
+//! commands.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,12 +14,12 @@ use crate::virtual_time::link_port::STEP_NS;
 use crate::virtual_time::link_port::{self, LinkPort};
 use crate::virtual_time::memory::Memory;
 
-/// All links of the generator, at one virtual time.
+/// All ports of the generator in virtual time, which have the same current time.
 pub struct World {
     pub ports: Vec<LinkPort>,
-    /// Links between guests, of a branch: what they count is told with that of the ports.
+    /// The links between guests of a branch. Their counts are reported with those of the ports.
     pub between: Vec<Memory>,
-    /// Name of the branch, which the links between guests add to their paths; empty: it is none.
+    /// Name of the branch, which is added to the paths of the links between guests; empty: the guests that were opened.
     pub name: String,
     now_ns: u64,
 }
@@ -37,7 +38,7 @@ impl World {
         })
     }
 
-    /// Makes another world at the same time, whose links have this added to their paths.
+    /// Makes a branch of this world at the same time, with these ports and links. `name` is added to this world's name.
     pub fn with(&self, ports: Vec<LinkPort>, between: Vec<Memory>, name: &str) -> Self {
         World {
             ports,
@@ -51,12 +52,12 @@ impl World {
         self.ports.iter().map(|port| port.told.clone()).collect()
     }
 
-    /// Returns the time before which everything has happened, at both ends of every link.
+    /// Returns the current virtual time: everything before it has happened, at both ends of every link.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Returns the position of a port.
+    /// Returns the position of a port. Fails if it is not open.
     pub fn port(&self, name: &str) -> Outcome<usize> {
         self.ports
             .iter()
@@ -73,8 +74,9 @@ impl World {
         self.ports[port].link.type_in(now_ns, bytes)
     }
 
-    /// Lets the time of a step pass; the frames that the ports send in it are in their rings already. Frames that arrive
-    /// by its end go to `each`, port by port. Returns false if the caller asked to stop: some may be missing then.
+    /// Lets STEP_NS of time pass. The frames that the ports send in this step must be in their rings already. `each`
+    /// gets the frames that arrive until its end, port by port. Returns false if the caller asked to stop; then frames
+    /// of this step have not been read.
     pub fn step(
         &mut self,
         asked_to_stop: &mut dyn FnMut() -> bool,
@@ -84,7 +86,7 @@ impl World {
         for port in &self.ports {
             port.link.publish(to_ns);
         }
-        self.now_ns = to_ns; // as was promised, whatever comes of it
+        self.now_ns = to_ns; // the gateways run up to this time, even if the wait for them fails
         for port in &mut self.ports {
             if port.link.wait(to_ns, asked_to_stop)? == Waited::Stopped {
                 return Ok(false);
@@ -104,7 +106,7 @@ impl World {
         Ok(true)
     }
 
-    /// Lets the port answer for the address from now on.
+    /// Lets the port answer requests for the address from now on.
     pub fn answer_for(&mut self, port: usize, address: IpAddr, tags: &[u8]) {
         let here = &mut self.ports[port].answers;
         if !here.iter().any(|(known, _)| *known == address) {
@@ -113,13 +115,13 @@ impl World {
     }
 }
 
-/// Takes the next that has arrived by then.
+/// Takes the next entry if it has arrived by `by_ns`.
 fn due(waiting: &mut VecDeque<Arrived>, by_ns: u64) -> Option<Arrived> {
     let next_ns = waiting.front()?.at_ns;
     (next_ns <= by_ns).then(|| waiting.pop_front()).flatten()
 }
 
-/// Makes the port's answer to a question for one of its addresses.
+/// Makes the port's answer if the frame is a question for one of its addresses.
 fn answer(port: &LinkPort, arrived: &Arrived) -> Option<Vec<u8>> {
     let asked: Neighbour = neighbours::read(&arrived.bytes).filter(|heard| heard.question)?;
     let (_, tags) = port

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AF_PACKET sends and receives on every Ethernet interface of Linux.
+//! Sends and receives by AF_PACKET, which works on every Ethernet interface of Linux.
 //!
-//! The sender calls `sendmmsg` with PACKET_QDISC_BYPASS, so that no queue of the tester's swallows frames. The receiver
-//! reads a TPACKET_V3 ring, whose kernel time stamps do not depend on when the receiver runs.
+//! The sender calls `sendmmsg` with PACKET_QDISC_BYPASS, so that no queueing discipline of the tester drops frames. The
+//! receiver reads a TPACKET_V3 ring, whose kernel time stamps do not depend on when the receiver runs.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::wire::interface::Interface;
 use crate::wire::socket::PacketSocket;
 use crate::wire::{BATCH, Batch, FrameReceiver, FrameSender, RxFrame, Sent};
 
-/// Size of the send buffer: so large that the interface runs full, never the socket.
+/// Size of the send buffer, bytes. It is so large that the interface becomes full before the socket does.
 const SEND_BUFFER: i32 = 32 << 20;
 const BLOCK: usize = 128 << 10;
 /// Time after which the kernel hands over a block with frames even if it is not full.
@@ -24,14 +24,14 @@ pub struct Sender {
     socket: PacketSocket,
     interface: String,
     pub bypass: bool,
-    /// Is true on veth and tap, where "no room" means that the next device's ring was full and the frame is gone: that is
-    /// the first loss on the path. Offering the frame again would turn the DUT's loss into a lower offered load.
+    /// True on veth and tap. There ENOBUFS means that the next device's ring was full and the frame is lost: the first
+    /// loss on the path. If the sender sent the frame again, the DUT's loss would become a lower offered load.
     drops_at_next_ring: bool,
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: every `send` sets the raw pointers in `vectors` and `messages` anew, and nobody reads them outside of it.
+// SAFETY: every `send` sets the raw pointers in `vectors` and `messages` again, and they are not read outside of it.
 unsafe impl Send for Sender {}
 
 impl Sender {
@@ -88,8 +88,8 @@ impl FrameSender for Sender {
             self.messages[slot].msg_hdr.msg_iov = &raw mut self.vectors[slot];
             self.messages[slot].msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: each of the first `count` messages points to its vector, and that to a frame that is borrowed for this
-        // call. The kernel only reads them, and writes nothing but each message's `msg_len`.
+        // SAFETY: each of the first `count` messages points to its vector, and that to a frame that is borrowed for
+        // this call. The kernel only reads them, and writes nothing but each message's `msg_len`.
         let result = unsafe {
             libc::sendmmsg(
                 self.socket.fd(),
@@ -109,7 +109,8 @@ impl FrameSender for Sender {
                 }
             }
         };
-        // sendmmsg stops at the first frame that failed without saying why; the send buffer is too large to be it.
+        // sendmmsg stops at the first frame that failed, and does not return the reason. The send buffer is too large
+        // to be the reason.
         if taken < count && self.drops_at_next_ring {
             return Ok(Sent {
                 taken: taken + 1,
@@ -161,8 +162,8 @@ impl Receiver {
             &request,
             &format!("a receive ring of {} MiB", asked.rx_ring_mib),
         )?;
-        // SAFETY: mmap with a null address replaces no other mapping; the length is that of the ring just set up, and the
-        // result is checked.
+        // SAFETY: mmap with a null address replaces no other mapping; the length is that of the ring just set up, and
+        // the result is checked.
         let ring = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -194,11 +195,11 @@ impl Receiver {
         Ok(receiver)
     }
 
-    /// Hands over the frames of the next block; returns false if the kernel still has it.
+    /// Hands the frames of the next block to `each`; returns false if the kernel has not filled the block yet.
     fn take_block(&mut self, each: &mut dyn FnMut(&RxFrame)) -> bool {
-        // SAFETY: `next` < `blocks`, so the block is inside the mapping. The kernel gives it up by setting TP_STATUS_USER
-        // (read with acquire) and does not touch it until it is given back (release). The kernel writes the offsets
-        // and lengths inside, which stay within the block. No frame that `each` sees outlives this call.
+        // SAFETY: `next` < `blocks`, so the block is inside the mapping. The kernel gives it up by setting
+        // TP_STATUS_USER (read with acquire) and does not touch it until it is given back (release). The kernel writes
+        // the offsets and lengths inside, which stay within the block. No frame that `each` sees outlives this call.
         unsafe {
             let block = self.ring.add(self.next * BLOCK);
             let header = &raw mut (*block.cast::<libc::tpacket_block_desc>()).hdr.bh1;
@@ -228,7 +229,7 @@ impl Receiver {
         true
     }
 
-    /// Adds what the kernel dropped since the last call (reading clears its counter).
+    /// Adds the frames that the kernel dropped since the last call (reading its counter clears it).
     fn read_drops(&mut self) -> Outcome<()> {
         let mut statistics = libc::tpacket_stats_v3 {
             tp_packets: 0,
@@ -256,7 +257,7 @@ impl Receiver {
 
 impl FrameReceiver for Receiver {
     fn begin(&mut self) -> Outcome<()> {
-        // Takes no more than the ring holds: foreign traffic must not keep us here.
+        // Discards at most as many blocks as the ring has, so that the loop ends even if frames keep arriving.
         for _ in 0..self.blocks {
             if !self.take_block(&mut |_| {}) {
                 break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! AF_XDP sends and receives frames in memory shared with the driver; drivers that cannot use it directly copy.
+//! Sends and receives by AF_XDP: the frames are in memory that is shared with the driver, or from which it copies.
 //!
-//! A port has one socket on queue 0: a port that receives by more queues than that is refused. Its two halves share
-//! nothing but the socket and the frames, so that a sending and a receiving thread need no lock.
+//! A port has one socket, on queue 0. An interface that receives by more queues is refused. The sending and the
+//! receiving half share only the socket and the memory of the frames, so that their threads need no lock.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::xdp::object;
 
 /// Bytes in front of a received frame.
 const HEADROOM: usize = 256;
-/// Length, without FCS, of the longest frame.
+/// Length of the longest frame, bytes without FCS.
 const LONGEST: usize = CHUNK - HEADROOM;
-/// Time in which the frames in the ring must leave after the last was handed over.
+/// Time within which all frames in the send ring must have left after the end of sending.
 const DRAIN_NS: u64 = 1_000_000_000;
 
-/// The things that both halves keep alive.
+/// The parts of a port's socket that both halves share and keep alive.
 struct Shared {
     socket: OwnedFd,
     memory: Memory,
-    /// Detached when it is dropped.
+    /// The program that hands arriving frames to the socket. It is detached when this value is dropped.
     _program: Option<Ebpf>,
     interface: String,
 }
@@ -57,7 +57,7 @@ fn option<T>(fd: i32, name: i32, value: &T, what: &str) -> Outcome<()> {
 
 /// Opens both halves of a port's socket, in the calling thread's network namespace.
 ///
-/// If `receives` is false, no arriving frame comes to it: it only sends.
+/// If `receives` is false, the socket only sends, and no program is attached that would hand it arriving frames.
 pub fn open(interface: &Interface, receives: bool) -> Outcome<(Sender, Receiver)> {
     if receives {
         refuse_more_queues(interface)?;
@@ -117,7 +117,7 @@ fn refuse_more_queues(interface: &Interface) -> Outcome<()> {
     ))
 }
 
-/// Gives the socket its memory, and its rings their sizes.
+/// Registers the memory with the socket, and sets the sizes of its rings.
 fn register(fd: i32, memory: &Memory) -> Outcome<()> {
     let registered = libc::xdp_umem_reg_v1 {
         addr: memory.base as u64,
@@ -142,7 +142,7 @@ fn register(fd: i32, memory: &Memory) -> Outcome<()> {
     Ok(())
 }
 
-/// Asks where in their mappings the parts of the rings are.
+/// Returns the offsets of the parts of the rings in their mappings.
 fn offsets(fd: i32) -> Outcome<libc::xdp_mmap_offsets> {
     // SAFETY: all zero is a valid xdp_mmap_offsets.
     let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
@@ -219,7 +219,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Asks the driver to send: one that copies does so only when it is asked. The call does not block.
+    /// Asks the driver to send frames of the ring, which is needed in copy mode. The call does not block.
     fn ask(&self) -> Outcome<()> {
         // SAFETY: a null pointer with length 0: the call reads nothing of this process's memory.
         let done = unsafe {
@@ -247,7 +247,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes back frames that have left.
+    /// Takes back the memory of frames that have left.
     fn reclaim(&mut self) {
         let free = &mut self.free;
         self.completion
@@ -270,8 +270,9 @@ impl FrameSender for Sender {
                 ));
             }
             let address = self.free[self.free.len() - 1 - (index - range.start)];
-            // SAFETY: `address` is that of a free frame of the sending half, which the kernel does not touch until it is
-            // produced, and `frame` is no longer than it. The two do not overlap: `frame` is not in the shared memory.
+            // SAFETY: `address` is that of a free frame of the sending half, which the kernel does not touch until it
+            // is produced, and `frame` is no longer than it. The two do not overlap: `frame` is not in the shared
+            // memory.
             unsafe { std::ptr::copy_nonoverlapping(frame.as_ptr(), base.add(address as usize), frame.len()) };
             descriptors.push(libc::xdp_desc {
                 addr: address,
@@ -285,7 +286,8 @@ impl FrameSender for Sender {
         Ok(Sent { taken, refused: 0 })
     }
 
-    /// Asks again and again: one call sends only some of what is in the ring.
+    /// Asks the driver repeatedly, because one call sends only some of the frames in the ring. Fails if frames stay in
+    /// the ring for DRAIN_NS.
     fn finish(&mut self) -> Outcome<()> {
         let deadline_ns = monotonic_ns() + DRAIN_NS;
         loop {
@@ -314,7 +316,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Returns how many frames arrived and found no room since the socket was made.
+    /// Returns how many arriving frames were dropped for lack of room since the socket was opened.
     fn lost(&self) -> Outcome<u64> {
         // SAFETY: all zero is a valid xdp_statistics.
         let mut found: libc::xdp_statistics = unsafe { std::mem::zeroed() };
@@ -340,8 +342,8 @@ impl Receiver {
         let at_ns = monotonic_ns();
         let mut back = Vec::new();
         let taken = self.received.consume(256, |descriptor| {
-            // SAFETY: the kernel has given this frame, whose place and length it tells, to the receiving half, which gives
-            // it back only after `each`.
+            // SAFETY: the kernel has given this frame, whose place and length it tells, to the receiving half, which
+            // gives it back only after `each`.
             let bytes = unsafe {
                 std::slice::from_raw_parts(base.add(descriptor.addr as usize), descriptor.len as usize)
             };

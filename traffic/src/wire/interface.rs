@@ -45,14 +45,14 @@ impl Query<'_> {
         Ok(request)
     }
 
-    /// Asks an ethtool query whose answer fits 256 bytes.
+    /// Sends an ethtool query whose answer fits into 256 bytes; returns None if the driver does not support it.
     fn ethtool(&self, command: u32) -> Option<[u8; 256]> {
         let mut data = [0u8; 256];
         data[..4].copy_from_slice(&command.to_ne_bytes());
         let mut request = self.request();
         request.ifr_ifru.ifru_data = data.as_mut_ptr().cast();
-        // SAFETY: `request` points to `data`, which is larger than the structures of all commands used; both live through
-        // the call.
+        // SAFETY: `request` points to `data`, which is larger than the structures of all commands used; both live
+        // through the call.
         let result = unsafe { libc::ioctl(self.socket.fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut request) };
         (result >= 0).then_some(data)
     }
@@ -86,7 +86,8 @@ impl Query<'_> {
 }
 
 impl Interface {
-    /// Asks within the namespace of `socket`. The interface must exist, be Ethernet and up.
+    /// Finds an interface in the network namespace of `socket`. Fails unless it exists, is an Ethernet interface and is
+    /// up.
     pub fn find(socket: &PacketSocket, name: &str, netns: &str) -> Outcome<Self> {
         if name.is_empty() || name.len() >= libc::IFNAMSIZ {
             return Err(Failure::new(

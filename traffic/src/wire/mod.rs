@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ways to the wire by sockets: what a sender and a receiver of frames can do, by AF_PACKET and by AF_XDP.
+//! Paths to the wire by sockets: the traits of a sender and a receiver of frames, for AF_PACKET and AF_XDP.
 //!
 //! This folder imports `xdp` (AF_XDP needs a program) and `host`.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::failure::Outcome;
 
-/// Most frames that are handed over together: one system call takes so many.
+/// Largest number of frames that are handed over together, in one system call.
 pub const BATCH: usize = 64;
 
 /// Frames ready to be sent, in buffers that are reused.
@@ -40,21 +40,21 @@ impl Batch {
     }
 }
 
-/// The fate of the frames handed over.
+/// The result of handing over frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// Number of frames dealt with, from the first on.
+    /// Number of frames that need not be handed over again, from the first on.
     pub taken: usize,
-    /// Number of these that the next device's full ring dropped at once.
+    /// Number of frames of `taken` that the next device's full ring dropped at once.
     pub refused: usize,
 }
 
 /// A sender of frames to one port.
 pub trait FrameSender: Send {
-    /// Hands over frames `range` of the batch without blocking; fewer are taken when there is no room.
+    /// Hands over the frames `range` of the batch without blocking. Fewer are taken if there is no room for all.
     fn send(&mut self, batch: &Batch, range: std::ops::Range<usize>) -> Outcome<Sent>;
 
-    /// Returns when all that was taken has left; a failure if it does not leave.
+    /// Waits until all frames that were taken have left. Fails if they do not leave.
     fn finish(&mut self) -> Outcome<()> {
         Ok(())
     }
@@ -63,27 +63,27 @@ pub trait FrameSender: Send {
 /// A frame as the port received it.
 pub struct RxFrame<'a> {
     pub bytes: &'a [u8],
-    /// Length before the port cut it.
+    /// Length on the wire, which is more than that of `bytes` if the port cut the frame.
     pub wire_length: usize,
-    /// Time of arrival by CLOCK_MONOTONIC.
+    /// Time of arrival, of CLOCK_MONOTONIC or of virtual time.
     pub at_ns: u64,
-    /// Is true if the sender left the checksum to an offload that has not happened.
+    /// True if the sender left the checksum to an offload, and no device has computed it.
     pub checksum_pending: bool,
     pub vlan_tagged: bool,
 }
 
 /// A receiver of frames from one port.
 pub trait FrameReceiver: Send {
-    /// Forgets what is waiting and starts to count afresh.
+    /// Discards waiting frames, and resets the count of `overrun`.
     fn begin(&mut self) -> Outcome<()>;
-    /// Waits at most `timeout` and hands every frame that is there to `each`.
+    /// Waits at most `timeout` for frames, and hands all waiting frames to `each`.
     fn receive(&mut self, timeout: Duration, each: &mut dyn FnMut(&RxFrame)) -> Outcome<()>;
-    /// Returns how many frames the port had no room for since `begin`.
+    /// Returns the number of frames since `begin` for which the port had no room.
     fn overrun(&mut self) -> Outcome<u64>;
 }
 
 impl<'a> RxFrame<'a> {
-    /// Makes a frame that arrived whole, without a tag and with its checksum.
+    /// Makes a frame that was not cut and has its checksum and no VLAN tag.
     pub fn whole(bytes: &'a [u8], at_ns: u64) -> Self {
         RxFrame {
             bytes,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory that AF_XDP shares with the kernel: the frames, and the rings that say whose each of them is.
+//! The memory that AF_XDP shares with the kernel: the frames, and the rings by which they are handed over.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::failure::{Failure, Outcome};
 
-/// Bytes of one frame in the shared memory; longer ones do not fit.
+/// Size of a frame's place in the shared memory, bytes.
 pub const CHUNK: usize = 4096;
 /// Number of frames of each half, and of entries of each ring.
 pub const FRAMES: usize = 4096;
-/// Bytes of the frames of both halves.
+/// Size of the memory of both halves, bytes.
 pub const BYTES: usize = 2 * FRAMES * CHUNK;
 
-/// A ring. This side of it is the producer or the consumer, the kernel is the other.
+/// A ring of AF_XDP. This process is either its producer or its consumer, and the kernel is the other one.
 pub struct Ring<T> {
     memory: *mut u8,
     length: usize,
@@ -27,7 +27,7 @@ pub struct Ring<T> {
 unsafe impl<T> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps a ring whose size was set before.
+    /// Maps a ring of FRAMES entries, whose size was set before.
     pub fn map(fd: i32, page_offset: i64, offsets: &libc::xdp_ring_offset) -> Outcome<Self> {
         let length = offsets.desc as usize + FRAMES * size_of::<T>();
         // SAFETY: mmap with a null address replaces no other mapping; the result is checked.
@@ -45,7 +45,7 @@ impl<T: Copy> Ring<T> {
             return Err(Failure::last_os("mapping a ring of AF_XDP"));
         }
         let memory: *mut u8 = memory.cast();
-        // SAFETY: the kernel tells the offsets, which are aligned and, with all entries, within `length`.
+        // SAFETY: the offsets come from the kernel; they are aligned and, with all entries, within `length`.
         unsafe {
             Ok(Ring {
                 memory,
@@ -65,10 +65,11 @@ impl<T: Copy> Ring<T> {
         FRAMES - self.at.wrapping_sub(consumed) as usize
     }
 
-    /// Writes entries for the kernel. The caller gives no more than there is room for.
+    /// Writes entries for the kernel. The caller must not give more than `room` returns.
     pub fn produce(&mut self, entries: impl Iterator<Item = T>) {
         for entry in entries {
-            // SAFETY: the index is below FRAMES, so within the ring; the kernel does not read entries before `producer` says so.
+            // SAFETY: the index is below FRAMES, so within the ring; the kernel does not read entries before `producer`
+            // says so.
             unsafe { self.entries.add(self.at as usize % FRAMES).write(entry) };
             self.at = self.at.wrapping_add(1);
         }
@@ -76,13 +77,14 @@ impl<T: Copy> Ring<T> {
         unsafe { (*self.producer).store(self.at, Ordering::Release) };
     }
 
-    /// Takes entries that the kernel has produced, `most` at most; returns how many.
+    /// Takes at most `most` entries that the kernel has produced; returns their number.
     pub fn consume(&mut self, most: usize, mut each: impl FnMut(T)) -> usize {
         // SAFETY: `producer` points into the mapping, which lives as long as `self`.
         let produced = unsafe { (*self.producer).load(Ordering::Acquire) };
         let there = (produced.wrapping_sub(self.at) as usize).min(most);
         for _ in 0..there {
-            // SAFETY: the index is below FRAMES, and the kernel has written this entry (`producer` was read with acquire).
+            // SAFETY: the index is below FRAMES, and the kernel has written this entry (`producer` was read with
+            // acquire).
             each(unsafe { self.entries.add(self.at as usize % FRAMES).read() });
             self.at = self.at.wrapping_add(1);
         }
@@ -101,7 +103,7 @@ impl<T> Drop for Ring<T> {
     }
 }
 
-/// The frames. The lower half of them receives, the upper half sends.
+/// The memory of the frames. The lower half is for receiving, and the upper half for sending.
 pub struct Memory {
     pub base: *mut u8,
 }
@@ -133,8 +135,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `new` made the mapping with this length, and no half of the port is left that could use it. The kernel
-        // has pinned its pages, should the socket still be open.
+        // SAFETY: `new` made the mapping with this length, and no half of the port is left that could use it. The
+        // kernel has pinned its pages, should the socket still be open.
         unsafe { libc::munmap(self.base.cast(), BYTES) };
     }
 }

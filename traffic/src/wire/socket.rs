@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet sockets: wraps their system calls, so that the rest need not be unsafe.
+//! Wraps the system calls of packet sockets in safe functions.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 pub struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// Opens a socket. It receives nothing until it is bound.
+    /// Opens a socket. It receives no frames until it is bound.
     pub fn open() -> Outcome<Self> {
         // SAFETY: socket(2) takes no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
@@ -25,7 +25,7 @@ impl PacketSocket {
         self.0.as_raw_fd()
     }
 
-    /// Receives frames of this EtherType (0: none) from one interface.
+    /// Binds the socket to one interface. It receives frames of this EtherType (0: no frames).
     pub fn bind(&self, interface: i32, ethertype: u16) -> Outcome<()> {
         // SAFETY: all zero is a valid sockaddr_ll; pointer and length describe it, and it lives through the call.
         let result = unsafe {
@@ -42,7 +42,7 @@ impl PacketSocket {
         self.checked(result, "binding a packet socket")
     }
 
-    /// Sets an option; the failure names it as `what`.
+    /// Sets an option. If that fails, the message names it by `what`.
     pub fn set<T>(&self, level: i32, option: i32, value: &T, what: &str) -> Outcome<()> {
         // SAFETY: `value` lives through the call, and its size is given.
         let result = unsafe {
@@ -57,7 +57,7 @@ impl PacketSocket {
         self.checked(result, what)
     }
 
-    /// Takes part in PACKET_MR_PROMISC or PACKET_MR_ALLMULTI for as long as the socket lives.
+    /// Enables a mode of the interface (PACKET_MR_PROMISC or PACKET_MR_ALLMULTI) until the socket is closed.
     pub fn membership(&self, interface: i32, kind: i32) -> Outcome<()> {
         let request = libc::packet_mreq {
             mr_ifindex: interface,
@@ -73,7 +73,7 @@ impl PacketSocket {
         )
     }
 
-    /// Keeps the frames that the interface sends from this socket.
+    /// Lets the socket ignore the frames that the interface sends.
     pub fn ignore_outgoing(&self) -> Outcome<()> {
         self.set(
             libc::SOL_PACKET,
@@ -83,7 +83,7 @@ impl PacketSocket {
         )
     }
 
-    /// Waits until something can be read; returns false on timeout.
+    /// Waits until a frame can be read; returns false after the timeout or a signal. Fails if the interface is down.
     pub fn wait(&self, timeout: Duration) -> Outcome<bool> {
         let mut poll = libc::pollfd {
             fd: self.fd(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The XDP features of a port's driver, as the kernel tells them (generic netlink, family "netdev").
+//! The XDP features of a port's driver, as the kernel reports them (generic netlink, family "netdev").
 
 use crate::host::netlink::{Netlink, attribute};
 
@@ -25,16 +25,17 @@ fn request(command: u8, kind: u16, value: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A port's abilities: to run a program on what it receives, and to send frames that a program redirects to it.
+/// A port's abilities: to run an XDP program on frames that arrive, and to send frames that an XDP program redirects.
 ///
-/// A veth can send them only if its other end has NAPI (`ethtool -K … gro on`, or a program of its own).
+/// A veth can send redirected frames only if its other end has NAPI (`ethtool -K … gro on`, or an XDP program).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
     pub receives: bool,
     pub sends: bool,
 }
 
-/// Asks for an interface of the calling thread's network namespace; None if the kernel (before 6.3) does not tell.
+/// Returns the features of an interface in the calling thread's network namespace; None if the kernel is older than 6.3
+/// and does not report them.
 pub fn of(index: u32) -> Option<Features> {
     let kernel = Netlink::open(libc::NETLINK_GENERIC)?;
     let answer = kernel.ask(

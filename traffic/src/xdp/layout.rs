@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The maps of bpf/*.bpf.c, as this program sees them. Both sides must agree to the byte.
+//! The layout of the maps of bpf/*.bpf.c. Both sides must agree on every byte; the comments in bpf/ describe the
+//! fields.
 
 use crate::count::arrivals::LISTED;
 use crate::count::histogram::SLOTS;
@@ -16,7 +17,7 @@ pub const SLICES: usize = 20;
 pub const HDR_SLOTS: usize = SLOTS;
 pub const GAPS: usize = LISTED;
 pub const BINS: usize = 16_384;
-/// Narrowest bins; they are so much wider that they reach the latest end of the trial.
+/// Smallest width of the bins. They are wider if necessary, so that they reach the latest end of sending.
 pub const BIN_NS: u64 = 100_000;
 
 /// A type that is plain bytes in a map: every bit pattern is one of its values.
@@ -221,12 +222,12 @@ pub struct Count {
     pub received: u64,
     pub duplicated: u64,
     pub reordered: u64,
-    /// The highest number that came, plus one.
+    /// The highest number that arrived, plus one.
     pub highest: u64,
     pub last_rx_ns: u64,
     /// Number of arrivals after the last bin of the tail.
     pub beyond: u64,
-    /// The lowest number, plus one, of those sent at the time of the tag or later.
+    /// The lowest number, plus one, of the frames that were sent at the time of the tag or later and arrived.
     pub tagged: u64,
     pub tagged_latency_ns: u64,
     pub slices: [SliceSum; SLICES],
@@ -282,8 +283,8 @@ plain!(
     Pattern
 );
 
-/// Turns a sum of big-endian words (frame/octets.rs) into one as the programs add them: in the machine's byte order
-/// (RFC 1071, 2 B).
+/// Converts a sum of big-endian words (frame/octets.rs) to the machine's byte order, in which the XDP programs add
+/// words (RFC 1071, 2 B).
 pub fn machine_sum(total: u64) -> u64 {
     u64::from(fold(total).to_be())
 }
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
     use crate::frame::octets::sum;
 
-    /// The words of a frame, added in the machine's order, come to the checksum that belongs into it.
+    /// The words of a frame, added in the machine's byte order, give the same checksum as in network byte order.
     #[test]
     fn sums_agree_in_either_order() {
         let bytes: Vec<u8> = (0..60).map(|i| (i * 37 + 11) as u8).collect();

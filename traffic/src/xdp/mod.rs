@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The programs of bpf/: loading them, the maps they share with this program, and what a driver can do with them.
+//! The XDP programs of bpf/: loading them, the maps that they share with the generator, and the features of drivers.
 //!
-//! `send` and `receive` use them: no socket is needed and, when sending, no skb. This folder imports `count`, `frame`
-//! and `host`.
+//! `send` and `receive` use the programs, which need no socket and, for sending, no skb; `wire` uses one for AF_XDP.
+//! This folder imports `count`, `frame` and `host`.
 
 pub mod features;
 pub mod layout;

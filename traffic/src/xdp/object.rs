@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! BPF objects: aya loads them, and their maps are mapped as memory.
+//! BPF objects: loads them with aya, and maps their array maps into memory.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -18,7 +18,7 @@ pub static RECEIVE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"),
 const BPF_PROG_TEST_RUN: libc::c_long = 10;
 const BPF_F_TEST_XDP_LIVE_FRAMES: u32 = 2;
 
-/// Loads an object. `entries` are the sizes of maps that differ from the source's.
+/// Loads an object. `entries` replaces the sizes of maps in the source, and `globals` the values of its constants.
 pub fn load(bytes: &[u8], entries: &[(&'static str, u32)], globals: &[(&'static str, u32)]) -> Outcome<Ebpf> {
     let mut loader = EbpfLoader::new();
     for &(name, count) in entries {
@@ -30,10 +30,11 @@ pub fn load(bytes: &[u8], entries: &[(&'static str, u32)], globals: &[(&'static 
     loader.load(bytes).map_err(|error| refused("loading", &error))
 }
 
-/// Most attempts to load: a signal that comes while the kernel verifies a program makes it give up with EAGAIN.
+/// Largest number of attempts to load a program. The kernel gives up with EAGAIN if a signal arrives while it verifies
+/// it.
 const LOADS: usize = 10;
 
-/// Has the kernel verify a program and take it.
+/// Loads a program into the kernel, which verifies it.
 pub fn load_program(program: &mut Xdp) -> Outcome<()> {
     for _ in 1..LOADS {
         match program.load() {
@@ -46,7 +47,7 @@ pub fn load_program(program: &mut Xdp) -> Outcome<()> {
     program.load().map_err(|error| refused("loading", &error))
 }
 
-/// Makes a failure of an error of aya, with its causes.
+/// Makes the failure for an error of aya; the message contains the error's causes.
 pub fn refused(what: &str, error: &dyn std::error::Error) -> Failure {
     let mut text = format!("{what} an XDP program: {error}");
     let mut cause = error.source();
@@ -60,7 +61,7 @@ pub fn refused(what: &str, error: &dyn std::error::Error) -> Failure {
     )
 }
 
-/// An array map as memory shared with the kernel.
+/// An array map, as memory that is shared with the kernel.
 pub struct Mapped<T> {
     base: *mut u8,
     bytes: usize,
@@ -68,8 +69,8 @@ pub struct Mapped<T> {
     kind: PhantomData<T>,
 }
 
-// SAFETY: the mapping belongs to this value and lives as long as it. Programs in the kernel write to it at any time, so
-// nobody holds a reference into it: values are copied in and out, or reached by raw pointers.
+// SAFETY: the mapping belongs to this value and lives as long as the value. XDP programs write to it at any time, so no
+// references into it exist: values are copied in and out, or accessed by raw pointers.
 unsafe impl<T> Send for Mapped<T> {}
 // SAFETY: the same holds for several threads.
 unsafe impl<T> Sync for Mapped<T> {}
@@ -116,7 +117,7 @@ impl<T: Plain> Mapped<T> {
         unsafe { first.write_bytes(0, entries.len() * Self::STRIDE) };
     }
 
-    /// Returns where an entry is. Panics if there is no such entry.
+    /// Returns a pointer to an entry. Panics if there is no such entry.
     pub fn at(&self, index: usize) -> *mut T {
         assert!(index < self.entries, "entry {index} of {}", self.entries);
         // SAFETY: within the mapping, as just checked; entries are aligned to 8 bytes.
@@ -181,9 +182,10 @@ struct TestRun {
     unused: u32,
 }
 
-/// Runs a program on live frames as long as `frame`, again and again, until a signal comes.
+/// Runs a program repeatedly on live frames of the length of `frame`, until a signal interrupts it. Fails then with
+/// EINTR.
 ///
-/// Uses the calling thread's network namespace. Frames of a batch leave together when it ends.
+/// Uses the calling thread's network namespace. The frames of a batch leave together when the program has run for all.
 pub fn run_live(program: RawFd, frame: &[u8], batch: u32) -> std::io::Result<()> {
     let attributes = TestRun {
         prog_fd: program as u32,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The model on a text console, for its tests: a memory, a clock that stands still until told, and one line per
- * command. Numbers are hexadecimal, times decimal nanoseconds.
+ * The model of the SEC on a text console, for its tests: with a memory and a clock that only advances by commands, one
+ * per line. Numbers are hexadecimal, times decimal nanoseconds.
  *
  *	W offset value		write a register		R offset -> value
  *	P address bytes		put bytes into memory		G address length -> bytes
  *	T time			let time pass, waking the model when it asks to be woken
  *	L time			let time pass without waking it, then wake it: a timer that is late, or early
- *	B from ns_per_byte	others have the bus until then; a byte takes so long	(else there is no such bus)
- *	S			-> time, interrupt line, its rising edges, wake-up asked for (or "never")
+ *	B from ns_per_byte	model a bus that is busy until `from` and takes ns_per_byte for each byte (default: no bus)
+ *	S			-> time, interrupt line, number of its rising edges, time of the next wake-up (or "never")
  *	C			-> descriptors errors bytes_in bytes_out busy_ns
- *	X			save the state, start anew, restore it: a snapshot
+ *	X			save the state, initialise the model again, restore the state: a snapshot
  *
- * Started with: version clock_hz costs done_queue seed flip_icv [at_once].
+ * Arguments: version clock_hz costs done_queue seed flip_icv [at_once].
  */
 #include "../sec.h"
 
@@ -23,7 +23,8 @@
 
 #define WINDOW	0x200000
 
-/* Memory is at 0 and at 0x8_0000_0000, so that the upper four of 36 address bits matter; the rest is bus errors. */
+/* There is memory at 0 and at 0x8_0000_0000, so that the upper four of 36 address bits matter. Accesses to any other
+ * address are bus errors. */
 static uint8_t low[WINDOW], high[WINDOW];
 static uint64_t now, wake = SEC_NEVER, edges, bus_free, bus_ns_per_byte;
 static bool line;

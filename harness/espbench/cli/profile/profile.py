@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench profile RUN|PLAN`: where the instructions of each frame go, by function of the gateways' kernels."""
+"""`espbench profile RUN|PLAN`: where the instructions or the CPU time of each frame go, by function."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
 from espbench.cli.gate.options import Wait
-from espbench.cli.profile import tables
-from espbench.cli.profile.profiling import GRAPH, Loads, Profiling, entries_of, open_run
+from espbench.cli.profile import sampled_tables, tables
+from espbench.cli.profile.profiling import GRAPH, Loads, Profiles, Profiling, entries_of, open_run
+from espbench.errors import UsageError
 from espbench.gate.base import Point
 from espbench.profile.attribution import Profile
+from espbench.profile.sampled import SampledProfile
 from espbench.results import RunDirectory
 
 _PIPED_WIDTH = 160
+_INCOMPLETE = 3  # as a run whose case is INVALID
+_Kind = TypeVar("_Kind", Profile, SampledProfile)
 
 
 def profile(
-    subject: Annotated[
-        Path, typer.Argument(metavar="RUN|PLAN", help="A run directory, or a plan, in virtual time.")
-    ],
+    subject: Annotated[Path, typer.Argument(metavar="RUN|PLAN", help="A run directory, or a plan.")],
     case: Annotated[list[str] | None, typer.Option(help="Only this case; may be repeated.")] = None,
     against: Annotated[
         Path | None,
@@ -38,7 +41,7 @@ def profile(
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Measure N cases at once.")] = None,
     wait: Wait = False,
 ) -> None:
-    """Show which kernel functions execute the instructions of each frame: table, CSV file, flame graph."""
+    """Show which functions each frame costs: table, CSV file, flame graph. Counted in virtual time, else sampled."""
     options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
     how = Profiling(out, options, half=half, chosen=case or [])
     console = Console(highlight=False, emoji=False, markup=False)
@@ -46,13 +49,31 @@ def profile(
         console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
     if against is None:
         run, profiles = how.of(subject)
-        tables.show(profiles, console, top)
+        counted, sampled = _kinds(profiles)
+        tables.show(counted, console, top)
+        sampled_tables.show(sampled, console, top)
     else:
         _refuse_early(subject)
         other, was = how.of(against)
         run, profiles = how.of(subject, loads=_loads_used(other))
-        tables.show_differences(_pairs(other, was, run, profiles), console, top)
+        (was_counted, was_sampled), (counted, sampled) = _kinds(was), _kinds(profiles)
+        if bool(was_sampled) != bool(sampled):
+            raise UsageError(
+                f"{against}: expected a profile of the same kind as {subject}, got one that is sampled in real time "
+                "and one that is counted in virtual time; their figures have nothing in common"
+            )
+        tables.show_differences(_pairs(other, was_counted, run, counted), console, top)
+        sampled_tables.show_differences(_pairs(other, was_sampled, run, sampled), console, top)
     print(run.path / GRAPH)
+    if how.problems:
+        print("\n".join(["not profiled:", *how.problems]), file=sys.stderr)
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _kinds(profiles: Profiles) -> tuple[list[Profile], list[SampledProfile]]:
+    """Return those that were counted and those that were sampled."""
+    counted = [profile for profile in profiles if isinstance(profile, Profile)]
+    return counted, [profile for profile in profiles if isinstance(profile, SampledProfile)]
 
 
 def _refuse_early(subject: Path) -> None:
@@ -74,8 +95,8 @@ def _loads_used(profiled: RunDirectory) -> Loads:
 
 
 def _pairs(
-    other: RunDirectory, was: Sequence[Profile], run: RunDirectory, now: Sequence[Profile]
-) -> list[tuple[Profile, Profile]]:
+    other: RunDirectory, was: Sequence[_Kind], run: RunDirectory, now: Sequence[_Kind]
+) -> list[tuple[_Kind, _Kind]]:
     """Return the profiles of the same point and gateway in both."""
 
     def at(of: RunDirectory) -> dict[str, tuple[Point, int]]:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from espbench.cli.gate.measuring import Measuring
-from espbench.errors import UsageError
+from espbench.errors import EspbenchError, UsageError
 from espbench.gate import instructions
 from espbench.gate.base import HALF, Point
 from espbench.gate.from_run import GATED
 from espbench.plan import load_plan
-from espbench.profile import csv_file, flame, from_run
+from espbench.profile import csv_file, flame, from_run, from_samples, sampled_file
 from espbench.profile.attribution import Profile
+from espbench.profile.sampled import SampledProfile
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
 from espbench.runs.beds import cases_of, choose, virtual
@@ -22,16 +23,19 @@ from espbench.terms import BaseLoad, CaseEntry, Outcome, kind_of_test
 
 GRAPH = "profile.html"
 _ANY_LOSS = 1.0  # a loss goal that every trial meets
-_PERF = (
-    "in real time nobody counts a gateway's instructions one by one; sample them with perf on the gateway itself "
-    "(perf record -a -g, then perf report), or name a dut that keeps virtual time, such as virt-x86"
+_COUNTED = ("qemu_x86", "qemu_e500")  # the platforms whose kernels tell their functions
+_SAMPLED = ("netns", "remote")  # those that perf can sample
+_ELSEWHERE = (
+    "name a dut in virtual time, such as virt-x86, whose instructions are counted; or gateways that are namespaces "
+    "(netns) or boxes over SSH, whose functions perf samples"
 )
-_PROFILED = ("qemu_x86", "qemu_e500")  # the platforms whose kernels tell their functions
 _UNNAMED = (
     "gateways whose kernels tell their functions: dut: virt-x86, or a PowerQUICC board such as mpc8548e"
 )
 Loads = dict[tuple[Point, int], tuple[float, float]]
 """Loads in frames/s with the duration of the trial in s, by point and repeat."""
+Profiles = list[Profile] | list[SampledProfile]
+"""Profiles of virtual time, which are counted; or of real time, which are sampled."""
 
 
 class Profiling:
@@ -42,14 +46,15 @@ class Profiling:
         self._options = options
         self._half = half
         self._chosen = chosen
+        self.problems: list[str] = []  # why some cases have no profile
 
-    def of(self, subject: Path, loads: Loads | None = None) -> tuple[RunDirectory, list[Profile]]:
+    def of(self, subject: Path, loads: Loads | None = None) -> tuple[RunDirectory, Profiles]:
         """Return the run that was measured with its profiles; loads: those to measure at in place of its own.
 
-        UsageError for what is neither a run nor a plan in virtual time, or has no such case.
+        UsageError for what is neither a run nor a plan, whose gateways cannot be profiled, or has no such case.
         """
-        if (subject / csv_file.FILE).is_file() and loads is None:
-            return self._kept(subject)
+        if loads is None and (kept := self._kept(subject)) is not None:
+            return kept
         if subject.is_dir():
             run = open_run(subject)
             plan, beside = run.path / "plan.yaml", run.manifest.plan_path
@@ -65,19 +70,33 @@ class Profiling:
         wanted = self._wanted(entries, loads, subject)
         words = ["--profiled", *(["--beside", beside] if beside else []), *self._options]
         made = Measuring(self._out, words).run(plan, wanted)
-        profiles = from_run.profiles(made)
-        write_atomically(made.path / csv_file.FILE, csv_file.text_of(profiles))
-        write_atomically(made.path / GRAPH, flame.page(f"espbench: {made.manifest.name}", profiles))
+        title = f"espbench: {made.manifest.name}"
+        if not made.manifest.is_virtual:
+            sampled, problems = from_samples.profiles(made)
+            if not sampled:
+                raise EspbenchError("\n".join(problems))
+            self.problems += problems
+            write_atomically(made.path / sampled_file.FILE, sampled_file.text_of(sampled))
+            write_atomically(made.path / GRAPH, flame.sampled_page(title, sampled))
+            return made, sampled
+        counted = from_run.profiles(made)
+        write_atomically(made.path / csv_file.FILE, csv_file.text_of(counted))
+        write_atomically(made.path / GRAPH, flame.page(title, counted))
         if own and not self._half:
             _say_if_another(run, made)
-        return made, profiles
+        return made, counted
 
-    def _kept(self, subject: Path) -> tuple[RunDirectory, list[Profile]]:
-        file = subject / csv_file.FILE
+    def _kept(self, subject: Path) -> tuple[RunDirectory, Profiles] | None:
+        """Return the profiles that this command left there, of the chosen cases; None if there are none."""
+        counted, sampled = subject / csv_file.FILE, subject / sampled_file.FILE
+        if not (counted.is_file() or sampled.is_file()):
+            return None
         run = open_run(subject)
         entries = [entry for entry in run.manifest.cases if entry.case in run.manifest.base_loads]
         names = {entry.case for entry in self._choose(entries, subject)}
-        return run, [p for p in csv_file.read(file.read_text(), str(file)) if p.case in names]
+        if sampled.is_file():
+            return run, [p for p in sampled_file.read(sampled.read_text(), str(sampled)) if p.case in names]
+        return run, [p for p in csv_file.read(counted.read_text(), str(counted)) if p.case in names]
 
     def _wanted(self, entries: Sequence[CaseEntry], loads: Loads, subject: Path) -> dict[str, list[BaseLoad]]:
         wanted = {}
@@ -104,14 +123,14 @@ class Profiling:
 
 
 def open_run(path: Path) -> RunDirectory:
-    """Open a run; UsageError where its instructions were not counted, or would have no names."""
+    """Open a run; UsageError where its gateways can be neither counted nor sampled."""
     run = RunDirectory.open(path)
     _demand(path, "run", run.manifest.platform, counted=run.manifest.is_virtual)
     return run
 
 
 def entries_of(plan: Path) -> list[CaseEntry]:
-    """List a plan's cases; UsageError where its instructions would not be counted, or have no names."""
+    """List a plan's cases; UsageError where its gateways could be neither counted nor sampled."""
     resolved = load_plan(plan)
     choices = choose(resolved)
     _demand(plan, "plan", choices[0].platform.name, counted=virtual(choices))
@@ -119,13 +138,13 @@ def entries_of(plan: Path) -> list[CaseEntry]:
 
 
 def _demand(where: Path, what: str, platform: str, *, counted: bool) -> None:
-    if not counted:
-        raise UsageError(
-            f"{where}: no instructions to profile\n  expected: a {what} in virtual time\n"
-            f"  got: one on {platform}\n  what to do: {_PERF}"
-        )
-    if platform not in _PROFILED:
+    if counted and platform not in _COUNTED:
         raise UsageError(f"{where}: no names to profile\n  expected: {_UNNAMED}\n  got: {platform}")
+    if not counted and platform not in _SAMPLED:
+        raise UsageError(
+            f"{where}: nothing to profile\n  expected: a {what} in virtual time, or on namespaces or boxes\n"
+            f"  got: one on {platform}\n  what to do: {_ELSEWHERE}"
+        )
 
 
 def _loads_of(run: RunDirectory, share: float) -> Loads:

@@ -13,7 +13,7 @@ from typing import Any
 from espbench.comparison.sorting.model import Axis, Condition, Difference, Part
 from espbench.comparison.sorting.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
 from espbench.errors import UsageError
-from espbench.terms import kind_of_test
+from espbench.terms import MACHINE, kind_of_test
 
 # Values that differ between any two runs on one machine are not compared.
 _FLUCTUATING = {"cpu_mhz", "load average at start"}
@@ -152,7 +152,7 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     yield _whole("topology"), m.topology
     yield _whole("line rate"), f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
     sections: dict[Part, Mapping[str, Any]] = {
-        "host": {key: value for key, value in m.host.items() if key not in _FLUCTUATING},
+        "host": {key: value for key, value in m.host.items() if key not in (*_FLUCTUATING, MACHINE)},
         "placement": m.placement,
         "queues": m.queues,
         "tools": {name: version for name, version in m.tools.items() if name not in READERS},
@@ -160,6 +160,9 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     for section, values in sections.items():
         for key, value in flat(values):
             yield Condition(section, key, f"{section}: {key}"), value
+    # No figure in virtual time depends on the machine.
+    if machines := sorted({m.machine_of(entry.case) for entry in m.cases} - {""}):
+        yield Condition("host", MACHINE, "host: machine"), ", ".join(machines)
     if m.conditions:
         yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
     else:

@@ -59,6 +59,7 @@ class Sample:
     kernel: str
     version: str
     options: str = "defaults"  # of the stack, except those that choose its version
+    machine: str = ""  # which measured it, in real time; empty if that is not recorded
 
     @property
     def is_baseline(self) -> bool:
@@ -129,6 +130,7 @@ def samples(runs: Sequence[Run]) -> list[Sample]:
                     kernel=own["kernel"],
                     version=own["stack_version"],
                     options=options_of(entry_of.options if entry_of else {}, VERSION_OPTIONS),
+                    machine=run.manifest.machine_of(outcome.case),
                 )
             )
     return measured

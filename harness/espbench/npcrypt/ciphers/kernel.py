@@ -29,7 +29,8 @@ class Kernel:
 
     order: of the bytes in a word of DRAM, the algorithm's own, so that no kernel has to swap them. key: the one that
     throughput is measured with. tables: of a key. expected: of key, data and the thread's number, computed without
-    the kernel. digest_bytes: of a hash; 0: as much comes out as went in. vectors: published.
+    the kernel. digest_bytes: of a hash; 0: as much comes out as went in. vectors: published. byte_tables: those whose
+    words hold four bytes each, the first one in the least place.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Kernel:
     expected: Callable[[bytes, bytes, int], bytes]
     vectors: tuple[Vector, ...]
     digest_bytes: int = 0
+    byte_tables: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:

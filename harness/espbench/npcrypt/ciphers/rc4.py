@@ -28,6 +28,7 @@ RC4 = Kernel(
     key=bytes.fromhex("0102030405060708"),
     tables=tables,
     expected=library.rc4,
+    byte_tables=("rc4_bytes",),
     vectors=(
         Vector(
             "RFC 6229, 64 bit key, offsets 0 and 16",

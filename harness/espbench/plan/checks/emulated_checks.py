@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds keys that a plan cannot use with emulated gateways, and keys that it can only use with them."""
+"""Finds keys that a plan cannot use with emulated gateways, and keys that few others take."""
 
 from __future__ import annotations
 
@@ -191,14 +191,15 @@ def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
     plan = resolved.plan
     if plan.links is None or not (links := plan.links.by_name):
         return
-    real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
-    if real or plan.is_external:
+    others = [dut for dut, profile in resolved.duts if profile is None or not _links_can_err(profile)]
+    if others or plan.is_external:
         yield Problem(
             ("links",),
-            f"no links that err{f' with {real[0]}' if real else ''}: gateways in virtual time alone have them",
+            f"no links that err{f' with {others[0]}' if others else ''}: gateways of User-Mode Linux and in virtual "
+            "time alone have them",
             ", ".join(links),
-            "elsewhere links are the kernel's or cables, which lose no frames at chosen times and damage no FCS: "
-            "remove it, or use dut: virt-x86 or mpc8548e",
+            "elsewhere links are the kernel's or cables, where espbench handles no frame: remove it, or use dut: uml, "
+            "virt-x86 or mpc8548e",
             on_key=True,
             involves=_DUT,
         )
@@ -223,6 +224,11 @@ def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "a frame that comes later counts as lost: raise residue, or lower delay and reordering",
                 involves=(("tests", index, test.name),),
             )
+
+
+def _links_can_err(profile: Profile) -> bool:
+    """Return whether each frame on the links of such gateways passes through a program of espbench."""
+    return profile.emulated or profile.platform == "uml"
 
 
 def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:

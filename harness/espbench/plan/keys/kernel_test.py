@@ -5,18 +5,31 @@ threads.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainValidator
 
-from espbench.plan.keys.values import Increase
+from espbench.plan.keys.values import Increase, text
 from espbench.plan.reading.reader import Strict
+from espbench.plan.reading.units import Expected
 
 MOST_ENGINES, MOST_THREADS = 64, 8
 
 KernelName = Literal["aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1"]
 Level = Literal[0, 1, 2, 3]
-CompilerName = Literal["gcc", "clang"]
+_COMPILER_PATTERN = r"^(gcc|clang(-[1-9]\d)?)$"
+
+
+def _compiler(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(_COMPILER_PATTERN, value):
+        raise Expected(
+            "gcc, clang or a version of it such as clang-19", "Debian has some: apt-cache search ^clang-"
+        )
+    return value
+
+
+CompilerName = Annotated[str, PlainValidator(_compiler), text(_COMPILER_PATTERN, "gcc", "clang", "clang-19")]
 Option = Literal["O0", "O1", "O2"]
 _ALL: list[KernelName] = ["aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5", "sha1"]
 
@@ -54,7 +67,7 @@ class CipherKernels(Strict):
     compilers: Annotated[list[CompilerName], Field(min_length=1)] = Field(
         default_factory=lambda: [*_USUAL_COMPILER], json_schema_extra={"default": ["gcc"]}
     )
-    """The compilers."""
+    """The compilers. clang-N: that version, by Debian's package of this name."""
     options: Annotated[list[Option], Field(min_length=1)] = Field(
         default_factory=lambda: [*_USUAL_OPTION], json_schema_extra={"default": ["O2"]}
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`links:` of a plan: faults of the links of a test bed, in virtual time.
+"""`links:` of a plan: faults of the links of a test bed.
 
 The docstring under each key is also its description in the JSON Schema that editors use.
 """
@@ -64,9 +64,11 @@ class LinkErrors(Strict):
     loss: LossGoal = 0.0
     """Share of frames that are lost."""
     bit_errors: LossGoal = 0.0
-    """Share of bits that are flipped. A frame with one has a wrong FCS: the port that receives it drops it."""
+    """Share of bits that are flipped. A frame with one has a wrong FCS: the port that receives it drops it. With
+    `dut: uml`, where frames have no FCS, the link drops it."""
     delay: DelayNs | None = None
-    """Delay of all frames, in addition to the 50 µs of each emulated link."""
+    """Delay of all frames, in addition to the 50 µs of each link in virtual time. It is there while gateways are set
+    up, too."""
     reordering: Reordering | None = None
     """Frames that are delayed, so that others overtake them."""
 

@@ -321,7 +321,7 @@ class Plan(Strict):
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = FIRST_SEED
     """Seed of all random numbers in virtual time (keys, hash seeds, addresses); each repeat has its own numbers."""
     links: Links | None = None
-    """Random but repeatable faults of the links; only for gateways in virtual time."""
+    """Random but repeatable faults of the links; for `dut: uml` and gateways in virtual time."""
     capture: bool = False
     """Capture a sample of the middle link and decrypt it with the known keys."""
     ports: Ports | None = None

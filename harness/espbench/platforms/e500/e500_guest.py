@@ -17,6 +17,7 @@ from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 # The kernel must trust the seed in the device tree, the guest's only source of random numbers. Otherwise a program that
 # needs random numbers would wait seconds of virtual time for more entropy. Guests without programs need none.
 _SEEDED = "random.trust_bootloader=on"
+_KERNEL_WORDS = ("console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1")
 
 
 @dataclass(frozen=True)
@@ -84,20 +85,38 @@ def command(
 
     more are words that it does not see.
     """
-    kernel_words = ["console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1"]
+    kernel_words = [*_KERNEL_WORDS]
     if machine.images:
         kernel_words.append(_SEEDED)
     if machine.crypto:
         kernel_words.append(kernel_option(machine.crypto))
     bus = machine.bus_bytes_per_second
     return [
-        str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", str(machine.memory_mb), "-nodefaults",
-        "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(root),
-        "-append", " ".join(kernel_words), *virtual_guest.lines(console),
+        *_board(built, root, machine.memory_mb, kernel_words), *virtual_guest.lines(console),
         *virtual_guest.clock(machine.ns_per_instruction, seed),
         "-device",
         f"fsl-sec,version={machine.sec_version},clock={machine.sec_clock_hz},costs={machine.sec_costs}"
         + (f",at-once={machine.sec_at_once}" if machine.sec_at_once > 1 else ""),
         *(() if bus is None else ("-device", f"espbench-bus,bytes-per-second={bus}")),
         "-device", "espbench-idle", *virtual_guest.network(ports, "eTSEC"), *more,
+    ]  # fmt: skip
+
+
+def alone(built: Built, root: Path, memory_mb: int, ns_per_instruction: Fraction, console: Path) -> list[str]:
+    """Return QEMU's command line for a board without ports and engine, whose answers come to QEMU's output.
+
+    It answers the requests in its root (harness/emulator/init/PROTOCOL.md); the kernel's console is a file.
+    """
+    return [
+        *_board(built, root, memory_mb, _KERNEL_WORDS),
+        "-serial", f"file:{console}", "-serial", "stdio",
+        *virtual_guest.clock(ns_per_instruction, 1), "-device", "espbench-idle",
+    ]  # fmt: skip
+
+
+def _board(built: Built, root: Path, memory_mb: int, kernel_words: Sequence[str]) -> list[str]:
+    return [
+        str(built.qemu), "-M", "ppce500", "-cpu", "e500v2_v30", "-m", str(memory_mb), "-nodefaults",
+        "-display", "none", "-no-reboot", "-kernel", str(built.kernel), "-initrd", str(root),
+        "-append", " ".join(kernel_words),
     ]  # fmt: skip

@@ -14,8 +14,8 @@ from espbench.platforms.base import Placement, Side
 from espbench.platforms.e500 import own_kernel
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
+from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
-from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of

@@ -2,7 +2,7 @@
 """Gateways as User-Mode Linux guests: a kernel and a process tree of its own for each.
 
     netns espbench-<run>-tester
-    tap west ── vec0 Home vec1 ══ socketpair, or taps and a bridge ══ vec1 Office vec0 ── tap east
+    tap west ── vec0 Home vec1 ══ middle link ══ vec1 Office vec0 ── tap east      (uml_links.py)
     tap west ── vec0 Home vec1 ══ tap east      (a single gateway: the tester is its ESP peer)
 
 A guest's root is the host's, read-only, under an overlay in its memory; it runs in a mount namespace where
@@ -15,10 +15,9 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,35 +25,32 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.errors import MachineLacks, UsageError
 from espbench.platforms.addressing import GatewayAddressing, PairAddressing, configure
 from espbench.platforms.base import (
     BUILD,
-    SIDES,
     Placement,
     PortName,
     Side,
     Testbed,
 )
 from espbench.platforms.gateway import AgentGateway
-from espbench.platforms.placement import NICE
+from espbench.platforms.link_errors import Errors
 from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.platforms.uml.cpu_group import CpuGroup
+from espbench.platforms.uml.link_wire import ErringLinks, Wire, WireEnd
 from espbench.platforms.uml.uml_guest import Guest, UmlMachine, boot
 from espbench.platforms.uml.uml_kernel import UmlProfile, build_of, readiness
-from espbench.this_machine.network import NETNS_DIR, make_bridge, make_tap, set_link, write_sysctls
+from espbench.platforms.uml.uml_links import GuestPorts, LinkMaker, queues
+from espbench.this_machine.network import NETNS_DIR
 from espbench.this_machine.processes import WaitAccount, pin, tree_cpu_ns
-from espbench.this_machine.registry import Entry, Registry, Surroundings
+from espbench.this_machine.registry import Entry, Registry
 
 __all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
 
-TAP_QUEUE = 10_000
-MIDDLE_BUFFER = 8 << 20
-SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # linux/asm-generic/socket.h; the socket module does not name them
 _LOSING_MS = 50
 VECTOR_DEPTH = 64  # with 128 the fd transport loses every second batch of ESP
 _PORTS: dict[PortName, str] = {"west": "west", "east": "east"}
-LAN_OF: dict[Side, PortName] = {"home": "west", "office": "east"}
 
 
 @dataclass
@@ -68,6 +64,28 @@ class UmlTestbed(Testbed):
     guests: dict[Side, _Running] = field(default_factory=dict)
     # Processes die with the thread that started them: one that lives as long as the pair starts those of a power cycle.
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
+    links: ErringLinks = field(default_factory=ErringLinks)
+
+    def begin_trial(self, chance: str = "") -> None:
+        """Let the errors of links begin anew."""
+        self.links.begin(self.chance, chance)
+
+    def end_trial(self) -> None:
+        """Count what the links did; from now on nothing goes wrong on them."""
+        self.links.end()
+
+    @contextlib.contextmanager
+    def as_one_trial(self, number: int) -> Iterator[None]:
+        """Let links err in this context; frames that are offered in it meet the errors of their own trial."""
+        self.begin_trial(f"trial {number}")
+        try:
+            yield
+        finally:
+            self.end_trial()
+
+    def link_errors(self) -> Mapping[str, Mapping[str, int]]:
+        """Return what the links did in the trial that ended."""
+        return self.links.counts
 
     def no_power_switch(self, side: Side) -> str:
         """Return nothing: each guest has a power switch."""
@@ -118,7 +136,7 @@ class _Booting:
     guest: Guest
     entries: list[Entry]
     start: Callable[[list[int]], Guest]
-    middle: str | socket.socket
+    ports: GuestPorts
 
 
 @dataclass
@@ -130,15 +148,15 @@ class _Running:
     entries: list[Entry]
     start: Callable[[list[int]], Guest]  # on these CPUs
     cpus: list[int]
-    middle: str | socket.socket  # its WAN port: a tap, or an end of the middle link
+    ports: GuestPorts
 
     @contextlib.contextmanager
     def without_light(self) -> Iterator[None]:
         """Lose what the other guest sends meanwhile: were it kept, its driver would panic at a full socket."""
-        if isinstance(self.middle, str):
+        if isinstance(self.ports.wan, str):
             yield
             return
-        stop, end = threading.Event(), self.middle
+        stop, end = threading.Event(), self.ports.wan
 
         def lose() -> None:
             waiting = select.poll()
@@ -162,13 +180,22 @@ class UmlPlatform:
 
     name = "uml"
 
-    def __init__(self, profile: UmlProfile, addressing: PairAddressing) -> None:
+    def __init__(
+        self,
+        profile: UmlProfile,
+        addressing: PairAddressing,
+        errors: Errors | None = None,
+        wire: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """errors: what goes wrong on the links. wire gives the command of the program that carries those that err."""
         if not 128 <= profile.memory_mb <= 512:
             raise UsageError(
                 f"profile {profile.name}: memory_mb is {profile.memory_mb}; a UML gateway gets 128 to 512 MB"
             )
         self.profile = profile
         self._addressing = addressing
+        self._errors = errors or Errors()
+        self._wire = wire
 
     def build(
         self,
@@ -192,13 +219,12 @@ class UmlPlatform:
         first = len(registry.entries)
 
         netns = registry.netns("tester")
-        self._make_links(netns, self._addressing.mtu, capture and not single)
+        ports, links = self._links(registry, netns, placement, capture=capture, single=single).make()
         marks.append(("links", time.monotonic()))
 
         group = CpuGroup.make(registry, "gateways")  # before the guests, so that it goes after them
         booting = {
-            side: self._boot(registry, side, netns, end, logs, placement)
-            for side, end in self._middle(registry, capture, single).items()
+            side: self._boot(registry, side, netns, ends, logs, placement) for side, ends in ports.items()
         }
         marks.append(("start", time.monotonic()))
         guests: dict[Side, _Running] = {}
@@ -218,16 +244,17 @@ class UmlPlatform:
             **ciphertext_side(self._addressing, single=single),
             gateways={side: running.gateway for side, running in guests.items()},
             placement=placement,
-            queues=_queues(capture, single),
+            queues=self._queues(capture=capture, single=single),
             capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
-            facts={BUILD: {side: build_of(self.profile.kernel_of(side)) for side in guests}},
+            facts=self._facts(guests),
             kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
             registry=registry,
             group=group,
             made=registry.entries[first:],
             boot_s={what: at - before for (_, before), (what, at) in pairwise(marks)},
             guests=guests,
+            links=links,
         )
 
     def _require_parts(self) -> None:
@@ -241,7 +268,7 @@ class UmlPlatform:
         registry: Registry,
         side: Side,
         netns: str,
-        middle: str | socket.socket,
+        ports: GuestPorts,
         logs: Path,
         placement: Placement,
     ) -> _Booting:
@@ -249,8 +276,8 @@ class UmlPlatform:
         # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
         all_cpus = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
         already = len(registry.entries)
-        start = partial(self._start, registry, side, netns, middle, logs)
-        return _Booting(start(all_cpus), registry.entries[already:], start, middle)
+        start = partial(self._start, registry, side, netns, ports, logs)
+        return _Booting(start(all_cpus), registry.entries[already:], start, ports)
 
     def _ready(self, side: Side, booting: _Booting, cpus: list[int]) -> tuple[_Running, float]:
         """Wait for a gateway's agent and put its guest on its CPUs; return it and its uptime, s."""
@@ -268,7 +295,7 @@ class UmlPlatform:
             _waits_of(guest),
         )
         addressing = self._addressing.gateway(side)
-        running = _Running(gateway, addressing, booting.entries, booting.start, cpus, booting.middle)
+        running = _Running(gateway, addressing, booting.entries, booting.start, cpus, booting.ports)
         return running, greeting["uptime_s"]
 
     def calibration_bed(
@@ -283,27 +310,18 @@ class UmlPlatform:
         """Return the tester's two taps without a DUT: `wire` copies frames from one to the other.
 
         wire: the command of a program that does so (`espbench-traffic wire`); it runs on Home's CPU, as
-        what reads the tap does in a run. EspbenchError with its own words when it does not start.
+        what reads the tap does in a run. Links that err are there as in a run, with a wire in place of each gateway: so
+        the ceiling is also theirs. EspbenchError with the wire's own words when it does not start.
         """
         first = len(registry.entries)
         netns = registry.netns("calibration")
-        self._make_links(netns, self._addressing.mtu, capture=False)
-        path = str(NETNS_DIR / netns)
-        process = registry.spawn(
-            [*wire, "--a", "west", "--b", "east", "--netns", path],
-            "wire",
-            Surroundings(cpus=placement.cpus["home"], nice=NICE),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            grace_s=0,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        registry.closing("input of the wire", process.stdin.close)
-        registry.closing("output of the wire", process.stdout.close)
-        ready = process.stdout.readline().decode()
-        if '"wired"' not in ready:
-            raise EspbenchError(f"cannot join the taps: {ready.strip() or 'the wire ended'}")
+        ports, links = self._links(registry, netns, placement, single=single).make()
+        sides: dict[str, tuple[WireEnd, WireEnd]] = {"home": ("west", "east")}
+        if self._errors.links:
+            sides = {side: (end.lan, end.wan) for side, end in ports.items()}
+        for side, ends in sides.items():
+            cpus = placement.cpus[side]
+            Wire.start(registry, f"wire for {side}", wire, ends, str(NETNS_DIR / netns), cpus)
         return UmlTestbed(
             platform=self.name,
             dut="none",
@@ -311,53 +329,47 @@ class UmlPlatform:
             **ciphertext_side(self._addressing, single=single),
             gateways={},
             placement=placement,
-            queues=_queues(capture=False, single=single),
+            queues=self._queues(capture=False, single=single),
             registry=registry,
             made=registry.entries[first:],
+            links=links,
         )
 
-    def _make_links(self, netns: str, mtu: int, capture: bool) -> None:
-        """Make the taps of the tester's namespace, which answer nothing but the generator."""
-        taps = ["west", "east"] + (["middle-home", "middle-office"] if capture else [])
-        # Before the links: no router solicitation, no multicast report may count as a frame of the DUT.
-        write_sysctls(netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
-        for tap in taps:
-            make_tap(netns, tap)
-            set_link(netns, tap, queue=TAP_QUEUE, mtu=mtu, arp=False, multicast=False)
-        if capture:
-            make_bridge(netns, "middle", taps[2:], mtu)
-            set_link(netns, "middle", arp=False, multicast=False, up=True)
-        for tap in taps:
-            set_link(netns, tap, up=True)
+    def _links(
+        self, registry: Registry, netns: str, placement: Placement, *, capture: bool = False, single: bool
+    ) -> LinkMaker:
+        """Return what makes the links of a test bed in this namespace."""
+        return LinkMaker(
+            registry, netns, self._addressing.mtu, self._errors,
+            self._wire() if self._errors.links else (), placement.cpus["tester rx"],
+            capture=capture and not single, single=single,
+        )  # fmt: skip
 
-    def _middle(self, registry: Registry, capture: bool, single: bool) -> dict[Side, str | socket.socket]:
-        """Make each guest's WAN port: a tap's name, or an end of a pair of sockets, which stays open with
-        the pair, so that a guest can be started again at it.
-        """
-        if single:
-            return {"home": "east"}
-        if capture:
-            return {side: f"middle-{side}" for side in SIDES}
-        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for side, end in zip(SIDES, ends, strict=True):
-            registry.closing(f"middle link of {side}", end.close)
-            for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
-                # The kernel doubles what it is given.
-                end.setsockopt(socket.SOL_SOCKET, option, MIDDLE_BUFFER // 2)
-        return dict(zip(SIDES, ends, strict=True))
+    def _facts(self, sides: Iterable[Side]) -> dict[str, Any]:
+        """Return the facts of the gateways and their links, for the Security Context."""
+        builds = {BUILD: {side: build_of(self.profile.kernel_of(side)) for side in sides}}
+        return builds | ({"links": self._errors.said_of_each} if self._errors.links else {})
+
+    def _queues(self, *, capture: bool, single: bool) -> dict[str, str]:
+        """Name all queues on the way of a frame."""
+        return {
+            **queues(capture=capture, single=single, errors=self._errors),
+            "UML vector rings": f"{VECTOR_DEPTH} frames",
+            "queueing discipline of the guests": "pfifo_fast, 1000 frames",
+        }
 
     def _start(
         self,
         registry: Registry,
         side: Side,
         netns: str,
-        middle: str | socket.socket,
+        ports: GuestPorts,
         logs: Path,
         cpus: list[int],
     ) -> Guest:
         """Start one gateway; it boots while the other does."""
-        fds = () if isinstance(middle, str) else (middle.fileno(),)
-        transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname={middle}"
+        fds = () if isinstance(ports.wan, str) else (ports.wan.fileno(),)
+        transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname={ports.wan}"
         return boot(
             registry,
             side,
@@ -365,7 +377,7 @@ class UmlPlatform:
                 self.profile.kernel_of(side),
                 self.profile.memory_mb,
                 devices=[
-                    f"vec0:transport=tap,ifname={LAN_OF[side]},depth={VECTOR_DEPTH},gro=1",
+                    f"vec0:transport=tap,ifname={ports.lan},depth={VECTOR_DEPTH},gro=1",
                     f"vec1:{transport},depth={VECTOR_DEPTH},gro=1",
                 ],
                 preload=self.profile.preload,
@@ -379,14 +391,3 @@ class UmlPlatform:
 
 def _waits_of(guest: Guest) -> Callable[[], int]:
     return WaitAccount(lambda: [guest.process.pid]).ns
-
-
-def _queues(capture: bool, single: bool) -> dict[str, str]:
-    middle = f"2 taps of {TAP_QUEUE} frames and a bridge" if capture else f"{MIDDLE_BUFFER} bytes each way"
-    return {
-        "west tap": f"{TAP_QUEUE} frames",
-        "east tap": f"{TAP_QUEUE} frames",
-        **({} if single else {"middle link": middle}),
-        "UML vector rings": f"{VECTOR_DEPTH} frames",
-        "queueing discipline of the guests": "pfifo_fast, 1000 frames",
-    }

@@ -48,6 +48,14 @@ class Built:
     userland: Userland | None = None
 
 
+def parts_of(built: Built) -> dict[str, str]:
+    """Return what identifies each part of a guest: the digests of its files."""
+    return {
+        part: ", ".join(f"{name} sha256 {digest[:16]}" for name, digest in manifest["products"].items())
+        for part, manifest in built.manifests.items()
+    }
+
+
 @dataclass(frozen=True)
 class LinkEnd:
     """The end of a link at a guest's port: the link's file, the number of the end (0 or 1), and the port's MAC."""

@@ -40,10 +40,10 @@ from espbench.platforms.base import (
     VirtualClock,
 )
 from espbench.platforms.gateway_time import pause
+from espbench.platforms.link_errors import Errors, LinkErrors
 from espbench.platforms.tester_ports import ciphertext_side, tester_end
-from espbench.platforms.virtual.link_errors import Errors, LinkErrors
 from espbench.platforms.virtual.virtual_gateway import FACING, VirtualGateway
-from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, parts_of
 from espbench.this_machine.registry import Entry, Registry
 
 # The step of the link between the guests, ns: with half of the latency, a guest can run ahead of the other and neither
@@ -316,10 +316,7 @@ def placement() -> Placement:
 
 def facts_of(built: Built, errors: Errors) -> dict[str, Any]:
     """Return what identifies links and parts: another kernel, program or QEMU makes another device."""
-    return {"links": errors.said} | {
-        part: ", ".join(f"{name} sha256 {digest[:16]}" for name, digest in manifest["products"].items())
-        for part, manifest in built.manifests.items()
-    }
+    return {"links": errors.said} | parts_of(built)
 
 
 def _shared_memory(registry: Registry) -> Path:

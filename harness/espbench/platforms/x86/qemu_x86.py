@@ -11,8 +11,8 @@ from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import SIDES, Placement, Side
+from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
-from espbench.platforms.virtual.link_errors import Errors
 from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
@@ -115,10 +115,7 @@ class QemuX86Platform:
             machine.ns_per_instruction,
             facts
             | facts_of(built, self._errors)
-            # Some tests of a stack have openssl beside what others of it have: that makes no other configuration.
-            | images.identified(
-                "x86-userland", built.userland, [name for name in machine.images if name != "openssl"]
-            )
+            | images.identified("x86-userland", built.userland, machine.images)
             | libraries_of_host(machine)
             | self._facts(boots),
             single=single,

@@ -13,13 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from espbench.errors import UsageError
-from espbench.npcrypt import compilers
+from espbench.npcrypt import board, compilers
 from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs
-from espbench.npcrypt.measure import measure as run
-from espbench.plan.duts.processors import Processor
+from espbench.npcrypt.measure import measure as on_engines
+from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.kernel_test import CipherKernels
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
+from espbench.platforms.virtual.parts.kits import E500_KIT
+from espbench.platforms.virtual.virtual_guest import parts_of
 from espbench.results import RunDirectory, kernels
 from espbench.results.kernels import KernelResult
 
@@ -41,12 +43,10 @@ def measure(
         note(f"{kernels.FILE}: {records} not as written; measured again")
     _keep_versions(directory, asked)
     with TemporaryDirectory(prefix="espbench-kernels-") as folder:
-        programs = Programs(Path(folder))
+        run = _runner(Path(folder))
         with ThreadPoolExecutor(at_once) as workers:
             pending = {
-                _key(c): workers.submit(run, c, processor, programs)
-                for c, processor in asked
-                if _key(c) not in done
+                _key(c): workers.submit(run, c, profile) for c, profile in asked if _key(c) not in done
             }
             try:
                 _collect(asked, done, pending, directory, note)
@@ -66,19 +66,33 @@ def listed(resolved: ResolvedPlan) -> list[str]:
     ]
 
 
-def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Processor]]:
-    """Return every configuration with its processor, in the plan's order, each once even if several tests list it."""
+def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Profile]]:
+    """Return every configuration with its DUT's profile, in the plan's order and each once."""
     listed = {
-        _key(c): (c, processor)
+        _key(c): (c, profile)
         for test in resolved.plan.cipher_kernels
-        for c, processor in _of_test(resolved, test)
+        for c, profile in _of_test(resolved, test)
     }
     return [*listed.values()]
 
 
-def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Configuration, Processor]]:
+def _runner(folder: Path) -> Callable[[Configuration, Profile], KernelResult]:
+    """Return a function that measures one configuration on what its DUT is; folder: for programs."""
+    programs = Programs(folder)
+
+    def run(c: Configuration, profile: Profile) -> KernelResult:
+        if profile.processor is not None:
+            return on_engines(c, profile.processor, programs)
+        how = c.compilation
+        own = folder / f"{c.dut}-{c.kernel}-{how.level}-{how.option}-{c.data}"
+        return board.measure(c, profile, E500_KIT.require(), own)
+
+    return run
+
+
+def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Configuration, Profile]]:
     for dut, profile in resolved.duts:
-        if profile is None or profile.processor is None or (test.duts and dut not in test.duts):
+        if profile is None or (test.duts and dut not in test.duts):
             continue
         for kernel, level, compiler, option, engines, threads in product(
             test.kernels, test.levels, test.compilers, test.options, test.engines, test.threads
@@ -94,7 +108,7 @@ def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Conf
                     faster_dram=test.faster.dram,
                     faster_sram=test.faster.sram,
                 ),
-                profile.processor,
+                profile,
             )
 
 
@@ -106,7 +120,7 @@ def _key(c: Configuration) -> kernels.KernelKey:
 
 
 def _collect(
-    asked: list[tuple[Configuration, Processor]],
+    asked: list[tuple[Configuration, Profile]],
     done: dict[kernels.KernelKey, KernelResult],
     pending: dict[kernels.KernelKey, Future[KernelResult]],
     directory: RunDirectory,
@@ -121,18 +135,21 @@ def _collect(
             kernels.save(directory.path, [done[_key(c)] for c, _ in asked[:number]])
 
 
-def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Processor]]) -> None:
-    """Add the compilers' versions to the run's tools, because the figures depend on the compilers' code.
+def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Profile]]) -> None:
+    """Add the versions of compilers and of the boards' parts to the run's tools, because the figures depend on them.
 
     Raise UsageError if the run was begun with other versions.
     """
-    used = dict.fromkeys(c.compilation.compiler for c, _ in asked)
+    used = dict.fromkeys(c.compilation.compiler for c, profile in asked if profile.processor is not None)
     versions = {f"compiler {name}": compilers.version(name) for name in used}
+    if any(profile.board is not None for _, profile in asked):
+        versions[f"compiler {board.COMPILER}"] = compilers.first_line(board.COMPILER)
+        versions |= parts_of(E500_KIT.require())
     before = directory.manifest.tools
     for name, version in versions.items():
         if before.get(name, version) != version:
             raise UsageError(
                 f"{directory.path}: cannot go on\n  expected: {name} as it was begun with, {before[name]}\n"
-                f"  got: {version}\n  what to do: install that compiler again, or start a new run"
+                f"  got: {version}\n  what to do: install that again, or start a new run"
             )
     directory.update_manifest(tools=before | versions)

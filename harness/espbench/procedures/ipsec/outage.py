@@ -212,7 +212,7 @@ class ResetCase(_OutageCase):
 
         def restart() -> dict[str, Any]:
             daemon.stop(suddenly=False)
-            daemon.start()
+            stack.start(side)
             return {}
 
         def flush() -> dict[str, Any]:

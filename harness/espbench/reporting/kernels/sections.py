@@ -50,12 +50,14 @@ class KernelSection:
 
 
 def sections(results: Sequence[KernelResult]) -> list[KernelSection]:
-    """Return every section that the results have something for."""
-    made = (
-        _throughput, _levels, _storage, _static_mix, _dynamic_mix, _time, _cycles, _compilers, _scaling, _bursts,
-        _ports,
+    """Return every section that the results have something for. Of boards nothing but the speed is known."""
+    engines = [r for r in results if r.on_engines]
+    of_all = [make(results) for make in (_throughput, _levels)] if results else []
+    of_engines = (
+        _storage, _static_mix, _dynamic_mix, _time, _cycles, _compilers, _scaling, _bursts, _ports,
     )  # fmt: skip
-    return [section for make in made if results and (section := make(results)) is not None]
+    made = [*of_all, *(make(engines) for make in of_engines if engines)]
+    return [section for section in made if section is not None]
 
 
 def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
@@ -67,7 +69,7 @@ def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
         ["Processor", "Kernel", "Mbps", "Cycles/byte", "Instructions/byte", "Instructions of code"],
         [
             [r.dut, shown(r.kernel), number(r.mbps), number(r.cycles_per_byte),
-             number(r.instructions_per_byte), count(r.instructions)]
+             number(r.instructions_per_byte), count(r.instructions) if r.on_engines else NONE]
             for r in chosen
         ],
         numeric=[2, 3, 4, 5],
@@ -75,7 +77,7 @@ def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
     return KernelSection(
         "kernels-throughput",
         f"Throughput at level {chosen[0].level}",
-        "One thread of one engine (figure 3 of the paper).",
+        "One thread of one engine (figure 3 of the paper); of a board, its core alone.",
         table,
         [
             Chart(
@@ -96,6 +98,8 @@ def _levels(results: Sequence[KernelResult]) -> KernelSection | None:
     by = {(r.dut, r.kernel, r.level): r for r in chosen}
     panels, rows = [], []
     for dut in select.duts(chosen):
+        if len({r.level for r in chosen if r.dut == dut}) < 2:
+            continue
         bars = [
             {"kernel": shown(r.kernel), "series": f"level {r.level}", "value": r.mbps}
             for r in chosen

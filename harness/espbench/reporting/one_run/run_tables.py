@@ -73,6 +73,7 @@ def calibration(manifest: Manifest) -> Table:
         "Received, frames/s",
         "Line rate, frames/s",
         "Path",
+        "Machine",
         "Note",
     ]
     rows = []
@@ -91,6 +92,7 @@ def calibration(manifest: Manifest) -> Table:
                 count(c.received_fps),
                 count(line),
                 c.path or NONE,
+                c.machine or NONE,
                 c.note or NONE,
             ]
         )

@@ -74,8 +74,18 @@ def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
     write_atomically(
         directory / "published.json", to_json({"claims": _plain(judgements, measured)}, indent=2) + "\n"
     )
-    write_documents(judgements, measured, [run.path.name for run in runs], directory, ("md", "html"))
+    write_documents(judgements, measured, [_named(run) for run in runs], directory, ("md", "html"))
     return directory / "published.html"
+
+
+def _named(run: RunDirectory) -> str:
+    """Return the run's name; if some of its cases have no result yet, also how many have one."""
+    cases = [entry.case for entry in run.manifest.cases]
+    finished = {result.case for result in run.results()}
+    done = sum(case in finished for case in cases)
+    return (
+        run.path.name if done == len(cases) else f"{run.path.name} (unfinished: {done} of {len(cases)} cases)"
+    )
 
 
 def write_documents(

@@ -12,11 +12,13 @@ from espbench.claims import Claim, Judged, Points
 from espbench.claims.judge import WORDS, Word
 from espbench.claims.our_value import OurValue
 from espbench.claims.points import Point
+from espbench.npcrypt.ciphers import KERNELS
 from espbench.plan.duts.boards import STANDING_IN
 from espbench.reporting.parts.labels import SHORT
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, count, goal_name, number, plural
 from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
+from espbench.results.kernels import KernelResult
 from espbench.results.published import documents
 
 TITLE = "Published against emulated"
@@ -24,6 +26,8 @@ SYMBOLS: dict[Word, str] = {
     "agrees": "✓", "differs": "✗", "not measured": "·", "cannot be measured here": "–",
 }  # fmt: skip
 STANDS_IN = "core: e500 standing in for e300"
+_GENERAL = "No single device"
+_ABOUT_GENERAL = "Claims about methods, stacks, accelerators and ciphers that name no device, or several"
 _UNITS = {"x": "×", "": ""}
 _QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
 _STACKS = {
@@ -54,7 +58,7 @@ class ClaimRow:
     detail: str  # how our value was computed
     word: Word
     symbol: str
-    basis: str  # used for calibration, predicted or computed; empty if nothing is compared
+    basis: str  # used for calibration, not fitted or computed; empty if nothing is compared
     tolerance: str
     why: str
     note: str
@@ -74,6 +78,22 @@ class DeviceSection:
     results: Table
     duts: list[str]  # the device's DUTs that were measured
 
+    @property
+    def answered(self) -> list[ClaimRow]:
+        """The claims that the runs answer."""
+        return [row for row in self.rows if row.ours != NONE]
+
+    @property
+    def open(self) -> list[ClaimRow]:
+        """The other claims."""
+        return [row for row in self.rows if row.ours == NONE]
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of its claims with each judgement, in the order of the tally."""
+        words = Counter(row.word for row in self.rows)
+        return [words[word] for word in WORDS]
+
 
 @dataclass(frozen=True)
 class PublishedView:
@@ -86,6 +106,7 @@ class PublishedView:
     sections: list[DeviceSection]
     accelerator: Table
     public_keys: Table
+    kernels: Table
     sources: Table
 
 
@@ -103,22 +124,25 @@ def published_view(judged: Sequence[Judged], points: Points, runs: Sequence[str]
         sections=sections,
         accelerator=accelerator_table(points.accelerator),
         public_keys=public_key_table(points.public_keys),
+        kernels=kernel_table(points.kernels),
         sources=_sources(),
     )
 
 
 def _conclusion(judged: Sequence[Judged]) -> list[str]:
     compared = [j for j in judged if j.word in ("agrees", "differs")]
-    used, predicted, by_arithmetic = (
+    used, not_fitted, by_arithmetic = (
         [j for j in compared if _basis(j.claim) == basis]
-        for basis in ("used for calibration", "predicted", "computed")
+        for basis in ("used for calibration", "not fitted", "computed")
     )
 
     def agreeing(of: Sequence[Judged]) -> str:
         return f"{sum(j.word == 'agrees' for j in of)} of {len(of)}"
 
     sentences = (
-        [f"{agreeing(predicted)} predicted claims agree with what documents print."] if predicted else []
+        [f"Of the claims that the model was not fitted to, {agreeing(not_fitted)} agree."]
+        if not_fitted
+        else []
     )
     if used:
         sentences.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
@@ -139,7 +163,7 @@ def _section(device: str | None, judged: Sequence[Judged], points: Points) -> De
     duts = [dut for dut in points.duts if stem and (dut == stem or dut.startswith(others))]
     return DeviceSection(
         anchor=f"published-{stem or 'general'}",
-        title=device or "No one device",
+        title=device or _GENERAL,
         device=device or "",
         facts=_facts(device),
         labels=[label] if (label := core_label(device, points)) else [],
@@ -165,7 +189,7 @@ def _facts(device: str | None) -> str:
     """Return the published facts: `CDS, e500 at 1,330 MHz, DDR at 533 MHz, SEC 2.1 at 266 MHz, Linux 2.6.11`."""
     entries = [d.devices[device] for d in documents().values() if device in d.devices]
     if not entries:
-        return ""
+        return _ABOUT_GENERAL
     d = max(entries, key=lambda each: each.ddr_mhz or 0)
     ddr = f", DDR at {d.ddr_mhz} MHz" if d.ddr_mhz else ""
     if not d.link_mbps:
@@ -209,13 +233,13 @@ def _missing(j: Judged) -> str:
     if j.claim.lacks:
         return f"espbench lacks {j.why}"
     plans = [f"plans/{plan}.yaml" for plan in j.claim.plans]
-    return "; ".join([j.why, *([f"measured by {' and '.join(plans)}"] if plans else [])])
+    return ". ".join([f"Missing: {j.why}", *([f"To measure it: {' and '.join(plans)}"] if plans else [])])
 
 
 def _basis(claim: Claim) -> str:
     if claim.calibration:
         return "used for calibration"
-    return "computed" if claim.ours is not None and claim.ours.quantity == "computed" else "predicted"
+    return "computed" if claim.ours is not None and claim.ours.quantity == "computed" else "not fitted"
 
 
 def _published(claim: Claim) -> str:
@@ -309,6 +333,20 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
         "All at once is faster, ×",
     ]  # fmt: skip
     return Table(head, rows, numeric=[4, 6, 7, 8, 9, 10, 11])
+
+
+def kernel_table(results: Sequence[KernelResult]) -> Table:
+    """Return the throughput of each cipher kernel as it comes: level 0, gcc -O2, one thread; a column for each DUT."""
+    plain = [
+        r
+        for r in results
+        if (r.level, r.compiler, r.option, r.engines, r.threads) == (0, "gcc", "O2", 1, 1)
+        and not (r.faster_dram or r.faster_sram)
+    ]
+    duts, names = (list(dict.fromkeys(getattr(r, key) for r in plain)) for key in ("dut", "kernel"))
+    mbps = {(r.kernel, r.dut): number(r.mbps) for r in plain}
+    rows = [[KERNELS[name].shown, *(mbps.get((name, dut), NONE) for dut in duts)] for name in names]
+    return Table(["Kernel", *(f"{dut}, Mbps" for dut in duts)], rows, numeric=list(range(1, len(duts) + 1)))
 
 
 def public_key_table(results: Sequence[PublicKeyResult]) -> Table:

@@ -25,7 +25,7 @@ from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.copies import packed
 from espbench.platforms.virtual.parts.own_files import OwnFiles
-from espbench.runs.workers.messages import Done, Failed, Learnt, News, Task, TrialMade
+from espbench.runs.workers.messages import Done, Failed, Learnt, News, ResultsMade, ShareTask, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
 from espbench.runs.workers.versions import different_code, version_here
 
@@ -43,8 +43,8 @@ class ClusterWorkers:
     def __init__(self, client: Client, address: str, name: str, copies: Mapping[str, str]) -> None:
         """name: of this run on the cluster, and of its plug-in. copies: as of `Workers`."""
         self.copies = copies
-        self._client = client
-        self._address = address
+        self.client = client
+        self.address = address
         self._executor: Executor = client.get_executor(pure=False)
         self._topic = name
         self._listeners: dict[str, OnNews] = {}
@@ -55,17 +55,17 @@ class ClusterWorkers:
     def at_once(self) -> int:
         """Return as many tasks as there are workers: more would wait behind others and be lost with them."""
         when, count = self._counted
-        if time.monotonic() - when > _COUNT_EACH_S and self._client.status == "running":
-            count = max(1, len(self._client.nthreads()))
+        if time.monotonic() - when > _COUNT_EACH_S and self.client.status == "running":
+            count = max(1, len(self.client.nthreads()))
             self._counted = time.monotonic(), count
         return count
 
-    def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
-        """Have a task done somewhere; on_news is called in a thread of the client's."""
+    def submit(self, task: Task, on_news: OnNews, executor: Executor | None = None) -> Future[Done | Failed]:
+        """Have a task done by any worker, or by the executor's; on_news is called in a thread of the client's."""
         self._listeners[task.name] = on_news
         last: Future[Done | Failed] = Future()
         try:
-            given = self._executor.submit(carried_out, pickle.dumps(task), self._topic)
+            given = (executor or self._executor).submit(carried_out, pickle.dumps(task), self._topic)
         except Exception as error:  # whatever Dask says where it has no scheduler
             raise self._gone() from error
         given.add_done_callback(lambda done: self._ended(task, done, last))
@@ -73,15 +73,15 @@ class ClusterWorkers:
 
     def close(self) -> None:
         """End what is under way on all machines; the cluster stays."""
-        if self._client.status == "running":
+        if self.client.status == "running":
             with contextlib.suppress(Exception):  # a machine that is gone has nothing to end
-                self._client.run(stop, on_error="ignore")
+                self.client.run(stop, on_error="ignore")
             with contextlib.suppress(Exception):
-                self._client.unregister_worker_plugin(self._topic)
+                self.client.unregister_worker_plugin(self._topic)
         with contextlib.suppress(Exception):
             self._executor.shutdown(wait=False, cancel_futures=True)
         with contextlib.suppress(Exception):
-            self._client.close(timeout=_PATIENCE_S)
+            self.client.close(timeout=_PATIENCE_S)
 
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
@@ -95,7 +95,7 @@ class ClusterWorkers:
         except WorkerLost as error:
             last.set_exception(error)
         except BaseException as error:  # whatever Dask says of a worker, or of itself
-            if self._client.status != "running":
+            if self.client.status != "running":
                 last.set_exception(self._gone())
             else:
                 # Dask's words for a killed worker are long, and mostly about Dask.
@@ -111,7 +111,7 @@ class ClusterWorkers:
             last.set_result(message)
 
     def _gone(self) -> EspbenchError:
-        return EspbenchError(f"--cluster {self._address}: its scheduler is gone")
+        return EspbenchError(f"--cluster {self.address}: its scheduler is gone")
 
 
 def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles] = ()) -> ClusterWorkers:
@@ -204,7 +204,9 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
     records: list[News] = []
 
     def tell(message: News, kept: Callable[[], None]) -> None:
-        if isinstance(message, TrialMade | Learnt):
+        if isinstance(message, ResultsMade):  # the newest has them all
+            records[:] = [record for record in records if not isinstance(record, ResultsMade)]
+        if isinstance(message, TrialMade | Learnt | ResultsMade):
             records.append(message)
         here.log_event(topic, {"task": task.name, "told": pickle.dumps(message)})
         kept()
@@ -214,6 +216,9 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
     except WorkerLost as error:
         stop()
         raise WorkerLost(f"{error} (on {socket.gethostname()})", error.logs) from None
+    finally:
+        if isinstance(task, ShareTask):
+            stop()  # its process is bound to the tester's CPUs: the next share needs one that is not
     if isinstance(message, Failed):
         on = f"on {socket.gethostname()}"
         if message.error is not None:

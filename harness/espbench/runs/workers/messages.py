@@ -16,21 +16,22 @@ from espbench.plan import Case, Profile, ResolvedPlan
 from espbench.platforms.base import Placement
 from espbench.procedures.procedure import Known
 from espbench.results.accelerator import Figure, name_of
-from espbench.terms import Manifest, Trial
+from espbench.terms import Finding, Manifest, Outcome, Trial
 
 
 @dataclass(frozen=True)
 class RunFacts:
     """The facts that are the same for all tasks of a run; cases: all of them, in the order of measuring.
 
-    placement: in virtual time it does not matter who runs where, but the record says so. profiled: as of a Workspace.
+    placement: in virtual time it does not matter who runs where, but the record says so; None in real time, where each
+    machine has its own. profiled: as of a Workspace.
     copies: as of `Workers`.
     """
 
     resolved: ResolvedPlan
     devices: tuple[tuple[str, Profile | None], ...]
     cases: tuple[Case, ...]
-    placement: Placement
+    placement: Placement | None
     profiled: bool = False
     copies: Mapping[str, str] = field(default_factory=dict)
 
@@ -70,7 +71,28 @@ class AcceleratorTask:
         return name_of(self.figure)
 
 
-Task = CaseTask | AcceleratorTask
+@dataclass(frozen=True)
+class ShareTask:
+    """Measure a share of a run in real time, which is of one machine; manifest: as that machine sees it (machines.py).
+
+    trials: those on disk of each of its cases, by their ids. attempt: from 1; what an earlier one still tells is not
+    heard.
+    """
+
+    run: bytes
+    manifest: Manifest
+    share: str
+    cases: frozenset[str]
+    trials: Mapping[str, list[Trial]]
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """The name that distinguishes it from the run's other tasks, and from itself when it is begun again."""
+        return self.share if self.attempt == 1 else f"{self.share} (attempt {self.attempt})"
+
+
+Task = CaseTask | AcceleratorTask | ShareTask
 
 
 @dataclass(frozen=True)
@@ -92,6 +114,14 @@ class Learnt:
     """Keys of the manifest, as RunDirectory.update_manifest takes them; of tables, only new rows."""
 
     changes: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ResultsMade:
+    """All results of a share so far; trials: the number of trials, by case, that they rest on."""
+
+    results: list[Outcome | Finding]
+    trials: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -124,4 +154,4 @@ class Failed:
     logs: dict[str, bytes] = field(default_factory=dict)
 
 
-News = TrialMade | Learnt | ObserverCall
+News = TrialMade | Learnt | ResultsMade | ObserverCall

@@ -37,6 +37,7 @@ from espbench.runs.workers.messages import (
     Failed,
     Learnt,
     News,
+    ObserverCall,
     RunFacts,
     Task,
     TrialMade,
@@ -215,10 +216,10 @@ class SideBySide:
             event.kept()
         elif isinstance(event.news, Learnt):
             self._learn(job, event.news.changes)
-        elif event.news is not None and event.news.method == "time_left":
+        elif isinstance(event.news, ObserverCall) and event.news.method == "time_left":
             (job.left_s,) = event.news.arguments
             self._observer.time_left(self._time_left())
-        elif event.news is not None:
+        elif isinstance(event.news, ObserverCall):
             getattr(job.observer, event.news.method)(*event.news.arguments)
 
     def _keep(self, job: _Job, trial: Trial) -> None:

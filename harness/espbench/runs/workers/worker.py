@@ -8,12 +8,9 @@ is called. It ends, undoing all that it made, by SIGTERM or when its driver is g
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import pickle
-import signal
 import sys
-import time
 import traceback
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -21,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from espbench.errors import EspbenchError, Interrupted
-from espbench.measure.inputs.setup import Request
 from espbench.platforms.virtual.parts import recipe
 from espbench.procedures.boards import accelerator
 from espbench.results.accelerator import AcceleratorResult
@@ -32,73 +28,20 @@ from espbench.runs.one_case import OneCase
 from espbench.runs.platform import Workspace
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
+from espbench.runs.workers.driver import Driver
 from espbench.runs.workers.messages import (
     AcceleratorTask,
     CaseTask,
     Done,
     Failed,
     Hello,
-    Kept,
-    Learnt,
-    ObserverCall,
     RunFacts,
+    ShareTask,
     Task,
-    TrialMade,
 )
-from espbench.terms import Manifest, Trial
+from espbench.runs.workers.share import measure_share
 from espbench.this_machine import ending, registry
 from espbench.this_machine.registry import Registry
-
-_PR_SET_PDEATHSIG = 1
-# The interval of trial_progress, s: nobody needs it more often.
-_PROGRESS_EACH_S = 0.25
-
-
-class Driver:
-    """The driver as a worker sees it: the observer of its trials, and the run directory that it may not write."""
-
-    def __init__(self, connection: Connection, logs: Path) -> None:
-        self.logs = logs
-        self.manifest: Manifest
-        self._connection = connection
-        self._last_progress = 0.0
-
-    def append(self, trial: Trial) -> None:
-        """Have a trial put on disk; returns when it is."""
-        self._connection.send(TrialMade(trial))
-        answer = self._connection.recv()
-        assert isinstance(answer, Kept)
-
-    def update_manifest(self, **changes: Any) -> None:
-        """Tell what of these keys is new."""
-        changed = {}
-        for key, value in changes.items():
-            before = getattr(self.manifest, key)
-            if isinstance(value, dict):
-                changed[key] = {name: row for name, row in value.items() if before.get(name) != row}
-            elif value != before:
-                changed[key] = value
-        self.manifest = self.manifest.model_copy(update=changes)
-        if changed := {key: value for key, value in changed.items() if value or not isinstance(value, dict)}:
-            self._connection.send(Learnt(changed))
-
-    def note(self, text: str) -> None:
-        self._connection.send(ObserverCall("note", (text,)))
-
-    def trial_started(self, request: Request, bounds: list[tuple[float, float | None, float | None]]) -> None:
-        self._connection.send(ObserverCall("trial_started", (request, bounds)))
-
-    def trial_progress(self, event: dict[str, Any]) -> None:
-        now = time.monotonic()
-        if now - self._last_progress >= _PROGRESS_EACH_S:
-            self._last_progress = now
-            self._connection.send(ObserverCall("trial_progress", (event,)))
-
-    def trial_done(self, record: Trial) -> None:
-        """Do nothing: the driver has the trial by `append`."""
-
-    def time_left(self, seconds: float) -> None:
-        self._connection.send(ObserverCall("time_left", (seconds,)))
 
 
 @dataclass
@@ -123,6 +66,9 @@ class Worker:
     def do(self, task: Task) -> Any:
         """Do a task and return its result; a case returns no trials, since the driver already has them."""
         self._driver.manifest = task.manifest
+        if isinstance(task, ShareTask):
+            measure_share(task, self._registry, self._driver)
+            return None
         run = self._parts(task.run)
         if isinstance(task, AcceleratorTask):
             return self._accelerator(task, run)
@@ -155,6 +101,7 @@ class Worker:
         facts: RunFacts = pickle.loads(pickled)
         self._resolved = facts.resolved
         logs = self._driver.logs
+        assert facts.placement is not None
         workspace = Workspace(self._registry, logs, facts.placement, facts.profiled)
         beds = Beds(
             facts.resolved, parts.platforms_of(facts.resolved, _as_here(facts)), workspace, self._driver.note
@@ -185,7 +132,7 @@ def main() -> NoReturn:
     ending.listen()
     code = 0
     try:
-        _die_with_driver()
+        ending.with_parent()
         with Connection(int(sys.argv[1])) as connection:
             _serve(connection, sys.argv[2])
     except KeyboardInterrupt:
@@ -241,14 +188,6 @@ def _written(logs: Path) -> dict[str, bytes]:
         contents[file.name] = file.read_bytes()
         os.truncate(file, 0)
     return contents
-
-
-def _die_with_driver() -> None:
-    """Ask for SIGTERM when the driver's thread that started this process ends, however it ends."""
-    driver = os.getppid()
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
-    if driver == 1 or os.getppid() != driver:
-        raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -145,10 +145,13 @@ class Daemon(Protocol):
         """Lay the daemon's files over the root of a gateway that has lost them by a restart."""
 
     def start(self) -> None:
-        """Write the configuration, start the daemon, load it: ready to answer, nothing initiated.
+        """Write the configuration and start the daemon, which knows no connection yet.
 
         NegotiationFailed (or EspbenchError) quotes the daemon's own words if it does not start.
         """
+
+    def load(self) -> None:
+        """Load the connections into the running daemon: ready to answer, nothing initiated; errors as `start`."""
 
     def initiate(self, timeout_s: float) -> None:
         """Bring every tunnel up; called for Home only.

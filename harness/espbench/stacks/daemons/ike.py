@@ -98,11 +98,24 @@ class IkeStack:
             self.reconfigure(options, tunnel)
             self.initiate()
 
+    def start(self, side: Side) -> None:
+        """Start one gateway's daemon, ready to answer, with cleartext blocked.
+
+        pluto deletes all policies of the kernel when it starts and when it ends, since libreswan 5. So ours are put
+        back before it knows a connection.
+        """
+        self.daemons[side].start()
+        gateway = self._bed.gateways[side]
+        held = set(policies.dump_policies(gateway))
+        gone = [policy for policy in self._floor(side) if xfrm.reading_of(policy) not in held]
+        policies.install(gateway, gone)
+        self.daemons[side].load()
+
     def revive(self, side: Side) -> None:
         """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
         self.daemons[side].install()
         self._block(self._bed.gateways[side])
-        self.daemons[side].start()
+        self.start(side)
 
     def flush_sas(self, side: Side) -> None:
         """Delete the ESP SAs of one gateway's kernel, without its daemon's knowledge; policies stay."""
@@ -165,7 +178,7 @@ class IkeStack:
 
     def _start(self) -> None:
         for side in ("office", "home"):
-            self.daemons[side].start()
+            self.start(side)
 
     def _common(self) -> dict[str, Any]:
         o = self._options
@@ -191,7 +204,7 @@ class IkeStack:
         problems = []
         for sa in sas:
             inbound = sa.destination == own
-            problems += sa_mismatches(sa, self._suite, self._options, inbound=inbound)
+            problems += sa_mismatches(sa, self._suite, self._options, inbound=inbound, by_daemon=True)
             if side == "home" and self._options.lifetime_bytes:
                 problems += lifetime_mismatches(sa, self._options.lifetime_bytes)
         if len(sas) != self.sas:

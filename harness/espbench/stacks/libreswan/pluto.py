@@ -27,7 +27,8 @@ _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 _LOG_LINES = 400
 
-# Pluto reads only setup.conf: at its start it loads the connections of its configuration in a process
+# Pluto goes on starting in the background. It answers whack when it has done all of that, such as deleting the kernel's
+# policies. It reads only setup.conf: at its start it loads the connections of its configuration in a process
 # of its own, which would race with, and undo, our loading of them.
 _START = """\
 set -e
@@ -37,8 +38,11 @@ cd {folder}
 {import_}
 {pluto} --config {folder}/setup.conf --rundir {folder} --ipsecdir {folder} --nssdir {folder} \\
     --secretsfile {folder}/secrets --logfile {log} > {folder}/output 2>&1 || {{ cat {folder}/output >&2; exit 1; }}
-{addconn} --config {folder}/connections.conf --ctlsocket {folder}/pluto.ctl --autoall 2>&1 >/dev/null
+{whack} --rundir {folder} --globalstatus > {folder}/output 2>&1 || {{ cat {folder}/output >&2; exit 1; }}
 """
+_LOAD = (
+    "{addconn} --config {folder}/connections.conf --ctlsocket {folder}/pluto.ctl --autoall 2>&1 >/dev/null"
+)
 # The CA is imported first, as trusted, then the own certificate and key. The files with secrets are deleted at once.
 _IMPORT = """\
 certutil -A -d sql:{folder} -n {ca} -t CT,, -a -i ca.pem
@@ -63,7 +67,7 @@ class Libreswan:
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
-        """Fill the NSS database, start pluto, load the connections; NegotiationFailed quotes its own words."""
+        """Fill the NSS database and start pluto; NegotiationFailed quotes its own words."""
         self._gateway.run(["sh", "-c", f"rm -rf {FOLDER}; mkdir -p -m 700 {FOLDER} /run/pluto"])
         write = self._gateway.write
         write(f"{FOLDER}/setup.conf", config.setup_text(self.end.own))
@@ -83,19 +87,27 @@ class Libreswan:
                     log=LOG,
                     import_=import_,
                     pluto=shlex.quote(self._build.programs["pluto"]),
-                    addconn=shlex.quote(self._build.programs["addconn"]),
+                    whack=shlex.quote(self._build.programs["whack"]),
                 ),
             ]
         )
+        if done.rc:
+            raise NegotiationFailed(
+                f"gateway {self._gateway.side}: libreswan did not start: {self._words(done)}"
+            )
+
+    def load(self) -> None:
+        """Load the connections; NegotiationFailed quotes what pluto or addconn does not understand."""
+        addconn = shlex.quote(self._build.programs["addconn"])
+        done = self._gateway.run(["sh", "-c", _LOAD.format(folder=FOLDER, addconn=addconn)])
         wanted = len(self.end.tunnels) + self.end.options.open_to_all
         # If addconn does not understand a word of a connection, it says so, and loads the rest of the connection.
         understood = done.rc == 0 and not _COMPLAINT.search(done.out)
         loaded = self._status().loaded if understood else 0
         if loaded != wanted:
-            said = [(done.out + done.err).strip(), self.reason()]
             raise NegotiationFailed(
                 f"gateway {self._gateway.side}: libreswan did not start with its {wanted} connections"
-                f" ({loaded} loaded): {'; '.join(filter(None, said)) or 'no reason given'}",
+                f" ({loaded} loaded): {self._words(done)}",
                 final=bool(_COMPLAINT.search(done.out)),
             )
 
@@ -208,6 +220,10 @@ class Libreswan:
             },
             mismatches=mismatches(self.end, parsed),
         )
+
+    def _words(self, done: CommandResult) -> str:
+        said = [(done.out + done.err).strip(), self.reason()]
+        return "; ".join(filter(None, said)) or "no reason given"
 
     def _status(self) -> status.Status:
         return status.status(self._whacked("--status").out)

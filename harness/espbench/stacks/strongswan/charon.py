@@ -47,13 +47,21 @@ class StrongSwan:
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
-        """Write the configuration, start charon, load connection and secrets."""
+        """Write the configuration and start charon."""
         self._write_configuration()
         if self._user_space:
             # A guest's own module; what the host's kernel has was seen to before (beds.require).
             self._gateway.run(["sh", "-c", "[ -e /dev/net/tun ] || modprobe tun"])
         self._start_charon()
-        self._load()
+
+    def load(self) -> None:
+        """Load connection and secrets."""
+        done = self._gateway.run(self._command("--load-all", "--noprompt"))
+        if done.rc:
+            why = status.complaint(done.err + done.out)
+            raise NegotiationFailed(
+                f"{self._gateway.side}: charon refuses its configuration: {why}", final=True
+            )
 
     def initiate(self, timeout_s: float) -> None:
         """Bring every tunnel up; raise NegotiationFailed if they are not all up within timeout_s."""
@@ -227,14 +235,6 @@ class StrongSwan:
             words = " ".join(filter(None, (status.complaint(texts[f"{FOLDER}/out"] or ""), self.reason())))
             raise NegotiationFailed(
                 f"{self._gateway.side}: charon did not start: {words or 'it said nothing'}"
-            )
-
-    def _load(self) -> None:
-        done = self._gateway.run(self._command("--load-all", "--noprompt"))
-        if done.rc:
-            why = status.complaint(done.err + done.out)
-            raise NegotiationFailed(
-                f"{self._gateway.side}: charon refuses its configuration: {why}", final=True
             )
 
     def _tunnels_up(self) -> int:

@@ -9,6 +9,7 @@ from espbench.catalogue.suites import Suite
 from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import SIDES, Side, Testbed
 from espbench.platforms.gateway_time import now_s, pause
+from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.base import SaCounters, Tunnel, both
 from espbench.stacks.daemons.daemon import IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
@@ -107,6 +108,9 @@ class UserSpaceStack(IkeStack):
         if not main.startswith("blackhole"):
             problems.append(f"cleartext is not blocked by a blackhole route: {main or 'none'}")
         return {"routes": {"table 220": tun, "main table": main}}, problems
+
+    def _floor(self, side: Side) -> list[xfrm.Policy]:
+        return []
 
     def _far(self, side: Side) -> str:
         return self._tunnel.east if side == "home" else self._tunnel.west

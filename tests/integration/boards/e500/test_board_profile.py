@@ -12,7 +12,7 @@ import pytest
 
 from espbench.plan.duts.profiles import load_profile
 from espbench.profile.from_run import ROUNDING_NS
-from support.plans import pair_plan, write_plan
+from support.plans import coarse, pair_plan, write_plan
 from support.runs import espbench
 from support.virtual.e500_machine import built_by_command
 
@@ -28,13 +28,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run of a short plan whose ESP is done by the engine, and the profile of that case."""
     built_by_command()
     folder = tmp_path_factory.mktemp("profile")
-    throughput = {
-        "loss_goals": [0], "minimum": "5000fps", "maximum": "60000fps", "trial": "20ms", "final_trial": "40ms",
-        "warm_up": "10ms", "learning": "10ms", "residue": "10ms", "resolution": "40%",
-    }  # fmt: skip
     plan = pair_plan(
-        BOARD, throughput=throughput, name="board", stacks=[{"stack": "xfrm", "label": "async", "crypto": "async"}],
-        suites=["aes128-sha1"], frame_sizes=[512],
+        BOARD, throughput=coarse("5000fps", "60000fps"), name="board",
+        stacks=[{"stack": "xfrm", "label": "async", "crypto": "async"}], suites=["aes128-sha1"], frame_sizes=[512],
     )  # fmt: skip
     path = write_plan(folder, plan)
     done = espbench("run", path, "--out", folder / "runs", "--no-report", timeout=PATIENCE_S)

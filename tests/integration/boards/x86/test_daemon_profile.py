@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.plans import pair_plan, write_plan
+from support.plans import coarse, pair_plan, write_plan
 from support.runs import espbench
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -25,13 +25,9 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = espbench("build", "x86", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     folder = tmp_path_factory.mktemp("profile")
-    throughput = {
-        "loss_goals": [0], "minimum": "5000fps", "maximum": "20000fps", "trial": "20ms", "final_trial": "40ms",
-        "warm_up": "10ms", "learning": "10ms", "residue": "10ms", "resolution": "40%",
-    }  # fmt: skip
     plan = pair_plan(
-        "virt-x86", throughput=throughput, name="daemon", stacks=["strongswan-libipsec"], suites=["aes128gcm16"],
-        frame_sizes=[512],
+        "virt-x86", throughput=coarse("5000fps", "20000fps"), name="daemon", stacks=["strongswan-libipsec"],
+        suites=["aes128gcm16"], frame_sizes=[512],
     )  # fmt: skip
     path = write_plan(folder, plan)
     done = espbench("profile", path, "--half", "--case", CASE, "--out", folder / "out", timeout=PATIENCE_S)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from espbench.platforms.virtual.parts import recipe
-from support.plans import pair_plan, write_plan
+from support.plans import coarse, pair_plan, write_plan
 from support.runs import espbench
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -30,13 +30,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     done = espbench("build", "x86", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     folder = tmp_path_factory.mktemp("profile")
-    throughput = {
-        "loss_goals": [0], "minimum": "10000fps", "maximum": "120000fps", "trial": "20ms", "final_trial": "40ms",
-        "warm_up": "10ms", "learning": "10ms", "residue": "10ms", "resolution": "40%",
-    }  # fmt: skip
     plan = pair_plan(
         "virt-x86",
-        throughput=throughput,
+        throughput=coarse("10000fps", "120000fps"),
         name="profile",
         stacks=["xfrm"],
         suites=["aes128gcm16"],

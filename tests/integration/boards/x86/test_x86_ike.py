@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from espbench.platforms.virtual.parts.kits import X86_KIT
-from support.plans import pair_plan, write_plan
+from support.plans import pair_plan, quick, write_plan
 from support.virtual.virtual_runs import Measured, build, measured, without_the_host
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -71,7 +71,7 @@ def test_a_trial_meets_the_daemon_at_another_moment(charon: Measured) -> None:
 
 def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
     """Home's kernel refused them one by one, and no legitimate frame was lost to them."""
-    alone, attacked, _, _ = charon.of_test("attack")
+    alone, attacked = charon.of_test("attack")
     refused = attacked["gateways"]["home"]["xfrm_errors"]["XfrmInStateProtoError"]
     assert refused == ATTACK_FPS * ATTACK_S
     assert alone["lost"] == attacked["lost"] == 0
@@ -79,7 +79,7 @@ def test_every_forged_packet_was_refused_and_counted(charon: Measured) -> None:
 
 def test_every_replayed_packet_was_refused_as_an_old_one(charon: Measured) -> None:
     """Home had received it before the trial, so that its number is used."""
-    _, _, alone, attacked = charon.of_test("attack")
+    alone, attacked = charon.of_test("attack-2")
     assert attacked["gateways"]["home"]["xfrm_errors"] == {"XfrmInStateSeqError": ATTACK_FPS * ATTACK_S}
     assert alone["gateways"]["home"]["xfrm_errors"] == {}
     assert alone["lost"] == attacked["lost"] == 0
@@ -128,12 +128,19 @@ def assert_the_same(runs: list[Measured], stack: str) -> None:
     assert json.dumps(first) == json.dumps(second)
 
 
-def test_public_keys_are_slower_the_longer_they_are(tmp_path: Path) -> None:
-    """Both guests execute the same program."""
-    figures = quantities(run(tmp_path, "xfrm", [{"public_key": {"trial": "1s"}}]))
+def test_public_keys_beside_another_test(tmp_path: Path) -> None:
+    """Both guests execute the same program. All cases of the stack have it in memory: they are one configuration."""
+    tests = [{"public_key": {"trial": "1s"}}, {"throughput": quick(minimum="1000fps", maximum="2000fps")}]
+    done = run(tmp_path, "xfrm", tests)
+    figures = quantities(done)
 
     def per_s(operation: str, side: str = "home") -> float:
         return figures[f"public_key: public-key-rate/{operation}/{side}"]
 
     assert per_s("RSA-1024 sign") > 3 * per_s("RSA-2048 sign") > 0
     assert per_s("RSA-2048 sign") == pytest.approx(per_s("RSA-2048 sign", "office"), rel=0.03)
+    manifest = json.loads((done.directory / "manifest.json").read_text())
+    of_case = [manifest["context_of_case"][case["case"]] for case in manifest["cases"]]
+    assert of_case == ["plain-none-ipv4", "plain-none-ipv4", "xfrm-aes128gcm16-ipv4"]
+    assert "openssl.cpio" in manifest["contexts"]["plain-none-ipv4"]["emulation"]["x86-userland"]
+    assert "x86-userland" not in manifest["contexts"]["xfrm-aes128gcm16-ipv4"]["emulation"]

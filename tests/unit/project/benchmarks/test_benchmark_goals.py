@@ -184,8 +184,9 @@ def test_what_can_be_run_is_no_part_of_another() -> None:
     """A benchmark has a column for how long it takes."""
     parts = {name for name, row in ROWS.items() if len(row) == 3}
     assert parts == {
-        "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "judgement/planted_daemon.py",
-        "judgement/planted_kernel.py", "judgement/shares.py", "machines/irq_time.frag",
+        "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "judgement/busy.py",
+        "judgement/kept_folder.py", "judgement/planted_daemon.py", "judgement/planted_kernel.py", "judgement/shares.py",
+        "machines/irq_time.frag", "tester/asked_number.py",
     }  # fmt: skip
     for name in parts:
         user = re.match(r"\w+\.py", ROWS[name][2])
@@ -202,6 +203,20 @@ def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
     assert all(row[3].startswith(("make bench", "by hand")) for row in ROWS.values() if len(row) == 4)
 
 
+# The functions of parts that make an argparse parser for a benchmark.
+PARSERS = {"judgement/kept_folder.py": "parser_with_keep", "tester/asked_number.py": "asked_number"}
+
+
+def _called(tree: ast.AST) -> set[str]:
+    """Return the names of the functions and methods that are called."""
+    functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {
+        function.attr if isinstance(function, ast.Attribute) else function.id
+        for function in functions
+        if isinstance(function, ast.Attribute | ast.Name)
+    }
+
+
 @pytest.mark.parametrize(
     "file",
     [FOLDER / name for name, row in ROWS.items() if len(row) == 4],
@@ -210,11 +225,10 @@ def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
 def test_every_benchmark_answers_help(file: Path) -> None:
     """Its words are read by argparse alone. Read from the source: thirty starts of Python would take half a minute."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    called = {
-        node.func.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
+    called = _called(tree)
+    for part, function in PARSERS.items():
+        if function in called:
+            called |= _called(ast.parse((FOLDER / part).read_text(encoding="utf-8")))
     assert {"ArgumentParser", "parse_args"} <= called
     assert not [
         node.lineno

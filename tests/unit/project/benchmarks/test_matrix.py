@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import emulated_x86
 import matrix
 import pytest
 
@@ -106,3 +107,16 @@ def test_only_what_passed_with_this_code_is_not_run_again() -> None:
 def test_each_step_took_the_time_since_the_one_before() -> None:
     heard = [("boot", 40.0), ("doctor", 70.0), ("quick plan", 300.0), ("done", 301.0)]
     assert matrix.durations(heard) == {"boot": 40.0, "doctor": 30.0, "quick plan": 230.0}
+
+
+@pytest.mark.parametrize(
+    "file", ["boot/vmlinuz-6.1.0-50-amd64", "usr/lib/modules/7.2.13+deb14-amd64/vmlinuz"]
+)
+def test_a_kernel_is_found_where_debian_puts_it(tmp_path: Path, file: str) -> None:
+    """Debian moved it beside its modules; its version is in its name or in that of its folder."""
+    kernel = tmp_path / file
+    kernel.parent.mkdir(parents=True)
+    kernel.write_bytes(b"")
+    assert emulated_x86.kernel_of(tmp_path) == kernel
+    assert emulated_x86.version_of(kernel) in file
+    assert "vmlinuz" not in emulated_x86.version_of(kernel)

@@ -35,6 +35,7 @@ MANIFEST = "manifest.json"
 NOT_THERE = "not built"
 _SOURCES_MB = 200
 _Found = TypeVar("_Found")
+Trees = dict[str, Path]  # the work folders in which more than one part is made, by the parts' `tree`
 
 
 class Progress(Protocol):
@@ -118,8 +119,12 @@ class Kit(ABC, Generic[_Found]):
     def note(self) -> str:
         """The text about the cache for `espbench doctor`."""
 
-    def build(self, registry: Registry, progress: Progress, *, again: bool = False) -> _Found:
+    def build(
+        self, registry: Registry, progress: Progress, *, again: bool = False, trees: Trees | None = None
+    ) -> _Found:
         """Build what is missing; again: all of it, and say whether the bits are the former ones.
+
+        trees: what the same command keeps from kit to kit, in the same registry.
 
         MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
         program fails. The cache only ever has whole parts.
@@ -142,7 +147,7 @@ class Kit(ABC, Generic[_Found]):
                 since = time.monotonic()
                 try:
                     remark = (
-                        self._build_part(part, registry, progress)
+                        self._build_part(part, registry, progress, {} if trees is None else trees)
                         if part
                         else _fetch(todo, registry, progress)
                     )
@@ -174,14 +179,16 @@ class Kit(ABC, Generic[_Found]):
                 "make room, or set XDG_CACHE_HOME to a folder elsewhere",
             )
 
-    def _build_part(self, part: Part, registry: Registry, progress: Progress) -> str:
+    def _build_part(self, part: Part, registry: Registry, progress: Progress, trees: Trees) -> str:
         """Make a part beside its final place, then rename it; a remark on it."""
         runner = _runner(part.name, registry, progress)
         inputs, folder = recipe.inputs(part), _folder(part)
-        work = recipe.store() / f".work-{secrets.token_hex(3)}"
-        entry = registry.add("directory", str(work))
-        work.mkdir(mode=0o700)
-        whole = work / "whole"
+        work = trees.get(part.tree) or recipe.store() / f".work-{secrets.token_hex(3)}"
+        entries = []
+        if part.tree not in trees:
+            entries.append(registry.add("directory", str(work)))
+            work.mkdir(mode=0o700)
+        whole = work / f"whole-{part.name}"
         whole.mkdir(mode=0o755)
         for name, file in self.steps[part.name](work, runner).items():
             shutil.copyfile(file, whole / name)
@@ -197,7 +204,10 @@ class Kit(ABC, Generic[_Found]):
         (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
         (whole / MANIFEST).chmod(0o644)
         remark = _put(whole, folder, manifest)
-        registry.undo([entry])
+        if part.tree:  # the next of the tree is made here; the registry removes it in the end
+            trees[part.tree] = work
+        else:
+            registry.undo(entries)
         return remark
 
 
@@ -336,7 +346,7 @@ def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
     former = json.loads((folder / MANIFEST).read_text())
     if former["products"] == manifest["products"]:
         return "bit for bit as before"
-    old = whole.with_name("old")
+    old = whole.with_name(f"old-{whole.name}")
     folder.rename(old)
     whole.rename(folder)
     return "not as before: " + _difference(former, manifest)

@@ -19,7 +19,6 @@ from espbench.platforms.virtual.parts import (
     x86_kernel,
 )
 from espbench.platforms.virtual.parts.build import GuestKit, Kit, ProgramsKit
-from espbench.platforms.virtual.parts.qemu import Target
 from espbench.platforms.virtual.parts.recipe import (
     E500_STRONGSWAN,
     GUEST,
@@ -32,26 +31,18 @@ from espbench.platforms.virtual.parts.recipe import (
 )
 from espbench.platforms.virtual.parts.tools import CROSS, Runner
 
-X86 = Target(
-    "x86_64",
-    "CONFIG_Q35=y\nCONFIG_SERIAL_ISA=y\nCONFIG_E1000E_PCI_EXPRESS=y\n",
-    recipe.x86_qemu_sources,
-    recipe.x86_qemu_patches,
-    options=["--enable-fdt=system"],
-)
-
 
 def _kernel(work: Path, runner: Runner) -> Mapping[str, Path]:
     return kernel.build(work, recipe.used()["linux"], runner)
 
 
 def _qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
-    return qemu.build(work, recipe.used()["qemu"], runner)
+    return qemu.build(work, recipe.used()["qemu"], runner, qemu.PPCE500)
 
 
 def _x86_qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
     """QEMU for a PC, with the two pieces of firmware that it starts a kernel with."""
-    made = dict(qemu.build(work, recipe.used()["qemu"], runner, X86))
+    made = dict(qemu.build(work, recipe.used()["qemu"], runner, qemu.X86))
     firmware = work / "firmware"
     for name, file in (("qemu-data", "qemu/pvh.bin"), ("seabios", "seabios/bios-256k.bin")):
         packages.unpack(recipe.used_packages()[name], firmware, runner)

@@ -45,7 +45,7 @@ class Part:
     """Says what is built in one go: products, made from source packages and files of ours.
 
     packages are binary ones beside it, by their names in packages.yaml, and all of a group there; room_mb is what the
-    work folder takes at most, MB.
+    work folder takes at most, MB. tree: parts with the same name there are made in one work folder, by one command.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Part:
     room_mb: int
     packages: tuple[str, ...] = ()
     group: str = ""
+    tree: str = ""
 
 
 _Package = TypeVar("_Package", "SourcePackage", "BinaryPackage")
@@ -100,7 +101,8 @@ QEMU = Part(
     ("qemu-system-ppc",),
     ("qemu",),
     lambda base: qemu_sources(base) + qemu_patches(base),
-    room_mb=600,
+    room_mb=700,
+    tree="qemu",
 )
 PARTS = (GUEST, KERNEL, QEMU)
 E500_STRONGSWAN = Part(
@@ -133,6 +135,7 @@ X86_QEMU = Part(
     lambda base: x86_qemu_sources(base) + x86_qemu_patches(base),
     room_mb=700,
     packages=("qemu-data", "seabios"),
+    tree="qemu",
 )
 X86_USERLAND = Part(
     "x86-userland",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the errors on the links of a test bed in virtual time, and the options by which links get them."""
+"""Defines the errors on the links of a test bed, and the options by which the links' programs get them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from espbench.platforms.chance import Chance
 
-# The latency of each link, ns: its two ends may differ in virtual time by this much, and each frame takes at least this
-# long.
+# The latency of each link in virtual time, ns: its two ends may differ in virtual time by this much, and each frame takes
+# at least this long.
 LATENCY_NS = 50_000
 
 
@@ -28,9 +28,18 @@ class LinkErrors:
     @property
     def flags(self) -> list[str]:
         """Options of `espbench-traffic link`."""
+        return ["--latency-ns", str(LATENCY_NS + self.delay_ns), *self._chances]
+
+    @property
+    def flags_of_wire(self) -> list[str]:
+        """Options of `espbench-traffic wire`."""
+        delay = ["--delay-ns", str(self.delay_ns)] if self.delay_ns else []
+        return [*delay, *self._chances]
+
+    @property
+    def _chances(self) -> list[str]:
         shares = {"--lose": self.loss, "--flip": self.bit_errors, "--late": self.late}
-        flags = ["--latency-ns", str(LATENCY_NS + self.delay_ns)]
-        flags += [word for flag, share in shares.items() if share for word in (flag, repr(share))]
+        flags = [word for flag, share in shares.items() if share for word in (flag, repr(share))]
         return [*flags, "--late-ns", str(self.late_ns)] if self.late else flags
 
 
@@ -40,6 +49,11 @@ class Errors:
 
     links: Mapping[str, LinkErrors] = field(default_factory=dict)
     seed: int = 0
+
+    @property
+    def said_of_each(self) -> dict[str, str]:
+        """The errors on each link that has errors, as text, by the link's name."""
+        return {name: of.said for name, of in self.links.items()}
 
     def of(self, link: str) -> LinkErrors:
         """Return the errors of a link; a link without errors has a LinkErrors of zeros."""
@@ -55,5 +69,5 @@ class Errors:
     @property
     def said(self) -> str:
         """The latency of the links, and the errors on each link that has errors, as text."""
-        each = "".join(f"; {name}: {of.said}" for name, of in self.links.items())
+        each = "".join(f"; {name}: {said}" for name, said in self.said_of_each.items())
         return f"{LATENCY_NS / 1e3:g} µs long{each}"

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a cipher kernel on one emulated PowerQUICC board: it boots, runs one program, and powers off.
+
+The program and the requests are in the guest's root, so nothing of the host is in the figure.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from fractions import Fraction
+from pathlib import Path
+from shutil import which
+
+from espbench.errors import EspbenchError
+from espbench.npcrypt import hosted
+from espbench.npcrypt.ciphers import KERNELS
+from espbench.npcrypt.measure import Configuration
+from espbench.plan.duts.boards import Board
+from espbench.plan.duts.profiles import Profile
+from espbench.platforms.base import Readiness
+from espbench.platforms.e500 import e500_guest
+from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
+from espbench.platforms.virtual.parts.tools import CROSS
+from espbench.platforms.virtual.virtual_guest import Built
+from espbench.results.kernels import KernelResult
+
+COMPILER = f"{CROSS}gcc"
+_PACKAGES = "gcc-powerpc-linux-gnu libc6-dev-powerpc-cross"
+_HEADER = Path("/usr/powerpc-linux-gnu/include/stdio.h")
+_PROGRAM = "/kernel"
+_MOST_VIRTUAL_NS = 10**12
+_MOST_REAL_S = 3600
+
+
+def readiness() -> Readiness:
+    """Doctor's answer: what compiles kernels for boards."""
+    ready = which(COMPILER) is not None and _HEADER.is_file()
+    install = "" if ready else f"apt-get install --no-install-recommends {_PACKAGES}"
+    return Readiness(
+        "qemu_e500", ready, "" if ready else f"{COMPILER}, or its C library, is missing", install
+    )
+
+
+def measure(configuration: Configuration, profile: Profile, built: Built, folder: Path) -> KernelResult:
+    """Compile a kernel for the board, run it there, compare every byte, and return its figures.
+
+    folder: of this configuration alone. EspbenchError where a byte is wrong, or the board or the program failed.
+    """
+    c, kernel, board = configuration, KERNELS[configuration.kernel], profile.board
+    assert board is not None
+    how = c.compilation
+    program = hosted.compiled(kernel, how.level, how.option, c.data, folder, tools=CROSS, static=True)
+    if profile.own_kernel is not None:
+        built = _with_kernel(built, Path(profile.own_kernel.home))
+    printed = _run(built, profile.memory, board.ns_per_instruction, program, folder, c.shown)
+    return _result(
+        c, board, hosted.ns_per_call(kernel, printed, c.data, c.shown), kernel.output_bytes(c.data)
+    )
+
+
+def _with_kernel(built: Built, kernel: Path) -> Built:
+    return Built(kernel, built.initramfs, built.qemu, built.manifests, built.userland)
+
+
+def _run(built: Built, memory_mb: int, ns: Fraction, program: Path, folder: Path, what: str) -> str:
+    """Boot a board that runs the program at once; return what that printed."""
+    requests = f"1 run {_MOST_VIRTUAL_NS} {_PROGRAM.encode().hex()}\n2 poweroff\n".encode()
+    ours = archive([Entry.file(_PROGRAM, program.read_bytes(), mode=0o755), Entry.file("requests", requests)])
+    root, console = folder / "root.cpio", folder / "console.log"
+    root.write_bytes(joined(built.initramfs.read_bytes(), ours))
+    command = e500_guest.alone(built, root, memory_mb, ns, console)
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_MOST_REAL_S
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise EspbenchError(f"{what}: the board did not end within {_MOST_REAL_S} s") from error
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    answer = next((a for a in answers if a.get("id") == 1), None)
+    if answer is None or not answer["ok"] or answer["rc"] != 0:
+        shown = console.read_text(errors="replace")[-2000:] if console.exists() else ""
+        raise EspbenchError(
+            f"{what}: expected the program to end with 0 on the board, got {answer or 'no answer'}\n"
+            f"{done.stderr.strip()}\n{shown}".rstrip()
+        )
+    printed: str = answer["out"]
+    return printed
+
+
+def _result(c: Configuration, board: Board, ns: float, checked: int) -> KernelResult:
+    """Return the figures of a kernel that took so many nanoseconds. All of the time the core executes."""
+    return KernelResult(
+        dut=c.dut,
+        kernel=c.kernel,
+        level=c.compilation.level,
+        compiler=c.compilation.compiler,
+        option=c.compilation.option,
+        engines=c.engines,
+        threads=c.threads,
+        data=c.data,
+        clock_hz=board.core_clock,
+        cycles=round(ns * board.core_clock / 1e9),
+        executing=1.0,
+        aborted=0.0,
+        idle=0.0,
+        stalled=0.0,
+        executed=round(ns / float(board.ns_per_instruction)),
+        checked=checked,
+    )

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Samples with perf what runs on the gateways' CPUs, exactly while a trial's frames are sent.
+
+perf is started before the trial with its events off. Commands on its standard input switch them on and off, and each is
+acknowledged (perf-record(1), --control), so that nothing before or after is in the samples.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from select import select
+from time import monotonic
+
+from espbench.errors import EspbenchError, MachineLacks
+from espbench.platforms.base import Side
+from espbench.this_machine.registry import Registry
+
+# Samples a second on each CPU: a prime, so that the samples do not keep step with the kernel's tick.
+PER_S = 997
+FILE_END = ".samples"
+_INSTALL = "as root: apt-get install linux-perf; or sysctl kernel.perf_event_paranoid=-1"
+_ANSWER_S = 60.0
+_SCRIPT_S = 600.0
+_END_S = 5.0
+_FIELDS = "comm,pid,tid,cpu,time,period,event,ip,sym,dso"
+# The acknowledgements and then the samples, as text, go to standard output; everything else is said on stderr. Perf
+# ends by itself when its standard input closes, as it does when the process that started it dies, or the connection
+# to a box.
+_RECORD = (
+    "f=$(mktemp) || exit; trap 'rm -f \"$f\"' EXIT; "
+    'perf record {options} -D -1 --control fd:0,3 -o "$f" 3>&1 1>&2; '
+    f'perf script -i "$f" --show-lost-events --no-inline -F {_FIELDS}'
+)
+_TRY = "command -v perf >/dev/null || exit 127; perf record {options} -o /dev/null -- true 1>&2"
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """One machine with CPUs of gateways.
+
+    where: its name for people. cpus: those to sample; none: all of it. threads: of each gateway on it, a function that
+    returns the ids of its threads; None: every thread of the machine is the gateway's. reached: puts a command line
+    into one that runs it there.
+    """
+
+    where: str
+    cpus: Sequence[int]
+    threads: Mapping[Side, Callable[[], set[int]] | None]
+    reached: Callable[[list[str]], list[str]] = list
+
+    def shell(self, script: str) -> list[str]:
+        """Return the command line that runs a script of _RECORD's kind there."""
+        cpus = f"-C {','.join(map(str, self.cpus))}" if self.cpus else "-a"
+        return self.reached(["sh", "-c", script.replace("{options}", f"-F {PER_S} -g {cpus}")])
+
+
+def require(machines: Sequence[Sampled]) -> None:
+    """Raise MachineLacks where perf is missing, or may not sample."""
+    for machine in machines:
+        done = subprocess.run(
+            machine.shell(_TRY), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise MachineLacks(_why(machine, done.returncode, done.stderr), _INSTALL)
+
+
+def _why(machine: Sampled, status: int, said: str) -> str:
+    if status == 127:
+        return f"{machine.where}: no perf, which samples the functions of gateways in real time"
+    words = [line.strip() for line in said.splitlines() if line.strip()]
+    return f"{machine.where}: perf may not sample ({' '.join(words[:3]) or f'exit code {status}'})"
+
+
+class Sampler:
+    """Samples the trials of one test bed, into files in logs; a later trial of a case replaces those of one before."""
+
+    def __init__(self, registry: Registry, logs: Path, machines: Sequence[Sampled]) -> None:
+        """Demand perf on each machine (MachineLacks)."""
+        require(machines)
+        self._registry = registry
+        self._logs = logs
+        self._machines = machines
+        self._recordings: list[_Recording] = []
+        self._case = ""
+
+    def start(self) -> None:
+        """Start perf, which does not sample yet; EspbenchError quotes it if it does not start."""
+        self.stop()
+        for machine in self._machines:
+            self._recordings.append(_Recording(self._registry, self._logs, machine))
+        for recording in self._recordings:
+            recording.command("ping")
+
+    @contextmanager
+    def during(self, case: str) -> Iterator[None]:
+        """Sample while the context lasts, for the trial of this case."""
+        self._case = case
+        for recording in self._recordings:
+            recording.look_at_threads()
+            recording.command("enable")
+        yield
+        for recording in self._recordings:
+            recording.command("disable")
+            recording.look_at_threads()
+
+    def finish(self) -> None:
+        """Write the samples; the gateways' programs still run, so that perf can name their functions."""
+        for recording in self._recordings:
+            text = recording.text()
+            for side, threads in recording.threads.items():
+                first = json.dumps({"threads": None if threads is None else sorted(threads)})
+                path = self._logs / f"profile-{self._case}-{side}{FILE_END}"
+                path.write_text(f"{first}\n{text}", encoding="utf-8")
+        self.stop()
+
+    def stop(self) -> None:
+        """End perf wherever it runs."""
+        for recording in self._recordings:
+            recording.end()
+        self._recordings.clear()
+
+
+class _Recording:
+    """One perf that runs."""
+
+    def __init__(self, registry: Registry, logs: Path, machine: Sampled) -> None:
+        self._machine = machine
+        self._registry = registry
+        self._log = logs / f"perf-{'-'.join(machine.threads)}.log"
+        before = len(registry.entries)
+        with self._log.open("wb") as said:
+            self._process = registry.spawn(
+                machine.shell(_RECORD), f"perf on {machine.where}",
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, grace_s=5.0,
+            )  # fmt: skip
+        self._entries = registry.entries[before:]
+        # Threads that were there before the trial or after it.
+        self.threads: dict[Side, set[int] | None] = {
+            side: None if find is None else set() for side, find in machine.threads.items()
+        }
+
+    def look_at_threads(self) -> None:
+        for side, find in self._machine.threads.items():
+            if find is not None:
+                self.threads[side] = (self.threads[side] or set()) | find()
+
+    def command(self, word: str) -> None:
+        """Send a command and wait until perf has obeyed it."""
+        pipe_in, pipe_out = self._process.stdin, self._process.stdout
+        assert pipe_in is not None
+        assert pipe_out is not None
+        said, deadline = b"", monotonic() + _ANSWER_S
+        with suppress(BrokenPipeError):
+            os.write(pipe_in.fileno(), f"{word}\n".encode())
+            while select([pipe_out], [], [], max(0.0, deadline - monotonic()))[0]:
+                if not (part := os.read(pipe_out.fileno(), 4096)):
+                    break
+                said += part
+                if b"ack\n" in said:  # behind what a login shell may have said first
+                    return
+        raise self._failed(f"did not answer `{word}`")
+
+    def text(self) -> str:
+        """Let perf end, and return its samples."""
+        self.command("stop")
+        try:
+            out, _ = self._process.communicate(timeout=_SCRIPT_S)
+        except subprocess.TimeoutExpired:
+            raise self._failed(f"has written no samples within {_SCRIPT_S:g} s") from None
+        if self._process.returncode:
+            raise self._failed("cannot read its samples")
+        return out.decode(errors="replace").lstrip("\0")
+
+    def end(self) -> None:
+        """End it; on a box by asking, since a signal here reaches only ssh."""
+        pipe_in, pipe_out = self._process.stdin, self._process.stdout
+        assert pipe_in is not None
+        assert pipe_out is not None
+        if self._process.poll() is None:
+            with suppress(OSError):
+                os.write(pipe_in.fileno(), b"stop\n")
+        for pipe in (pipe_out, pipe_in):
+            with suppress(OSError):
+                pipe.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self._registry.undo(self._entries)
+
+    def _failed(self, what: str) -> EspbenchError:
+        said = " ".join(self._log.read_text(errors="replace").split())
+        return EspbenchError(f"perf on {self._machine.where} {what}: {said[-500:] or 'it said nothing'}")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines of a Dask cluster that measure in real time: those with a worker that declared `--resources bench=1`."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from espbench.errors import MachineLacks, UsageError
+from espbench.measure import machine
+from espbench.runs.workers.cluster import ClusterWorkers
+from espbench.runs.workers.messages import Done, Failed, ShareTask
+from espbench.runs.workers.process import OnNews
+from espbench.terms import MACHINE
+
+RESOURCE = "bench"
+_LOOK_EACH_S = 2.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A machine that measures in real time, and the worker by which it is reached.
+
+    name: its fingerprint. facts: its `host` and `tools`, as a manifest has them.
+    """
+
+    name: str
+    host: str
+    address: str
+    facts: Mapping[str, Any]
+
+
+class Machines(Protocol):
+    """The machines that there are, each of which does one share at a time."""
+
+    def present(self) -> Mapping[str, Bench]:
+        """Return the machines that can be reached now, by name."""
+
+    def is_there(self, bench: Bench) -> bool:
+        """Return whether the worker by which a machine was reached is still there."""
+
+    def submit(self, bench: Bench, task: ShareTask, on_news: OnNews) -> Future[Done | Failed]: ...
+    def close(self) -> None: ...
+
+
+class Benches:
+    """The machines of a cluster that measure in real time; they may come and go."""
+
+    def __init__(self, workers: ClusterWorkers) -> None:
+        """MachineLacks if there is none; UsageError if two cannot be told apart."""
+        self._workers = workers
+        self._client = workers.client
+        self._known: dict[str, Bench] = {}  # by the worker's address
+        self._present: dict[str, Bench] = {}
+        self._addresses: set[str] = set()  # of the workers that are there
+        self._looked = float("-inf")
+        self._executors: dict[str, Executor] = {}
+        if not self.present():
+            raise MachineLacks(
+                f"--cluster {workers.address}: none of its workers has a machine to itself, so nothing can be measured "
+                "there in real time",
+                f"dask worker {workers.address} --nthreads 1 --no-dashboard --resources {RESOURCE}=1  "
+                "(as root, one on each machine)",
+            )
+
+    def present(self) -> Mapping[str, Bench]:
+        """Return the machines that can be reached now, by name; of several workers of a machine one."""
+        if time.monotonic() - self._looked > _LOOK_EACH_S and self._client.status == "running":
+            found = self._client.scheduler_info()["workers"]
+            addresses = [
+                address for address, worker in found.items() if worker["resources"].get(RESOURCE, 0) >= 1
+            ]
+            self._ask([address for address in addresses if address not in self._known])
+            benches = [self._known[address] for address in addresses if address in self._known]
+            self._present = _by_name(benches)
+            self._addresses = set(addresses)
+            self._looked = time.monotonic()
+        return self._present
+
+    def is_there(self, bench: Bench) -> bool:
+        """Return whether the worker by which a machine was reached was there at the last look."""
+        return bench.address in self._addresses
+
+    def submit(self, bench: Bench, task: ShareTask, on_news: OnNews) -> Future[Done | Failed]:
+        """Have a share measured on a machine; on_news is called in a thread of the client's."""
+        if bench.address not in self._executors:
+            self._executors[bench.address] = self._client.get_executor(
+                pure=False,
+                workers=[bench.address],
+                resources={RESOURCE: 1},
+                allow_other_workers=False,
+                retries=0,
+            )
+        return self._workers.submit(task, on_news, self._executors[bench.address])
+
+    def close(self) -> None:
+        """End what is under way on all machines; the cluster stays."""
+        self._workers.close()
+
+    def _ask(self, addresses: list[str]) -> None:
+        """Ask workers which machine they are on; one that has gone meanwhile does not answer."""
+        if addresses:
+            answers = self._client.run(facts_here, workers=addresses, on_error="ignore")
+            for address, facts in answers.items():
+                host = facts.pop("name")
+                self._known[address] = Bench(facts["host"][MACHINE], host, address, facts)
+
+
+def benches_of(workers: ClusterWorkers) -> Benches:
+    """Return the machines of a cluster that measure in real time; if that fails, nothing is left open."""
+    try:
+        return Benches(workers)
+    except BaseException:
+        workers.close()
+        raise
+
+
+def facts_here() -> dict[str, Any]:
+    """Return what a manifest says of this machine, and its name on the network."""
+    return {"name": socket.gethostname(), "host": machine.describe(), "tools": machine.tools()}
+
+
+def _by_name(benches: list[Bench]) -> dict[str, Bench]:
+    """Return the machines by name; UsageError where two have one name: figures of theirs could not be told apart."""
+    present: dict[str, Bench] = {}
+    for bench in benches:
+        first = present.setdefault(bench.name, bench)
+        if first.host != bench.host:
+            raise UsageError(
+                f"the workers on {first.host} and {bench.host}: expected machines with a machine-id each\n"
+                "  got: the same /etc/machine-id (a copied system?), so they cannot be told apart\n"
+                f"  what to do: on {bench.host}: rm /etc/machine-id && systemd-machine-id-setup; start its worker again"
+            )
+    return present

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver as a worker sees it: who hears of its trials, and the run directory that it may not write itself."""
+
+from __future__ import annotations
+
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from espbench.measure.inputs.setup import Request
+from espbench.runs.workers.messages import Kept, Learnt, News, ObserverCall, TrialMade
+from espbench.terms import Manifest, Trial
+
+# The interval of trial_progress, s: nobody needs it more often.
+_PROGRESS_EACH_S = 0.25
+
+
+class Driver:
+    """The driver as a worker sees it: the observer of its trials, and the run directory that it may not write."""
+
+    def __init__(self, connection: Connection, logs: Path) -> None:
+        self.logs = logs
+        self.manifest: Manifest
+        self.connection = connection
+        self._last_progress = 0.0
+
+    def append(self, trial: Trial) -> None:
+        """Have a trial put on disk; returns when it is."""
+        self.connection.send(TrialMade(trial))
+        answer = self.connection.recv()
+        assert isinstance(answer, Kept)
+
+    def update_manifest(self, **changes: Any) -> None:
+        """Tell what of these keys is new."""
+        changed = {}
+        for key, value in changes.items():
+            before = getattr(self.manifest, key)
+            if isinstance(value, dict):
+                changed[key] = {name: row for name, row in value.items() if before.get(name) != row}
+            elif value != before:
+                changed[key] = value
+        self.manifest = self.manifest.model_copy(update=changes)
+        if changed := {key: value for key, value in changed.items() if value or not isinstance(value, dict)}:
+            self.connection.send(Learnt(changed))
+
+    def note(self, text: str) -> None:
+        self.connection.send(ObserverCall("note", (text,)))
+
+    def trial_started(self, request: Request, bounds: list[tuple[float, float | None, float | None]]) -> None:
+        self.connection.send(ObserverCall("trial_started", (request, bounds)))
+
+    def trial_progress(self, event: dict[str, Any]) -> None:
+        now = time.monotonic()
+        if now - self._last_progress >= _PROGRESS_EACH_S:
+            self._last_progress = now
+            self.connection.send(ObserverCall("trial_progress", (event,)))
+
+    def trial_done(self, record: Trial) -> None:
+        """Do nothing: the driver has the trial by `append`."""
+
+    def time_left(self, seconds: float) -> None:
+        self.connection.send(ObserverCall("time_left", (seconds,)))
+
+    def tell(self, news: News) -> None:
+        """Send what needs no answer."""
+        self.connection.send(news)
