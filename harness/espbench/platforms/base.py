@@ -25,7 +25,7 @@ SIDES: tuple[Side, ...] = ("home", "office")
 EMULATION = "emulation"
 """The key of Testbed.facts that only emulated gateways have."""
 BUILD = "kernel build"
-"""The key of Testbed.facts with a digest of each gateway's kernel, where it is a file that may be built anew."""
+"""The key of Testbed.facts with a digest of each gateway's kernel, if the kernel is a file that may be rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class VirtualClock(Protocol):
 
 @runtime_checkable
 class TrialClock(Protocol):
-    """The same clock while a trial runs."""
+    """The clock of virtual time while a trial runs."""
 
     def in_next_trial(self, moments: Sequence[Moment]) -> None:
         """Let the next trial stop at each of these moments, in the order of their times, and execute its action."""
@@ -239,45 +239,48 @@ class Testbed(ABC):
         In virtual time, the generator is a VirtualClock, and the gateways start.
         """
 
-    # Samples what the gateways execute, where a run in real time is profiled.
+    # Samples the functions that the gateways execute, if a run in real time is profiled; None: no samples.
     sampler: Sampling | None = None
 
     def begin_trial(self, chance: str = "") -> None:
-        """Return to the state of the first call, in virtual time; in real time, get ready to sample.
+        """Restore the state of the first call, in virtual time; in real time, start the sampler if there is one.
 
         chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
         if self.sampler is not None:
             self.sampler.start()
 
-    profiled = False  # what each trial executes is counted, so that no trial may stand for another
+    profiled = False  # True: each trial's instructions are counted, so no trial's result may be used for another trial
 
     @property
     def same_each_time(self) -> bool:
-        """True if a trial that is made again is the same to the last instruction, if nobody acts on the gateways."""
+        """True if a repeated trial is equal to the last instruction, unless there are actions on the gateways."""
         return False
 
     @contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:
-        """Let everything in this context belong to one trial of a case, which counts them from 0.
+        """Let all operations in this context belong to one trial of a case; number counts the case's trials from 0 on.
 
-        In virtual time begin_trial does nothing in it, and each number meets the gateways' timers at another moment.
+        In virtual time begin_trial does nothing in this context, and trials with different numbers begin at different
+        phases of the gateways' timers.
         """
         yield
 
     def sampling(self, case: str) -> AbstractContextManager[None]:
-        """Sample what the gateways execute while the context lasts, for a trial of this case, if they are sampled."""
+        """Sample the functions that the gateways execute in this context, for a trial of this case, if there is a
+        sampler.
+        """
         return nullcontext() if self.sampler is None else self.sampler.during(case)
 
     def end_trial(self) -> None:
-        """Note that the trial's record is complete; what is read from the gateways after this belongs to no trial."""
+        """End a trial whose record is complete; later readings of the gateways do not belong to a trial."""
         if self.sampler is not None:
             self.sampler.finish()
 
     def link_errors(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, both directions.
+        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, in both directions.
 
-        Only of links that err and are processes of this machine; in virtual time the generator tells.
+        These are only links with errors that are processes of this machine; in virtual time the generator reports them.
         """
         return {}
 
@@ -286,7 +289,9 @@ class Testbed(ABC):
         """Undo everything the platform made for it."""
 
     def release(self) -> None:
-        """End its use; nothing went wrong. What the next test bed of the same generator can use may stay."""
+        """Release the bed after use without an error. Parts that the next bed of the same generator can use may
+        stay.
+        """
         self.close()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from espbench.platforms.chance import Chance
 
-# The latency of each link in virtual time, ns: its two ends may differ in virtual time by this much, and each frame takes
+# The latency of each link in virtual time, ns: the times of its two ends may differ by this much, and each frame takes
 # at least this long.
 LATENCY_NS = 50_000
 
@@ -27,12 +27,12 @@ class LinkErrors:
 
     @property
     def flags(self) -> list[str]:
-        """Options of `espbench-traffic link`."""
+        """The options of `espbench-traffic link` for these errors."""
         return ["--latency-ns", str(LATENCY_NS + self.delay_ns), *self._chances]
 
     @property
     def flags_of_wire(self) -> list[str]:
-        """Options of `espbench-traffic wire`."""
+        """The options of `espbench-traffic wire` for these errors."""
         delay = ["--delay-ns", str(self.delay_ns)] if self.delay_ns else []
         return [*delay, *self._chances]
 

@@ -59,7 +59,7 @@ class NetnsTestbed(Testbed):
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
-    # The threads of each gateway, by a function that looks now.
+    # For each gateway a function that returns its present threads.
     threads: Mapping[Side, Callable[[], set[int]]] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -85,9 +85,10 @@ class NetnsPlatform:
         single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
-        """Return three namespaces, three links, four pinned kernel threads; EspbenchError says what failed.
+        """Return a test bed with three namespaces, three links and four pinned kernel threads.
 
-        single: Home alone, whose ciphertext side is the tester's east port.
+        single: there is only Home, whose ciphertext side is the tester's east port. Raise EspbenchError if something
+        cannot be made.
         """
         first = len(registry.entries)
         sides: tuple[Side, ...] = ("home",) if single else SIDES
@@ -221,7 +222,7 @@ def _start_agent(
     *,
     cpu_booked: bool,
 ) -> tuple[AgentGateway, int]:
-    """Return a gateway, and its agent's process."""
+    """Return a gateway, and the PID of its agent."""
     ours, theirs = socket.socketpair()
     console = logs / f"{side}-console.log"
     with theirs, console.open("ab") as output:
@@ -231,12 +232,12 @@ def _start_agent(
             f"agent of {side}",
             Surroundings(
                 netns=str(NETNS_DIR / netns),
-                # Its daemons too are the gateway: on its CPU, in its account.
+                # The gateway's daemons inherit this: they run on its CPU, and their CPU time is the gateway's.
                 cpus=threads.cpus,
                 nice=NICE,
-                # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
+                # A gateway's daemons are root; they must not write the host's files, only overlays.
                 read_only=True,
-                # Processes that the agent leaves running die with it. /sys shows the interfaces of the network
+                # Processes that the agent leaves running end with it. /sys shows the interfaces of the network
                 # namespace in which it was mounted, /proc the processes of the PID namespace.
                 own_pids=True,
                 mounts=[("sysfs", "/sys", ""), ("proc", "/proc", "")],

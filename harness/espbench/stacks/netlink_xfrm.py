@@ -35,7 +35,7 @@ A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_EXTRA_FLAGS, A_I
 )
 STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
 IPPROTO_ESP = 50
-# Attributes that change an SA's work; no stack of ours asks for one.
+# Attributes that change how an SA works; none of espbench's stacks sets one.
 _EXTRA_ATTRIBUTES = {
     21: "mark", 22: "traffic flow padding", 28: "offload to a device", 29: "output mark",
 }  # fmt: skip
@@ -115,7 +115,7 @@ class Selector:
 
 @dataclass(frozen=True)
 class SecurityAssociation:
-    """One ESP SA, keyed by hand: from `source` to `destination` (tunnel endpoints or hosts)."""
+    """One ESP SA with static keys: from `source` to `destination` (tunnel endpoints or hosts)."""
 
     source: str
     destination: str
@@ -160,7 +160,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class SaReading:
-    """Holds what the kernel says of an SA, without its keys."""
+    """An SA as the kernel reports it, without its keys."""
 
     source: str
     destination: str
@@ -177,8 +177,8 @@ class SaReading:
     algorithms: dict[str, str]  # `encryption`, `integrity`, `aead` → kernel name and sizes
     selector: str
     lifetime: str
-    octets_soft: int = 0  # after which its daemon is told to replace it; 0: any number
-    copy_dscp: bool = True  # to the outer header
+    octets_soft: int = 0  # the bytes after which the kernel asks the daemon to replace the SA; 0: no limit
+    copy_dscp: bool = True  # whether DSCP is copied to the outer header
     extras: tuple[str, ...] = ()  # marks, padding, offload, treatment of ECN and DSCP: none is usual
 
 

@@ -30,9 +30,10 @@ def expected_algorithms(suite: Suite) -> dict[str, str]:
 def sa_mismatches(
     sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, inbound: bool, by_daemon: bool = False
 ) -> list[str]:
-    """Return the differences of one SA; only an inbound one checks replays (RFC 4303 3.4.3): only its window counts.
+    """Return the differences between an SA in the kernel and the plan.
 
-    A daemon decides whether DSCP is copied to the outer header. The Security Context has its choice.
+    The replay window is compared for inbound SAs only, because outbound SAs do not use it (RFC 4303 3.4.3). by_daemon:
+    a daemon made the SA and decided whether DSCP is copied to the outer header; its choice is in the Security Context.
     """
     problems = []
     wanted, got = expected_algorithms(suite), sa.algorithms

@@ -145,13 +145,15 @@ class Daemon(Protocol):
         """Lay the daemon's files over the root of a gateway that has lost them by a restart."""
 
     def start(self) -> None:
-        """Write the configuration and start the daemon, which knows no connection yet.
+        """Write the configuration and start the daemon, which has no connections yet.
 
-        NegotiationFailed (or EspbenchError) quotes the daemon's own words if it does not start.
+        Raise NegotiationFailed or another EspbenchError, which quotes the daemon, if it does not start.
         """
 
     def load(self) -> None:
-        """Load the connections into the running daemon: ready to answer, nothing initiated; errors as `start`."""
+        """Load the connections into the running daemon. It then answers, but initiates nothing. Raise errors as
+        `start`.
+        """
 
     def initiate(self, timeout_s: float) -> None:
         """Bring every tunnel up; called for Home only.

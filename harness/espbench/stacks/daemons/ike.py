@@ -63,12 +63,12 @@ class IkeStack:
             self._block(gateway)
 
     def establish(self) -> None:
-        """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
+        """Start both daemons, then let Home initiate. Raise NegotiationFailed, which quotes both daemons."""
         self._start()
         self.initiate()
 
     def initiate(self) -> None:
-        """Let Home bring every tunnel up; errors as `establish`."""
+        """Let Home bring every tunnel up; raise the errors of `establish`."""
         try:
             self.daemons["home"].initiate(INITIATE_S + PER_TUNNEL_S * self._options.tunnels)
         except NegotiationFailed as failure:
@@ -99,10 +99,10 @@ class IkeStack:
             self.initiate()
 
     def start(self, side: Side) -> None:
-        """Start one gateway's daemon, ready to answer, with cleartext blocked.
+        """Start one gateway's daemon, so that it answers its peer, with cleartext blocked.
 
-        pluto deletes all policies of the kernel when it starts and when it ends, since libreswan 5. So ours are put
-        back before it knows a connection.
+        Since libreswan 5, pluto deletes all policies of the kernel when it starts and when it ends. So espbench
+        installs its own policies again before pluto has a connection.
         """
         self.daemons[side].start()
         gateway = self._bed.gateways[side]
@@ -112,7 +112,7 @@ class IkeStack:
         self.daemons[side].load()
 
     def revive(self, side: Side) -> None:
-        """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
+        """Restore a gateway that was switched off and on: lay the daemon's files, block cleartext, start the daemon."""
         self.daemons[side].install()
         self._block(self._bed.gateways[side])
         self.start(side)
@@ -198,7 +198,7 @@ class IkeStack:
         }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
-        """Return the kernel's SAs and policies of one gateway, and what they are that was not asked for."""
+        """Return the kernel's SAs and policies of one gateway, and their differences from the plan."""
         gateway, own = self._bed.gateways[side], self._own(side)
         sas, held = policies.dump_sas(gateway), policies.dump_policies(gateway)
         problems = []

@@ -27,9 +27,9 @@ _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 _LOG_LINES = 400
 
-# Pluto goes on starting in the background. It answers whack when it has done all of that, such as deleting the kernel's
-# policies. It reads only setup.conf: at its start it loads the connections of its configuration in a process
-# of its own, which would race with, and undo, our loading of them.
+# Pluto continues its start in the background. It answers whack when it has finished, for example has deleted the
+# kernel's policies. Its configuration, setup.conf, has no connections: pluto would load them in a separate process,
+# which would race with espbench's own loading of them, and undo it.
 _START = """\
 set -e
 umask 077
@@ -53,7 +53,7 @@ rm -f end.p12 end.p12.base64 ca.pem
 
 
 class Libreswan:
-    """Pluto with a connection for each tunnel."""
+    """A pluto with a connection for each tunnel."""
 
     name = "libreswan"
 
@@ -67,7 +67,7 @@ class Libreswan:
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
-        """Fill the NSS database and start pluto; NegotiationFailed quotes its own words."""
+        """Fill the NSS database and start pluto. Raise NegotiationFailed, which quotes pluto, if it does not start."""
         self._gateway.run(["sh", "-c", f"rm -rf {FOLDER}; mkdir -p -m 700 {FOLDER} /run/pluto"])
         write = self._gateway.write
         write(f"{FOLDER}/setup.conf", config.setup_text(self.end.own))
@@ -97,11 +97,11 @@ class Libreswan:
             )
 
     def load(self) -> None:
-        """Load the connections; NegotiationFailed quotes what pluto or addconn does not understand."""
+        """Load the connections. Raise NegotiationFailed, which quotes pluto or addconn, if one is not understood."""
         addconn = shlex.quote(self._build.programs["addconn"])
         done = self._gateway.run(["sh", "-c", _LOAD.format(folder=FOLDER, addconn=addconn)])
         wanted = len(self.end.tunnels) + self.end.options.open_to_all
-        # If addconn does not understand a word of a connection, it says so, and loads the rest of the connection.
+        # If addconn does not understand an option of a connection, it prints that, and loads the connection without it.
         understood = done.rc == 0 and not _COMPLAINT.search(done.out)
         loaded = self._status().loaded if understood else 0
         if loaded != wanted:
@@ -232,7 +232,7 @@ class Libreswan:
         return self._gateway.run([self._build.programs["whack"], "--rundir", FOLDER, *arguments])
 
     def _log(self, after: int = 0) -> str:
-        """Return the last lines of pluto's log, of those after a number of them."""
+        """Return the last lines of pluto's log, without its first `after` lines; at most _LOG_LINES."""
         script = f"tail -n +{after + 1} {LOG} | tail -n {_LOG_LINES}"
         return self._gateway.run(["sh", "-c", script]).out
 

@@ -47,15 +47,15 @@ class StrongSwan:
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
-        """Write the configuration and start charon."""
+        """Write the configuration and start charon. Raise NegotiationFailed if it does not start."""
         self._write_configuration()
         if self._user_space:
-            # A guest's own module; what the host's kernel has was seen to before (beds.require).
+            # A guest may need to load its module. For the host's kernel, `beds.require` has checked this before.
             self._gateway.run(["sh", "-c", "[ -e /dev/net/tun ] || modprobe tun"])
         self._start_charon()
 
     def load(self) -> None:
-        """Load connection and secrets."""
+        """Load the connections and secrets. Raise NegotiationFailed, which quotes swanctl, if that fails."""
         done = self._gateway.run(self._command("--load-all", "--noprompt"))
         if done.rc:
             why = status.complaint(done.err + done.out)

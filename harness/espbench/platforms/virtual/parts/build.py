@@ -122,15 +122,16 @@ class Kit(ABC, Generic[_Found]):
     def build(
         self, registry: Registry, progress: Progress, *, again: bool = False, trees: Trees | None = None
     ) -> _Found:
-        """Build what is missing; again: all of it, and say whether the bits are the former ones.
+        """Build the missing parts, and return the finished kit.
 
-        trees: what the same command keeps from kit to kit, in the same registry.
+        again: build all parts, and compare them with the old ones. trees: the work folders that one command keeps from
+        kit to kit, in the same registry.
 
-        MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
-        program fails. The cache only ever has whole parts.
+        Raise MachineLacks if programs, room or sources are missing, EspbenchError, with the log's end, if a program
+        fails. The cache always has complete parts only.
         """
         if not again and (built := self.find()) is not None:
-            return built  # whoever builds something else is not waited for
+            return built  # without a wait for another build
         for place in (cache_dir(), recipe.store()):
             kept.folder_of_ours(place)
         with _alone(progress):
@@ -151,7 +152,7 @@ class Kit(ABC, Generic[_Found]):
                         if part
                         else _fetch(todo, registry, progress)
                     )
-                except OSError as error:  # a disk that somebody else filled meanwhile
+                except OSError as error:  # such as a disk that another program filled meanwhile
                     raise EspbenchError(
                         f"{error.filename or recipe.store()}: {error.strerror or error}; parts that are done stay: "
                         "mend that, and build again"
@@ -180,7 +181,7 @@ class Kit(ABC, Generic[_Found]):
             )
 
     def _build_part(self, part: Part, registry: Registry, progress: Progress, trees: Trees) -> str:
-        """Make a part beside its final place, then rename it; a remark on it."""
+        """Make a part in a work folder, rename it to its place, and return a remark on it for the user."""
         runner = _runner(part.name, registry, progress)
         inputs, folder = recipe.inputs(part), _folder(part)
         work = trees.get(part.tree) or recipe.store() / f".work-{secrets.token_hex(3)}"
@@ -204,7 +205,7 @@ class Kit(ABC, Generic[_Found]):
         (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
         (whole / MANIFEST).chmod(0o644)
         remark = _put(whole, folder, manifest)
-        if part.tree:  # the next of the tree is made here; the registry removes it in the end
+        if part.tree:  # the next part of the tree is made in this folder; the registry removes it later
             trees[part.tree] = work
         else:
             registry.undo(entries)
@@ -338,7 +339,7 @@ def _runner(step: str, registry: Registry, progress: Progress) -> Runner:
 
 
 def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
-    """Rename a finished part to its place. What was there before is only replaced when it differs."""
+    """Rename a finished part to its place, and return a remark. A former part is replaced only if it differs."""
     if not (folder / MANIFEST).is_file():
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)

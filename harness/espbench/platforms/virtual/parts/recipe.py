@@ -42,10 +42,11 @@ class SourcePackage:
 
 @dataclass(frozen=True)
 class Part:
-    """Says what is built in one go: products, made from source packages and files of ours.
+    """One part of a guest: products that are made from Debian's packages and espbench's own files.
 
-    packages are binary ones beside it, by their names in packages.yaml, and all of a group there; room_mb is what the
-    work folder takes at most, MB. tree: parts with the same name there are made in one work folder, by one command.
+    sources are source packages, by their names in versions.yaml; packages are binary packages, by their names in
+    packages.yaml, and `group` adds all packages of a group there. room_mb is the largest size of the work folder, MB.
+    tree: one command makes all parts with the same tree in one work folder; empty: the part has its own.
     """
 
     name: str
