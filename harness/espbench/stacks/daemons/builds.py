@@ -154,7 +154,7 @@ def _hidden(folder: Path) -> str:
 
 
 def _digest(base: Path) -> str:
-    """Return a hash of the names and bytes of the daemon's programs, libraries and plugins.
+    """Return a hash of the names and bytes of all files in _DAEMON_FOLDERS: the daemon with its libraries and plugins.
 
     Configuration files do not count, because espbench writes its own.
     """
