@@ -172,7 +172,7 @@ def do_netlink(request: dict[str, Any]) -> dict[str, Any]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as connection:
         connection.settimeout(NETLINK_TIMEOUT_S)
         connection.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
-        # With this option the ACK does not contain the request, which may have keys.
+        # This option keeps the request, which may have keys, out of the ACK.
         connection.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
         connection.bind((0, 0))
         replies = [

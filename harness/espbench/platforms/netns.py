@@ -59,7 +59,7 @@ class NetnsTestbed(Testbed):
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
-    # For each gateway a function that returns its present threads.
+    # Functions that return the present threads of each gateway.
     threads: Mapping[Side, Callable[[], set[int]]] = field(default_factory=dict)
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ class Beat:
 
     def begin(self, kernel: int) -> None:
         """Start to send the signal to this process; it must have its handler already, because SIGALRM would end it."""
-        # When this process has ended, another process may get its PID; a descriptor stays with the process.
+        # Another process may get the PID after this one has ended; a descriptor stays with the process.
         process = os.pidfd_open(kernel)
         self._thread = threading.Thread(target=self._go_on, args=(process,), name=self._name, daemon=True)
         self._thread.start()

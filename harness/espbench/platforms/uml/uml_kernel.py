@@ -19,7 +19,7 @@ XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
 # The PATH of the guest, whose root is the host's.
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES_ROOT = Path("/usr/lib/uml/modules")
-# From 6.13 on, UML asks the host for the size of the vector state; before, it assumes a fixed size.
+# UML asks the host for the size of the vector state from 6.13 on; earlier kernels assume a fixed size.
 ASKS_FOR_XSTATE_SIZE = (6, 13)
 XFRM_MODULES = (
     *("ipv6", "xfrm_user", "esp4", "esp6", "authenc", "seqiv", "echainiv"),

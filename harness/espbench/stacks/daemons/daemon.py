@@ -80,7 +80,7 @@ class IkeOptions(StackOptions):
 
     @property
     def waits_for_traffic(self) -> bool:
-        """Whether traffic brings the tunnels up: the first time, or after a time without traffic."""
+        """True if traffic brings the tunnels up: the first time, or after a time without traffic."""
         return self.on_demand or bool(self.idle_s)
 
     @property

@@ -49,7 +49,7 @@ _ENCRYPTION = {
     "aes128gcm16": Words("aes_gcm_c_128", "AES_GCM_16_128"),
     "aes256gcm16": Words("aes_gcm_c_256", "AES_GCM_16_256"),
 }
-# In a proposal of pluto, one hash stands for both integrity (not with GCM) and PRF.
+# One hash stands for both integrity (not with GCM) and PRF in a proposal of pluto.
 _HASH = {
     "sha1": Words("sha1", "HMAC_SHA1"),
     "sha256": Words("sha2_256", "HMAC_SHA2_256"),

@@ -26,7 +26,7 @@ from espbench.platforms.virtual.parts.tools import Runner
 
 BASE = "base"
 _LIBRARIES = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/ipsec")
-# On a system with merged usr, these are links into usr.
+# These are links into usr on a system with merged usr.
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _FOLDERS = ("etc", "run", "run/lock", "tmp", "var", "var/lib")
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
