@@ -34,7 +34,8 @@ _ENCRYPTION = {
 _INTEGRITY = {"sha1": 2, "sha256": 12, "sha384": 13, "sha512": 14}
 _PRF = {"sha1": 2, "sha256": 5, "sha384": 6, "sha512": 7}
 _GROUP = {"modp2048": 14, "modp3072": 15, "ecp256": 19, "ecp384": 20, "x25519": 31}
-_CURVE = {"ecp256": ec.SECP256R1(), "ecp384": ec.SECP384R1()}
+# The curve, and the number of random bytes of a private key: one less than the group's order has, so each is below it.
+_CURVE = {"ecp256": (ec.SECP256R1(), 31), "ecp384": (ec.SECP384R1(), 47)}
 # This program runs in the gateway. It receives ESP on one interface, and prints whole IP packets in base64.
 _EAR = """\
 import base64, socket, sys, time
@@ -74,7 +75,8 @@ def forged_esp(
 def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int = 0) -> list[bytes]:
     """Return IKE_SA_INIT requests with a proposal that the gateway accepts, each from another address of `near`.
 
-    near is a prefix. There are at most MOST requests, and fewer if the prefix has fewer addresses.
+    near is a prefix. There are at most MOST requests, and fewer if the prefix has fewer addresses. The same seed gives
+    the same requests.
     """
     noise = random.Random(seed)
     hosts = ip_network(near)
@@ -153,13 +155,18 @@ def _sa_init(proposal: str, share: bytes, noise: random.Random) -> bytes:
 
 
 def _key_exchange(proposal: str, noise: random.Random) -> bytes:
-    """Return a public value of the proposal's group; the responder must do the computation of a real exchange."""
+    """Return a public value of the proposal's group; the responder must do the computation of a real exchange.
+
+    The private key comes from `noise` too: nobody needs it, and the same seed must give the same packets.
+    """
     group = proposal.rpartition("-")[2]
     if group in _CURVE:
-        point = ec.generate_private_key(_CURVE[group]).public_key()
+        curve, key_bytes = _CURVE[group]
+        point = ec.derive_private_key(1 + int.from_bytes(noise.randbytes(key_bytes)), curve).public_key()
         return point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:]
     if group == "x25519":
-        return x25519.X25519PrivateKey.generate().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        private = x25519.X25519PrivateKey.from_private_bytes(noise.randbytes(32))
+        return private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     size = {"modp2048": 256, "modp3072": 384}[group]
     return b"\x01" + noise.randbytes(size - 1)  # below the prime, whose first bytes are all ones
 
