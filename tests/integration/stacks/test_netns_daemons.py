@@ -57,6 +57,7 @@ def test_a_configuration_charon_refuses_is_told_in_its_words_and_final(shop: Wor
             NegotiationFailed, match=r"refuses its configuration: .*'gateways' failed.*proposals"
         ) as caught:
             charon.start()
+            charon.load()
     assert caught.value.final
 
 
