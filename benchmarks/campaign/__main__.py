@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m campaign` in benchmarks/: choose the rows, go on with the state, print and write the table."""
+"""Runs the campaign (`python -m campaign` in benchmarks/): makes the chosen rows' missing repetitions and the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENT = ROOT / "docs/reliability.md"
 
 
 def commit() -> str:
-    """Return the commit that is measured, with `-changed` if the clone differs from it beside the table itself."""
+    """Return the commit that is measured, with `-changed` if files other than the table's document differ from it."""
     git = ["git", "-C", str(ROOT)]
     named = subprocess.run(
         [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
@@ -29,7 +29,7 @@ def commit() -> str:
 
 
 def main() -> int:
-    """0: no faults; 1: some; 2: the state is of another seed."""
+    """Run the campaign; return the exit code: 0: no faults; 1: some faults; 2: the state file has another seed."""
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(prog="campaign", description=__doc__)
     parser.add_argument(
@@ -51,7 +51,7 @@ def main() -> int:
         return 2
     for row in options.rows if options.fresh or options.mended else ():
         state.forget(row, only_faulty=not options.fresh)
-    # Ended by another program, it ends what it has started, too.
+    # SIGTERM is handled like Ctrl-C, so that the campaign ends the programs that it has started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run([row for row in ROWS if row.name in options.rows], state, options.count, _say)
