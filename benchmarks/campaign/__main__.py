@@ -35,13 +35,11 @@ def main() -> int:
     parser.add_argument(
         "--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names)
     )
-    parser.add_argument("--count", type=int, help="at most so many repetitions of each row")
+    parser.add_argument("--count", type=int, help="make at most this many repetitions of each row")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--state", type=Path, default=ROOT / "runs/campaign.jsonl")
-    parser.add_argument(
-        "--fresh", action="store_true", help="make the chosen rows anew, whatever was done of them"
-    )
-    parser.add_argument("--mended", action="store_true", help="make anew what of the chosen rows had faults")
+    parser.add_argument("--fresh", action="store_true", help="make all repetitions of the chosen rows anew")
+    parser.add_argument("--mended", action="store_true", help="make only repetitions with faults anew")
     parser.add_argument("--no-docs", action="store_true", help="print the table, leave docs/reliability.md")
     options = parser.parse_args()
     try:

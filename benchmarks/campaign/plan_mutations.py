@@ -362,10 +362,12 @@ def campaign(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Try the plans that the command line asks for; return the exit code: 1 if any had a fault."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--plans", type=int, default=20_000, help="how many [%(default)s]")
+    parser.add_argument("--plans", type=int, default=20_000, help="number of plans [%(default)s]")
     parser.add_argument("--seed", type=int, default=1, help="[%(default)s]")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of CPU time for each [%(default)s]")
-    parser.add_argument("--mib", type=float, default=MIB, help="of memory for each [%(default)s]")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="most CPU time of a plan [%(default)s]"
+    )
+    parser.add_argument("--mib", type=float, default=MIB, help="most memory of a plan [%(default)s]")
     asked_for = parser.parse_args(arguments)
     limit = (
         int(3 * asked_for.mib * 2**20) + 2 * 2**30

@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("--state", type=Path, default=CLONE / "runs" / "all-plans")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--once", action="store_true", help="make first runs only, and compare nothing")
-    parser.add_argument("--table", action="store_true", help="run nothing; print what there is")
+    parser.add_argument("--table", action="store_true", help="run nothing; print the table")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.plans) - set(PLANS)):
         parser.error(f"no such plan: {', '.join(unknown)}; there are {', '.join(PLANS)}")

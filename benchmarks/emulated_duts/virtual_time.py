@@ -224,7 +224,7 @@ def main() -> None:
     )
     parser.add_argument("--dut", default="mpc8548e", help="profile of an emulated machine [%(default)s]")
     parser.add_argument(
-        "--seconds", type=float, default=1.0, help="of virtual time, each trial [%(default)g]"
+        "--seconds", type=float, default=1.0, help="virtual seconds of each trial [%(default)g]"
     )
     parser.add_argument("--rounds", type=int, default=5, help="trials of each kind [%(default)s]")
     parser.add_argument("--profile", action="store_true", help="where the host's time goes; needs perf")

@@ -120,7 +120,7 @@ def main() -> int:
     parser.add_argument("--dut", default="uml")
     parser.add_argument("--rules", type=int, default=0, help="routing rules in the second one's gateways")
     parser.add_argument("--out", type=Path, default=Path("ab-comparison"))
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no comparison after so long")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="start no comparison after this time")
     parser.add_argument("--records", type=Path, help="a file that keeps a line for each comparison")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()

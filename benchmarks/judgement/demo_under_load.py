@@ -76,7 +76,7 @@ def loads() -> dict[str, Load]:
 def main() -> None:
     """Make the missing runs, and print all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=10, help="of each load")
+    parser.add_argument("--runs", type=int, default=10, help="number of runs under each load")
     parser.add_argument("--load", nargs="+", choices=list(loads()), default=list(loads()))
     parser.add_argument("--state", type=Path, default=CLONE / "runs" / "demo-under-load")
     parser.add_argument("--plan", type=Path, default=CLONE / "plans" / "quick.yaml")

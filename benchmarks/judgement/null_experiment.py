@@ -348,16 +348,16 @@ def main() -> int:
     parser.add_argument("--trial", default="2s")
     parser.add_argument(
         "--final-trial",
-        help="of all cells; with 1s several are needed to tell about 0.001 %% (default: 10s and 60s)",
+        help="duration of final trials; with 1s, 0.001 %% needs several of them (default: 10s and 60s)",
     )
-    parser.add_argument("--cases", type=int, default=1000, help="of a cell")
+    parser.add_argument("--cases", type=int, default=1000, help="number of cases in a cell")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dut", nargs="+", choices=list(DUTS), default=list(DUTS))
     parser.add_argument("--noise", nargs="+", choices=list(NOISES), default=list(NOISES))
     parser.add_argument(
         "--rates", nargs="+", type=float, default=RATES, help="the share of trials with noise"
     )
-    parser.add_argument("--excuse-failures", action="store_true", help="judge as espbench did before")
+    parser.add_argument("--excuse-failures", action="store_true", help="judge as an earlier espbench did")
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} | |")
     print(f"|---|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")

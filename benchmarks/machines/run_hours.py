@@ -157,10 +157,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("plan", type=Path)
-    parser.add_argument("--second", type=float, default=1.0, help="s that a second of a trial takes")
-    parser.add_argument("--wait", type=float, default=1.0, help="s that a second of a wait takes")
-    parser.add_argument("--trial", type=float, default=0.0, help="s that a trial takes beside that")
-    parser.add_argument("--case", type=float, default=0.0, help="s that a case takes beside its trials")
+    parser.add_argument("--second", type=float, default=1.0, help="seconds for each second of a trial")
+    parser.add_argument("--wait", type=float, default=1.0, help="seconds for each second of a wait")
+    parser.add_argument("--trial", type=float, default=0.0, help="additional seconds for each trial")
+    parser.add_argument("--case", type=float, default=0.0, help="additional seconds for each case")
     asked = parser.parse_args()
     jobs = jobs_of(asked.plan)
     took_s = {

@@ -383,9 +383,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; default: all")
-    parser.add_argument("--out", type=Path, help="where to keep what was measured")
+    parser.add_argument("--out", type=Path, help="the folder that keeps the results")
     parser.add_argument(
-        "--trial", type=float, default=0.3, help="s that a simulated trial takes; a real one takes more"
+        "--trial", type=float, default=0.3, help="seconds of a simulated trial; a real one takes longer"
     )
     parser.add_argument("--dut", default="mpc8548e", help="the emulated gateways of the step boards")
     asked = parser.parse_args()

@@ -415,9 +415,9 @@ def main() -> int:
     rates = "1000,10000,50000,100000,200000,500000,1000000"
     parser.add_argument("--rates", default=rates, help="intended rates, fps")
     parser.add_argument("--stalls", default="0,1,5,20,50", help="injected stalls, ms")
-    parser.add_argument("--slacks", default="0,0.1,1,4", help="so late timers may fire, ms")
+    parser.add_argument("--slacks", default="0,0.1,1,4", help="how late timers may fire, ms")
     parser.add_argument("--stall-seconds", type=float, default=2.0, help="length of each disturbed trial")
-    parser.add_argument("--only-stalls", action="store_true", help="nothing but the disturbed trials")
+    parser.add_argument("--only-stalls", action="store_true", help="make only the disturbed trials")
     options = parser.parse_args()
     stalls = [float(text) for text in options.stalls.split(",")]
     slacks = [float(text) for text in options.slacks.split(",")]

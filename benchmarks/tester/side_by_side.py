@@ -35,7 +35,7 @@ PLAN = pair_plan(
 def main() -> None:
     """Print a row for each number of workers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trial", type=float, default=0.1, help="s that a trial takes")
+    parser.add_argument("--trial", type=float, default=0.1, help="seconds of a trial")
     parser.add_argument("--workers", default="16,2")
     asked = parser.parse_args()
     print(
