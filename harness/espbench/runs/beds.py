@@ -80,7 +80,7 @@ def profiles_of(choices: Sequence[Choice]) -> list[Profile]:
 
 
 def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
-    """Assign CPUs to the gateways and the tester, and bind this process to CPUs that no gateway has.
+    """Assign CPUs to the gateways and the tester, and keep this process off the gateways' CPUs.
 
     CPU time of this process on a gateway's CPU would be counted as the gateway's. UsageError if there are too few CPUs
     for the plan.
