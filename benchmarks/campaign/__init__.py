@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make campaign`: espbench is disturbed in every way we know of, thousands of times, and each outcome is checked.
+"""`make campaign` disturbs espbench in every way we know, thousands of times, and checks each outcome.
 
-Boxes of known truth, remote boxes and the truth DUT are those of the tests.
+Its boxes of known rate, its remote boxes and the truth DUT are those of the tests (tests/support).
 """
 
 from __future__ import annotations

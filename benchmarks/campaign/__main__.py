@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m campaign` in benchmarks/: choose the rows, go on with the state, print and write the table."""
+"""Runs the campaign (`python -m campaign` in benchmarks/): makes the chosen rows' missing repetitions and the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCUMENT = ROOT / "docs/reliability.md"
 
 
 def commit() -> str:
-    """Return the commit that is measured, with `-changed` if the clone differs from it beside the table itself."""
+    """Return the commit that is measured, with `-changed` if files other than the table's document differ from it."""
     git = ["git", "-C", str(ROOT)]
     named = subprocess.run(
         [*git, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=True
@@ -29,19 +29,17 @@ def commit() -> str:
 
 
 def main() -> int:
-    """0: no faults; 1: some; 2: the state is of another seed."""
+    """Run the campaign; return the exit code: 0: no faults; 1: some faults; 2: the state file has another seed."""
     names = [row.name for row in ROWS]
     parser = argparse.ArgumentParser(prog="campaign", description=__doc__)
     parser.add_argument(
         "--rows", nargs="+", choices=names, default=names, metavar="ROW", help=", ".join(names)
     )
-    parser.add_argument("--count", type=int, help="at most so many repetitions of each row")
+    parser.add_argument("--count", type=int, help="make at most this many repetitions of each row")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--state", type=Path, default=ROOT / "runs/campaign.jsonl")
-    parser.add_argument(
-        "--fresh", action="store_true", help="make the chosen rows anew, whatever was done of them"
-    )
-    parser.add_argument("--mended", action="store_true", help="make anew what of the chosen rows had faults")
+    parser.add_argument("--fresh", action="store_true", help="make all repetitions of the chosen rows anew")
+    parser.add_argument("--mended", action="store_true", help="make only repetitions with faults anew")
     parser.add_argument("--no-docs", action="store_true", help="print the table, leave docs/reliability.md")
     options = parser.parse_args()
     try:
@@ -51,7 +49,7 @@ def main() -> int:
         return 2
     for row in options.rows if options.fresh or options.mended else ():
         state.forget(row, only_faulty=not options.fresh)
-    # Ended by another program, it ends what it has started, too.
+    # SIGTERM is handled like Ctrl-C, so that the campaign ends the programs that it has started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run([row for row in ROWS if row.name in options.rows], state, options.count, _say)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a run that was disturbed, by pure functions; each returns its faults, a sentence each."""
+"""Checks a run that was disturbed, by pure functions; each returns the faults as sentences, none if there are none."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ from espbench.sentences import Code
 Cells = Mapping[str, str]
 Trial = Mapping[str, Any]
 
-# 0: all have a figure · 3: some have none · 1, 2, 4: told, and resumable · 130: interrupted.
+# Exit codes: 0: all cases have a figure; 3: some have none. 1, 2, 4: ended with a message, can be resumed. 130:
+# interrupted.
 WHOLE = (0, 3)
-# A host does this to a run that nobody disturbs; a death of tester, gateway or daemon is never among it.
+# Reasons that a busy host can cause in a run without the campaign; a death of tester, gateway or daemon is never one.
 OF_THE_HOST = frozenset({
     Code.HOST_STALL, Code.HOST_STALL_IN_OUTAGE, Code.HOST_STALL_OF_LOSS, Code.HOST_STARVATION, Code.SENDER_STARVED,
     Code.SENT_FEWER, Code.SENT_SLOWLY, Code.LATE, Code.PROBES_LOST,
 })  # fmt: skip
 
 
-# A bound may be below the load of its trial by this share: what was offered counts for the next lower load
-# that the search takes.
+# A bound may be below the offered load of its trial by this share: the search counts the trial for its next lower
+# load.
 LESS = 0.1
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Has the rates between which a throughput is right, frames/s; `maximum` is the search's own."""
+    """The bounds between which a throughput is right, frames/s."""
 
     least: float
     most: float
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    """Read a results.csv as a list of rows."""
+    """Return the rows of the text of a results.csv."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
 def outcomes_of(text: str) -> list[dict[str, Any]]:
-    """Read the outcomes of a results.json, with the codes of what they say."""
+    """Return the outcomes in the text of a results.json; they include the codes of reasons."""
     outcomes: list[dict[str, Any]] = json.loads(text)["outcomes"]
     return outcomes
 
 
 def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
-    """Read the trials of a trials.jsonl, and tell what is wrong with its lines."""
+    """Return the trials of a trials.jsonl, and the faults of its lines."""
     trials: list[dict[str, Any]] = []
     faults = []
     lines = data.split(b"\n")
@@ -66,7 +67,7 @@ def trials_of(data: bytes) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[str]:
-    """Check that a run ended with one of these codes, and that what it said is for people."""
+    """Check that a run ended (code is not None) with one of these exit codes, and that it printed no traceback."""
     faults = []
     if code is None:
         faults.append(f"it did not end: {_last(said)}")
@@ -78,7 +79,7 @@ def ended(code: int | None, said: str, allowed: Sequence[int] = WHOLE) -> list[s
 
 
 def one_row_a_case(cases: Sequence[str], rows: Sequence[Cells]) -> list[str]:
-    """Check that nothing was lost: every case of the manifest has its rows, and no other has."""
+    """Check that every case of the manifest has a row, and that there are no rows of other cases."""
     names = [row["case"] for row in rows]
     missing = [case for case in cases if case not in names]
     strange = [case for case in names if case not in cases]
@@ -88,7 +89,7 @@ def one_row_a_case(cases: Sequence[str], rows: Sequence[Cells]) -> list[str]:
 
 
 def kept(before: bytes, after: bytes) -> list[str]:
-    """Check that nothing was lost: the whole lines that were on disk are still there, unchanged."""
+    """Check that the complete lines that were on disk before are still there, unchanged."""
     whole = before[: before.rfind(b"\n") + 1]
     if after.startswith(whole):
         return []
@@ -101,10 +102,10 @@ def right(
     slowed: frozenset[str] = frozenset(),
     trials: Sequence[Trial] = (),
 ) -> tuple[Counter[str], list[str]]:
-    """Check each row: a figure is right, a bound is at most the truth, and without either there is a reason.
+    """Check each row: a figure is right, a bound is at most the truth, and a row without either has a reason.
 
-    slowed: cases in which the gateway itself stood still or died, so that less than the truth is the truth.
-    trials: the run's; a bound is not below what they have shown.
+    slowed: cases in which the gateway itself stood still or died, so that a lower figure is right. trials: the run's
+    trials; a bound must not be below the load that they have shown. Return the number of rows by outcome, too.
     """
     outcomes: Counter[str] = Counter()
     faults = []
@@ -131,7 +132,7 @@ def right(
 
 
 def _bound(row: Cells, figure: float, trials: Sequence[Trial]) -> list[str]:
-    """A bound says why it is no more than that, and is not below the load that final trials have shown."""
+    """Check that a bound has a reason, and is not below the load that final trials have shown."""
     name = row["case"]
     faults = [] if row.get("reasons", "").strip() else [f"{name}: LOWER_BOUND without a reason"]
     shown = _shown_without_loss(name, trials)
@@ -141,7 +142,7 @@ def _bound(row: Cells, figure: float, trials: Sequence[Trial]) -> list[str]:
 
 
 def _shown_without_loss(case: str, trials: Sequence[Trial]) -> float | None:
-    """Return the highest load at which valid final trials of a case lost nothing, below any at which a trial did."""
+    """Return the highest load at which a valid final trial of a case had no loss, below every load with a loss."""
     valid = [t for t in trials if (t["case"], t["validity"]) == (case, "VALID")]
     missed = min((t["offered_fps"] for t in valid if t["lost"] or not t["sustained"]), default=math.inf)
     passed = [t["offered_fps"] for t in valid if t["phase"] == "final" and not t["lost"] and t["sustained"]]
@@ -151,10 +152,10 @@ def _shown_without_loss(case: str, trials: Sequence[Trial]) -> float | None:
 def true_reasons(
     trials: Sequence[Trial], hit: Sequence[tuple[int, int]], of_the_victim: Collection[Code]
 ) -> list[str]:
-    """Check that INVALID trials give a reason: the victim's where it was hit, the host's own elsewhere.
+    """Check that INVALID trials have a possible reason: one of the victim only where it was hit, else one of the host.
 
-    hit: first and last line of the log that each hit may have touched; of_the_victim: the reasons that a hit may
-    lead to, by their codes.
+    hit: the first and the last line of the log that each hit may have affected. of_the_victim: the codes of the reasons
+    that a hit may cause.
     """
     touched = {line for first, last in hit for line in range(first, last + 1)}
     faults = []
@@ -176,16 +177,16 @@ def true_reasons(
 
 
 def disturbed_cases(trials: Sequence[Trial]) -> frozenset[str]:
-    """Return the cases in which this machine itself kept the tester from a trial."""
+    """Return the cases that have a trial with a reason of this machine itself."""
     return frozenset(
         str(trial["case"]) for trial in trials if any(r["code"] in OF_THE_HOST for r in trial["reason_codes"])
     )
 
 
 def _told_again(trials: Sequence[Trial], line: int) -> bool:
-    """Return whether a trial repeats the reason of one before it.
+    """Return whether a trial repeats the reasons of an earlier one.
 
-    That is so for the rest of a case, or of a load, that was given up.
+    It does so if its case or load was given up before.
     """
     trial = trials[line]
     before = [t for t in trials[:line] if t["case"] == trial["case"]]
@@ -210,9 +211,9 @@ def same_tables(wanted: Mapping[str, bytes], got: Mapping[str, bytes]) -> list[s
 
 
 def same_trials(wanted: bytes, got: bytes) -> list[str]:
-    """Check that each case has the same trials in the same order, but for what depends on the host (`host`).
+    """Check that each case has the same trials in the same order, except for `host`, which depends on the host.
 
-    A case that was measured anew stands behind the others.
+    The order of the cases may differ: a case that was measured anew comes after the others.
     """
     wanted_trials, _ = trials_of(wanted)
     found_trials, faults = trials_of(got)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench` as it is, but that it disturbs its own gateways or clocks: what no other process can reach.
+"""Runs `espbench` unchanged, except that it disturbs its own gateways or clocks, which no other process can reach.
 
     python -m campaign.disturbed_run run plan.yaml --out runs
 
-The environment's DISTURB, JSON, says how: {"what": …, "seed": a number}. what is one of
+The environment variable DISTURB defines the disturbance in JSON: {"what": …, "seed": a number}. what is one of
 
-daemon          a gateway's IKE daemon is stopped twice for some time, then killed or stopped, after its stack was made
+daemon          after its stack was made, a gateway's IKE daemon is stopped twice for some time, then killed or stopped
 gateway-clock   the clock of a User-Mode Linux guest steps three times after its stack was made
-tester-clock    a trial's record says that this machine's clock stepped meanwhile: that clock itself is never touched
+tester-clock    a trial's record reports a step of this machine's clock; the clock itself is never touched
 
-Each disturbance is a line of JSON in the file that the environment's DISTURBANCES names (told.py), told before it
-happens; of the tester, the pair is 0.
+Each disturbance is announced before it happens, by a line of JSON in the file that the environment variable
+DISTURBANCES names (told.py). The pair's number is 0 for the tester.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from espbench.stacks.base import Stack
 
 ASKED: dict[str, Any] = json.loads(os.environ.get("DISTURB", '{"what": "", "seed": 0}'))
 RANDOM = random.Random(ASKED["seed"])
-PAIRS: list[str] = []  # the case for which each was made
-# Moments count from the stack's making on: its daemons start, negotiate, and carry some trials.
+PAIRS: list[str] = []  # for each pair of gateways, the case for which it was made
+# The latest time of a disturbance, s after the stack was made: daemons start, negotiate, and carry some trials.
 LATEST_S = 6.0
 OF_A_PAIR = 3
-KILLED = 0.8  # of the last moments
+KILLED = 0.8  # the share of pairs whose last disturbance kills the daemon
 STOPS_S = (0.05, 3.0)
 STEPS_S = (0.002, 0.5, 60.0, 86_400.0)
 TRIALS_STEPPED = 0.3
-# Only those of this gateway: of its network namespace, or guest.
+# The script signals only the daemons of this gateway: those in its network namespace or guest.
 _SIGNAL = """\
 own=$(readlink /proc/self/ns/net)
 for p in /proc/[0-9]*; do
@@ -53,23 +53,26 @@ done
 
 
 def tell(after_s: float, what: str) -> None:
-    """Write a line for who watches."""
+    """Announce a disturbance to the campaign, which reads the file."""
     told.write(Path(os.environ[told.VARIABLE]), told.Disturbance(len(PAIRS), after_s, what))
 
 
 def later(gateway: Gateway, after_s: float, script: str) -> None:
-    """A shell in the gateway runs it, so long from now, whatever the controller does."""
+    """Have a shell in the gateway run a script after_s from now, whatever the controller does meanwhile."""
     background = f"(sleep {after_s:.3f}\n{script}) </dev/null >/dev/null 2>&1 &"
     gateway.run(["sh", "-c", background])
 
 
 def moments() -> list[float]:
-    """Return the times at which a pair is disturbed, s after its stack was made, in order."""
+    """Return the random times at which a pair is disturbed, s after its stack was made, in order."""
     return sorted(RANDOM.uniform(0.0, LATEST_S) for _ in range(OF_A_PAIR))
 
 
 def hit_daemon(bed: Testbed) -> None:
-    """Hit the daemon of Home or of Office; kill one, if at all, at the last moment: later hits would not find it."""
+    """Stop the daemon of Home or of Office at random times; at the last one it may be killed instead.
+
+    After a kill, later hits would not find the daemon.
+    """
     times = moments()
     for after_s in times:
         side = RANDOM.choice(SIDES)
@@ -84,7 +87,7 @@ def hit_daemon(bed: Testbed) -> None:
 
 
 def step_gateway_clock(bed: Testbed) -> None:
-    """Never of a namespace: its clock is this machine's."""
+    """Step the clock of Home or Office at random times; gateways must be guests, which have clocks of their own."""
     for after_s in moments():
         _step(bed, RANDOM.choice(SIDES), after_s)
 
@@ -100,13 +103,13 @@ def _step(bed: Testbed, side: Side, after_s: float) -> None:
 
 
 class _Stepped(NativeGenerator):
-    """Its first trial, and others now and then, tell of a step of the clock, as one that has seen it would."""
+    """A generator that reports a step of the clock in its first trial, and in others at random."""
 
     has_stepped = False
 
     def offer(self, streams: list[Stream], duration_s: float, *rest: Any, **named: Any) -> Offered:
         offered = super().offer(streams, duration_s, *rest, **named)
-        # Calibration and learning frames have no noise to be told of, and no line in the log.
+        # Only trials have the argument noise; calibrations and learning frames do not, and have no line in the log.
         if "noise" in named and (RANDOM.random() < TRIALS_STEPPED or not self.has_stepped):
             self.has_stepped = True
             step_ns = int(1e9 * RANDOM.choice([-1, 1]) * RANDOM.choice(STEPS_S))
@@ -116,9 +119,9 @@ class _Stepped(NativeGenerator):
 
 
 def disturb() -> None:
-    """Put the disturbance in the way of what espbench does."""
+    """Replace the function or class of espbench at which the disturbance begins."""
     if ASKED["what"] == "tester-clock":
-        from espbench.generators import native  # noqa: PLC0415  (its name is what is replaced)
+        from espbench.generators import native  # noqa: PLC0415  (its attribute is replaced)
 
         native.NativeGenerator = _Stepped  # type: ignore[misc]
         return
@@ -128,7 +131,7 @@ def disturb() -> None:
     def stack(lab: Beds, bed: Testbed, case: Case) -> Stack | None:
         stack = made(lab, bed, case)
         PAIRS.append(case.id)
-        # The baseline's pair has no daemon.
+        # The gateways of the baseline have no daemon.
         if ASKED["what"] != "daemon" or any(facts.ike for facts in case.stack.facts):
             hit(bed)
         return stack

@@ -14,20 +14,20 @@ from pathlib import Path
 from espbench.this_machine.processes import start_time
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
-_WALL = 0x40000000  # __WALL of waitpid(2): threads, too
+_WALL = 0x40000000  # __WALL of waitpid(2): wait for threads, too
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def kill(pids: Sequence[int]) -> None:
-    """SIGKILL to each that is still there."""
+    """Send SIGKILL to each process that is still there."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def stop(pids: Sequence[int], seconds: float) -> None:
-    """SIGSTOP to each, and SIGCONT after so long to those that are still the same processes."""
+    """Send SIGSTOP to each process, wait, and send SIGCONT to those that are still the same processes."""
     before = {pid: start_time(pid) for pid in pids}
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -40,7 +40,7 @@ def stop(pids: Sequence[int], seconds: float) -> None:
 
 
 def stop_thread(thread: int, seconds: float) -> bool:
-    """One thread stands still for so long, the others of its process run on; False: it was gone already."""
+    """Stop one thread for a time while the other threads of its process run on; return False if it was gone."""
     if _ptrace(PTRACE_SEIZE, thread) < 0:
         return False
     try:
@@ -56,7 +56,7 @@ def stop_thread(thread: int, seconds: float) -> bool:
 
 
 def threads(pid: int) -> list[int]:
-    """Return a process's threads under the normal scheduler, oldest first: watchers of stalls are real-time."""
+    """Return a process's threads under SCHED_OTHER, oldest first; those that watch for stalls are real-time threads."""
     ours = []
     with contextlib.suppress(OSError):
         for task in sorted(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()):

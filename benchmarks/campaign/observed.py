@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""espbench as a process that is watched from outside: what it says, what it has made, its trials, its end."""
+"""Watches an espbench process from outside: its messages, the things that it made, its trials and its end."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _GONE_S = 60.0
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours, with the clone's own espbench and this package in Python's path."""
+    """Return this process's environment, with the clone's espbench and this package in Python's path."""
     path = os.pathsep.join([str(ROOT / "harness"), str(ROOT / "benchmarks")])
     return os.environ | {"PYTHONPATH": path} | more
 
 
 class Observed:
-    """`PROGRAM run --no-report …` in the background; leaving the context ends it if it still runs."""
+    """Runs `PROGRAM run --no-report …` in the background; leaving the context ends the run if it still runs."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Observed:
         env: dict[str, str] | None = None,
         wait: bool = True,
     ) -> None:
-        """wait: until no other measurement has this machine; else such a one is a reason to refuse."""
+        """wait: until no other measurement uses this machine; False: espbench refuses to run beside another one."""
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob("stderr*")))
         self._stderr = folder / f"stderr{number}"
-        self.disturbances = folder.absolute() / f"disturbances{number}"  # what it does to itself (told.py)
+        self.disturbances = folder.absolute() / f"disturbances{number}"  # the run's own ones (told.py)
         with self._stderr.open("w") as errors:
             self.process = subprocess.Popen(
                 [*program, "run", "--no-report", *(["--wait"] if wait else []), *map(str, arguments)],
@@ -60,7 +60,7 @@ class Observed:
         self._folder, self._arguments = folder, arguments
         self._directory: Path | None = None
         self._journal = ""
-        self._seen: dict[int, int] = {}  # every process it started → its start
+        self._seen: dict[int, int] = {}  # every process that the run started → its start time
 
     def __enter__(self) -> Self:
         return self
@@ -79,30 +79,33 @@ class Observed:
 
     @property
     def said(self) -> str:
-        """The text that it has written to stderr."""
+        """The text that the run has written to stderr."""
         return self._stderr.read_text(errors="replace")
 
     @property
     def directory(self) -> Path | None:
-        """Its run directory, once there is one."""
-        if self._directory is None:  # once: another process may write to it later
+        """The run directory; None as long as there is none."""
+        if self._directory is None:  # determined once: another process may write to it later
             self._directory = run_directory(self._arguments, self.process.pid, self._folder)
         return self._directory
 
     @property
     def log(self) -> bytes:
-        """Its trials.jsonl; empty before there is one."""
+        """The content of trials.jsonl; empty as long as there is none."""
         directory = self.directory
         with contextlib.suppress(FileNotFoundError):
             return (directory / "trials.jsonl").read_bytes() if directory else b""
         return b""
 
     def lines(self) -> int:
-        """Trials on disk."""
+        """Return the number of trials on disk."""
         return self.log.count(b"\n")
 
     def look(self) -> list[dict[str, Any]]:
-        """Return the entries of its journal, and remember them and the processes below it, also for after its end."""
+        """Return the entries of the run's journal that are not undone.
+
+        The journal and the run's processes are remembered for checks after its end.
+        """
         for path in state_dir().glob("*.journal"):
             with contextlib.suppress(FileNotFoundError, ValueError):
                 text = path.read_text()
@@ -121,19 +124,19 @@ class Observed:
         return list(made.values())
 
     def pid_of(self, name: str) -> int | None:
-        """The living process last made under this name, of those in its journal and its own children."""
+        """Return the id of the last process in the journal whose name begins with `name`; None if it is gone."""
         for entry in reversed(self.look()):
             if entry["kind"] == "process" and entry["name"].startswith(name):
                 return int(entry["pid"]) if start_time(entry["pid"]) == entry["start"] else None
         return None
 
     def measures(self) -> bool:
-        """Return whether a program of its journal still runs."""
+        """Return whether a program in the run's journal still runs."""
         programs = [entry for entry in self.look() if entry["kind"] == "process"]
         return any(start_time(entry["pid"]) == entry["start"] for entry in programs)
 
     def ended(self, patience_s: float = PATIENCE_S) -> int | None:
-        """Its exit code; None: it does not end (and is then killed by leaving the context)."""
+        """Wait for the end and return the exit code; None if the run does not end (leaving the context ends it)."""
         deadline = time.monotonic() + patience_s
         while self.process.poll() is None and time.monotonic() < deadline:
             self.look()
@@ -141,7 +144,7 @@ class Observed:
         return self.process.poll()
 
     def left(self) -> list[str]:
-        """Faults: what is still there of a run that ended. Processes that were killed get the time to be gone."""
+        """Return a fault for each thing that an ended run left behind; killed processes get some time to disappear."""
         deadline = time.monotonic() + _GONE_S
         while (living := self._living()) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -152,33 +155,33 @@ class Observed:
 
 
 def cases_of(directory: Path) -> list[str]:
-    """The cases of a run's manifest."""
+    """Return the cases of a run's manifest."""
     return [entry["case"] for entry in json.loads((directory / "manifest.json").read_text())["cases"]]
 
 
 def tables(directory: Path) -> dict[str, bytes]:
-    """The results files that are there."""
+    """Return the results files of a run, by name."""
     names = ("results.csv", "results.json", "findings.csv")
     return {name: (directory / name).read_bytes() for name in names if (directory / name).exists()}
 
 
 def like(directory: Path, reference: Path) -> list[str]:
-    """Faults: what of its results and trials differs from those of the run that nobody disturbed."""
+    """Return a fault for each difference of results and trials from those of an undisturbed run, the reference."""
     logs = [(run / "trials.jsonl").read_bytes() for run in (reference, directory)]
     return [*checks.same_tables(tables(reference), tables(directory)), *checks.same_trials(*logs)]
 
 
 def whole(run: Observed, directory: Path) -> list[str]:
-    """Faults of a run that ended with its results: a case without a row, a damaged log, a thing left."""
+    """Return the faults of a run that ended with results: cases without rows, a damaged log, things left behind."""
     _, faults = checks.trials_of(run.log or (directory / "trials.jsonl").read_bytes())
     rows = checks.rows_of((directory / "results.csv").read_text())
     return [*faults, *checks.one_row_a_case(cases_of(directory), rows), *run.left()]
 
 
 def clean(run_id: str) -> None:
-    """`espbench clean` after a run that was killed; RuntimeError with its words if anything of that run stays.
+    """Run `espbench clean` after a run that was killed; RuntimeError with its message if anything of that run stays.
 
-    Other programs of this machine may have left things that cannot be undone now: that is theirs.
+    Other programs on this machine may have left things that cannot be undone now; these are no error.
     """
     done = subprocess.run(
         [*ESPBENCH, "clean"], capture_output=True, text=True, check=False, env=environment(), timeout=300

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plans as a slip, a bad editor or an enemy would make them, and what espbench makes of each.
+"""Reads plans with random mistakes, as a slip, a bad editor or an attacker would make them, and checks the result.
 
     benchmarks/campaign/plan_mutations.py [--plans 20000] [--seed 1] [--seconds 1] [--mib 200]
 
-`mutated` makes one; `tried` reads it in this process and says whether it was accepted, refused with a proper message,
-or neither: a traceback, a message without its place, too slow, too much memory.
+`mutated` makes one such plan. `tried` reads it in this process, and returns whether it was accepted, refused with a
+proper message, or ended wrongly: with a traceback, with a message without a place, too slowly, or with too much memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACE = re.compile(rf"{_NAME}:\d+:\d+: .*expected .+, got.+", re.DOTALL)
 _MORE = re.compile(rf"{_NAME}: and \d+ more")
 
 PLAN, DUT_PROFILE, TRAFFIC_PROFILE = "plan", "DUT profile", "traffic profile"
-# Keys that no plan of espbench's own writes out.
+# These plans have keys that none of espbench's own plans has.
 _OF_MANY_KEYS = (
     "name: a\ntopology: gateway-to-gateway\ndut: netns\nstacks: [plain, xfrm]\nsuites: [aes128gcm16]\n"
     "frame_sizes: [64]\nflows: {networks: 2, "
@@ -94,7 +94,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _value(text: str, rng: random.Random) -> str:
-    """Another value after one of its colons, dashes or commas."""
+    """Replace the value after a random colon, dash or comma."""
     places = [*re.finditer(r"(?<=[:\-,\[{] )[^\s,\[\]{}#][^,\]\}\n#]*", text)]
     if not places:
         return text + rng.choice(_SCALARS)
@@ -103,8 +103,8 @@ def _value(text: str, rng: random.Random) -> str:
 
 
 def _key(text: str, rng: random.Random) -> str:
-    """Another key, or one more."""
-    # Each word is looked at once: a very long one would take hours otherwise.
+    """Replace a random key, or add one."""
+    # The possessive quantifier reads each word once; otherwise a very long word would take hours.
     places = [*re.finditer(r"(?<![\w.])[\w.]++(?=:)", text)]
     if not places or rng.random() < 0.3:
         return text + f"\n{rng.choice(_KEYS)}: {rng.choice(_SCALARS)}\n"
@@ -115,7 +115,7 @@ def _key(text: str, rng: random.Random) -> str:
 
 
 def _line(text: str, rng: random.Random) -> str:
-    """A line twice, gone, elsewhere, or at another depth."""
+    """Repeat, delete, swap or indent a random line."""
     lines = _lines(text)
     here, there = rng.randrange(len(lines)), rng.randrange(len(lines))
     match rng.randrange(4):
@@ -131,7 +131,7 @@ def _line(text: str, rng: random.Random) -> str:
 
 
 def _characters(text: str, rng: random.Random) -> str:
-    """A character changed, gone, or junk beside it."""
+    """Change or delete characters at a random place, or insert junk there."""
     place = rng.randrange(len(text) + 1)
     match rng.randrange(3):
         case 0:
@@ -147,7 +147,7 @@ def _characters(text: str, rng: random.Random) -> str:
 
 
 def _deep(text: str, rng: random.Random) -> str:
-    """Nested far more than any plan, or hostile with aliases."""
+    """Add nesting much deeper than in any plan, or aliases that expand to very large values."""
     depth = rng.choice((5, 40, 500, 3000))
     opening, closing = rng.choice(
         (("[", "]"), ("{a: ", "}"), ("[{a: ", "}]"), ("[", ""), ("- ", ""), ("? ", ""))
@@ -165,7 +165,7 @@ def _deep(text: str, rng: random.Random) -> str:
 
 
 def _long(text: str, rng: random.Random) -> str:
-    """Very long strings, lists, keys, comments."""
+    """Add a very long string, list, key or comment, or very many lines."""
     n = rng.choice((100, 5_000, 200_000, 3_000_000))
     return rng.choice((
         lambda: _put(text, rng.choice("a9é ") * n, rng),
@@ -193,7 +193,7 @@ _KINDS: tuple[tuple[Callable[[str, random.Random], str], int], ...] = (
 
 
 def mutated(text: str, rng: random.Random) -> str:
-    """The plan with one to four things changed; the same for the same state of `rng`."""
+    """Return the plan with one to four random changes; the same for the same state of `rng`."""
     kinds, weights = zip(*_KINDS, strict=True)
     for kind in rng.choices(kinds, weights, k=rng.choice((1, 1, 1, 2, 2, 3, 4))):
         text = kind(text, rng)
@@ -202,7 +202,11 @@ def mutated(text: str, rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a plan: `accepted`, `refused`, or what is wrong with how it ended; its time, s, and memory."""
+    """The result of reading a plan.
+
+    verdict: `accepted`, `refused`, or the fault, such as `too slow`. said: espbench's message. seconds: CPU time. mib:
+    growth of the peak memory, MiB.
+    """
 
     verdict: str
     said: str
@@ -211,7 +215,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """True if it ended as every plan should."""
+        """True if the plan was accepted or refused without a fault."""
         return self.verdict in ("accepted", "refused")
 
 
@@ -222,12 +226,11 @@ class _TooSlow(BaseException):
 def tried(
     text: str, kind: str = PLAN, *, seconds: float = SECONDS, mib: float = MIB, folder: Path | None = None
 ) -> Result:
-    """Read a plan as `espbench validate` does, list its cases and points, and lay out each search's loads.
+    """Read a plan as `espbench validate` does, list its cases and points, and compute the loads of each search.
 
-    kind: of a file that plans name, which is read as a plan reads it.
-
-    Time is CPU time of this process (a busy machine is not the plan's fault), memory the growth of its peak. A plan
-    that takes ten times as long is stopped. folder: where the plan would stand.
+    kind: the kind of file: a plan, or a profile that plans name. seconds, mib: the limits of CPU time and memory. Time
+    is CPU time of this process, because a busy machine is not the plan's fault; memory is the growth of its peak. A
+    plan that takes ten times as long is stopped. folder: the folder that the plan would be in.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -248,7 +251,7 @@ def tried(
         verdict = "too slow"
     except MemoryError:
         verdict = "too much memory"
-    except BaseException:  # a traceback is what this looks for
+    except BaseException:  # tracebacks are faults to be reported
         verdict, said = "traceback", traceback.format_exc()
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
@@ -294,7 +297,7 @@ _READERS = {PLAN: _read, DUT_PROFILE: _read_profile, TRAFFIC_PROFILE: _read_traf
 
 
 def _wrong_with(said: str) -> str:
-    """Say what a message lacks; empty if it lacks nothing."""
+    """Say what is wrong with a message; empty if nothing is."""
     if len(said) > 64 * 1024:
         return "message too long"
     try:
@@ -316,12 +319,12 @@ def _peak_mib() -> float:
 
 
 def plans() -> list[str]:
-    """The texts that are mutated: every plan that comes with espbench."""
+    """Return the texts of all plans that come with espbench."""
     return [path.read_text(encoding="utf-8") for path in sorted((ROOT / "plans").glob("*.yaml"))]
 
 
 def sources() -> list[tuple[str, str]]:
-    """(kind, text) of every plan, and of every profile that a plan may name."""
+    """Return (kind, text) of every plan, and of every profile that a plan may name."""
     profiles = [(DUT_PROFILE, path) for path in sorted((ROOT / "dut-profiles").glob("*.yaml"))]
     of_users = [
         path
@@ -336,7 +339,7 @@ def sources() -> list[tuple[str, str]]:
 def campaign(
     count: int, seed: int, *, seconds: float = SECONDS, mib: float = MIB
 ) -> list[tuple[int, str, Result]]:
-    """(number, text, result) of each of `count` mutated plans that did not end as it should; prints what did."""
+    """Try `count` mutated plans; return (number, text, result) of those with a fault, and print a summary."""
     texts, wrong = sources(), []
     verdicts: Counter[str] = Counter()
     slowest = 0.0
@@ -357,16 +360,18 @@ def campaign(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 1 if any plan ended as none should."""
+    """Try the plans that the command line asks for; return the exit code: 1 if any had a fault."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--plans", type=int, default=20_000, help="how many [%(default)s]")
+    parser.add_argument("--plans", type=int, default=20_000, help="number of plans [%(default)s]")
     parser.add_argument("--seed", type=int, default=1, help="[%(default)s]")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of CPU time for each [%(default)s]")
-    parser.add_argument("--mib", type=float, default=MIB, help="of memory for each [%(default)s]")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="most CPU time of a plan [%(default)s]"
+    )
+    parser.add_argument("--mib", type=float, default=MIB, help="most memory of a plan [%(default)s]")
     asked_for = parser.parse_args(arguments)
     limit = (
         int(3 * asked_for.mib * 2**20) + 2 * 2**30
-    )  # a bomb ends as MemoryError, not as the machine's death
+    )  # a plan that expands without limit raises MemoryError and does not take the whole machine's memory
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     wrong = campaign(asked_for.plans, asked_for.seed, seconds=asked_for.seconds, mib=asked_for.mib)
     for number, text, result in wrong[:20]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the campaign: one way to disturb espbench, repeated, and what came of each repetition."""
+"""Defines a row of the campaign: one kind of disturbance, its repetitions, and their results."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import Self
 class Verdict:
     """The result of one repetition.
 
-    moments: how often it disturbed. outcomes: what came of it → how often (`right`, `INVALID`, `refused` …), each of
-    them allowed. faults: what is not allowed, a sentence each; none = the repetition passed. lacks: what this machine
-    does not have, so that nothing was tried. told: espbench's messages where it ended early, for readers of the state.
+    moments: the number of disturbances. outcomes: allowed outcome (`right`, `INVALID`, `refused` …) → how often.
+    faults: each outcome that is not allowed, as a sentence; without faults the repetition passed. lacks: what this
+    machine lacks, so that nothing was tried. told: espbench's messages if it ended early, for readers of the state.
     """
 
     moments: int = 1
@@ -30,21 +30,21 @@ class Verdict:
 
 
 class Row(ABC):
-    """One kind of disturbance. Used as a context, which makes and undoes what all its repetitions share."""
+    """One kind of disturbance. As a context, it makes and undoes the things that all its repetitions share."""
 
     name: str
-    """Short, and a word on the command line."""
+    """The short name, also used on the command line."""
     what: str
-    """A sentence for the table: what is done, and what is expected of espbench."""
+    """The sentence in the table: the disturbance, and the expected behaviour of espbench."""
     repetitions: int
     """The number of repetitions in a whole campaign."""
 
     @abstractmethod
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """Disturb once, with random numbers of this seed, and check; leaves nothing behind."""
+        """Make one repetition with random numbers of this seed, check it, and leave nothing behind."""
 
     def missing(self) -> str:
-        """Say what this machine lacks for it; empty if it lacks nothing."""
+        """Say what this machine lacks for this row; empty if it lacks nothing."""
         return ""
 
     def __enter__(self) -> Self:
@@ -53,11 +53,11 @@ class Row(ABC):
     def __exit__(  # noqa: B027  (most share nothing)
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is shared unless a row says so."""
+        """Do nothing: by default, repetitions share nothing."""
 
 
 class FolderRow(Row):
-    """A row whose repetitions have their files in one folder, which is deleted with them."""
+    """A row whose repetitions have their files in one temporary folder, which is deleted at the end."""
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix=f"campaign-{self.name}-"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the rows: every repetition that is not on disk yet, with what is left of the time after each."""
+"""Runs the rows: makes every repetition that is not on disk yet, and prints the time left after each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from campaign.row import Row, Verdict
 from campaign.state import Done, State
 
-# A guess for repetitions of a row that has had none yet.
+# The estimated time of a repetition, s, as long as the row has none.
 USUAL_S = 5.0
 
 
 def seed_of(seed: int, row: str, repetition: int) -> int:
-    """The same for the same campaign, row and repetition, whatever else was run."""
+    """Return the seed of a repetition; it depends only on the campaign's seed, the row and the repetition."""
     return random.Random(f"{seed}/{row}/{repetition}").getrandbits(32)
 
 
@@ -28,9 +28,9 @@ def run(
     say: Callable[[str], None] = print,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Make what is missing of each row; count: at most so many repetitions of each.
+    """Make the missing repetitions of each row; count: at most this many repetitions of each row.
 
-    An exception of a row is a fault of that repetition, told with its place: the campaign goes on.
+    An exception in a row is recorded as a fault of that repetition, with its place, and the campaign continues.
     """
     for row in rows:
         wanted = min(row.repetitions, row.repetitions if count is None else count)
@@ -53,9 +53,9 @@ def run(
                     faults = "".join(f"\n    FAULT {text}" for text in verdict.faults)
                     left_s = time_left(rows, state, count)
                     say(f"  {repetition + 1}/{wanted}  {outcomes or '-'}  ({_clock(left_s)} left){faults}")
-        except Exception as error:  # the things that its repetitions share could not be made, or be undone
+        except Exception as error:  # the things that the row's repetitions share could not be made or undone
             say(f"    FAULT {_failed(error)}")
-            # Give it a number that no repetition has.
+            # The fault is stored under a number that no repetition has.
             state.add(Done(row.name, row.repetitions, 0, 0.0, Verdict(0, faults=[_failed(error)])))
 
 
@@ -73,7 +73,7 @@ def _failed(error: Exception) -> str:
 
 
 def time_left(rows: Sequence[Row], state: State, count: int | None = None) -> float:
-    """Seconds, by what each row's repetitions have taken so far."""
+    """Estimate the time left, s, from the mean time of each row's repetitions so far."""
     total = 0.0
     for row in rows:
         done = state.of(row.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign's state: a line of JSON for each repetition, so that it goes on where it was interrupted."""
+"""Keeps the campaign's state: a line of JSON for each repetition, so that it continues where it was interrupted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from campaign.row import Verdict
 
 @dataclass(frozen=True)
 class Done:
-    """One repetition that is over."""
+    """One finished repetition."""
 
     row: str
     repetition: int
@@ -28,23 +28,23 @@ class Done:
 
 
 class OtherCampaign(Exception):
-    """The file is of another seed."""
+    """The state file has another seed."""
 
 
 class State:
-    """The repetitions on disk; `add` writes one more and waits until it is there.
+    """The repetitions on disk; `add` writes one more, and returns when it is on disk.
 
-    Each line has the commit that it was measured of: a campaign is long, and goes on after a defect was mended.
+    Each line has the commit of the repetition, because a long campaign may continue after a defect was fixed.
     """
 
     def __init__(self, path: Path, commit: str, seed: int) -> None:
-        """Go on with the file, or begin it. OtherCampaign: what it holds was measured with another seed."""
+        """Continue with the file, or create it; OtherCampaign if its repetitions have another seed."""
         self.path = path
         self.commit = commit
         self.seed = seed
         self.done: dict[tuple[str, int], Done] = {}
         text = path.read_text() if path.exists() else ""
-        whole = text[: text.rfind("\n") + 1]  # a torn last line is made again
+        whole = text[: text.rfind("\n") + 1]  # without an incomplete last line: it is made again
         lines = [json.loads(line) for line in whole.splitlines()]
         if not lines:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ class State:
             self._take(line)
 
     def add(self, done: Done) -> None:
-        """One repetition is over."""
+        """Write a finished repetition to disk."""
         done = replace(done, commit=self.commit, when=datetime.now(UTC).isoformat(timespec="minutes"))
         v = done.verdict
         line = {
@@ -73,7 +73,7 @@ class State:
         self.done[done.row, done.repetition] = done
 
     def forget(self, row: str, *, only_faulty: bool = False) -> None:
-        """A row, or what had faults of it, is to be made anew; the lines stay in the file, and stand for nothing."""
+        """Have a row's repetitions, or only those with faults, made anew; their old lines stay in the file."""
         line = {"forget": row, "repetitions": [
             done.repetition for done in self.of(row) if done.verdict.faults or not only_faulty
         ]}  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The campaign's table, as text and between the markers of docs/reliability.md."""
+"""Writes the campaign's table, as text and between the markers of docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from campaign.state import Done, State
 
 BEGIN, END = "<!-- campaign: begin -->", "<!-- campaign: end -->"
 LONGEST_FAULT = 300
-MOST_FAULTS = 5  # of a row, in the document; the state file has all
+MOST_FAULTS = 5  # of a row in the document; the state file has all faults
 
 
 def markdown(rows: Sequence[Row], state: State) -> str:
-    """One line a row: how often it was done, what came of it, and what was wrong."""
+    """Return the table: a line for each row with its repetitions, outcomes and faults; then the faults as a list."""
     when = [done.when for done in state.done.values()]
     lines = [
         f"From {min(when)} to {max(when)} (UTC), seed {state.seed}." if when else "Not yet run.",
@@ -51,13 +51,13 @@ def markdown(rows: Sequence[Row], state: State) -> str:
 
 
 def _short(text: str) -> str:
-    """A fault on one line; tracebacks and words of plans are cut, escaped, and whole in the state file."""
+    """Return a fault on one line, cut and without control characters; the state file has the whole text."""
     line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
     return line if len(line) <= LONGEST_FAULT else f"{line[: LONGEST_FAULT - 1]}…"
 
 
 def _commits(done: Sequence[Done]) -> str:
-    """Each with how many repetitions are of it, where there are several."""
+    """Return the commits of the repetitions as text; if there are several, each with its number of repetitions."""
     by_commit = Counter(d.commit for d in done)
     if len(by_commit) == 1:
         return f"`{next(iter(by_commit))}`"
@@ -65,7 +65,7 @@ def _commits(done: Sequence[Done]) -> str:
 
 
 def put_between(text: str, table: str) -> str:
-    """The document with this table between its markers; ValueError where it has none."""
+    """Return the document with this table between its markers; ValueError if it has no markers."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -79,5 +79,5 @@ def write(document: Path, rows: Sequence[Row], state: State) -> None:
 
 
 def faults(state: State) -> int:
-    """Return how many faults there are in all."""
+    """Return the number of faults of all rows."""
     return sum(len(done.verdict.faults) for done in state.done.values())

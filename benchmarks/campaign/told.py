@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lines by which a run that disturbs itself (disturbed_run.py) tells the campaign what it does, and when."""
+"""Writes and reads the lines by which a run that disturbs itself (disturbed_run.py) announces each disturbance."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-VARIABLE = "DISTURBANCES"  # of the environment: the file
+VARIABLE = "DISTURBANCES"  # the environment variable with the file's path
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A disturbance of the pair of gateways with this number (0: of the tester), so many seconds from now."""
+    """A disturbance, after_s seconds after its announcement; pair: number of the pair of gateways; 0: the tester."""
 
     pair: int
     after_s: float
@@ -20,13 +20,13 @@ class Disturbance:
 
 
 def write(file: Path, disturbance: Disturbance) -> None:
-    """Append a line, whole or not at all."""
+    """Append the line of a disturbance."""
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(disturbance)) + "\n")
 
 
 def read(file: Path) -> list[Disturbance]:
-    """Return all that was told; nothing before there is a file. A line that is being written is not among it."""
+    """Return the disturbances announced so far; none if there is no file. An incomplete last line is left out."""
     if not file.exists():
         return []
     whole = file.read_text(encoding="utf-8").rpartition("\n")[0]

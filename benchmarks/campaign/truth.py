@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the truth DUT in virtual time: the plan, the program, the run that nobody disturbs."""
+"""Starts runs of the truth DUT in virtual time: compiles its program, writes plans, makes undisturbed runs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BUFFER = 8
 RATE_FPS = 1e9 / SERVICE_NS
 RESOLUTION = 0.02
 KNOWN = {"service_ns": SERVICE_NS, "buffer": BUFFER}
-# A buffer may swallow what is too much in a final trial of a second.
+# The buffer may hold the excess frames of a final trial of one second.
 RIGHT = checks.Truth(RATE_FPS / (1 + 2 * RESOLUTION), RATE_FPS * (1 + RESOLUTION) + BUFFER)
 
 
 @functools.cache
 def program() -> str:
-    """The truth DUT, compiled once."""
+    """Return the path of the truth DUT's program, compiled once."""
     folder = Path(tempfile.mkdtemp(prefix="campaign-truth-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     include = ROOT / "harness/emulator/qemu"
@@ -40,7 +40,10 @@ def program() -> str:
 
 
 def plan(**changes: Any) -> dict[str, Any]:
-    """Two cases, two loss goals; keys of the throughput test are replaced by those of `throughput`."""
+    """Return a plan with two cases and two loss goals.
+
+    changes: keys of the plan; `throughput`: keys of the throughput test.
+    """
     throughput = {
         "loss_goals": [0, "1%"], "minimum": "500fps", "maximum": "20000fps", "trial": "500ms",
         "final_trial": "1s", "resolution": f"{100 * RESOLUTION:g}%", "settle": "0s", "residue": "50ms",
@@ -61,17 +64,17 @@ def plan(**changes: Any) -> dict[str, Any]:
 
 
 def environment(**asked: Any) -> dict[str, str]:
-    """Return the environment that truth_run.py reads: the program, and what the DUT is."""
+    """Return the environment that truth_run.py reads: the program, and the settings of the DUT."""
     return {"TRUTH_PROGRAM": program(), "TRUTH_DUT": json.dumps({"known": KNOWN} | asked)}
 
 
 def start(folder: Path, *arguments: str | Path, **asked: Any) -> Observed:
-    """Begin a run in a folder."""
+    """Start a run in a folder; asked: the settings of the DUT (truth_run.py)."""
     return Observed(folder, *arguments, program=TRUTH, env=environment(**asked))
 
 
 def written(folder: Path, content: dict[str, Any]) -> Path:
-    """A plan as a file."""
+    """Write a plan into a folder, and return the file."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{content['name']}.yaml"
     file.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -79,7 +82,7 @@ def written(folder: Path, content: dict[str, Any]) -> Path:
 
 
 def finished(folder: Path, content: dict[str, Any] | None = None, **asked: Any) -> tuple[Path, Observed]:
-    """A whole run that nobody disturbs: its directory; RuntimeError with its words if it does not end as it should."""
+    """Make an undisturbed run; return its directory and the run. RuntimeError if it does not end with results."""
     file = written(folder, content or plan())
     with start(folder, file, "--out", folder / "runs", **asked) as run:
         code = run.ended()

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench` as it is, but that the plan's external boxes are the truth DUT in virtual time (truth_dut.c).
+"""Runs `espbench` unchanged, except that the plan's external boxes are the truth DUT in virtual time (truth_dut.c).
 
     python -m campaign.truth_run run plan.yaml --out runs
 
-The environment says what the DUT is: TRUTH_PROGRAM its program; TRUTH_DUT, JSON, is an object of
+Environment variables define the DUT: TRUTH_PROGRAM is the path of its program; TRUTH_DUT is a JSON object with
 
-known           what it is all the time: names as truth_dut.c has them
-each_trial      what it becomes just before each trial
-only_trial      the one trial for which it does, counted from 0 since the start of the process; all others are clean
-encrypts        true: two gateways that tell the counters of SAs, as if they encrypted all but the leaked frames
+known           the settings from the start, with the names of truth_dut.c
+each_trial      the settings that change just before each trial
+only_trial      the only trial to which each_trial applies, counted from 0 since the start of the process
+encrypts        true: the DUT has two gateways that report counters of SAs, as if they encrypted all but leaked frames
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _words(known: dict[str, int]) -> str:
 
 
 class Teller(Generator):
-    """Tells the DUT before a trial what it is to be in it."""
+    """A generator that changes the DUT's settings before a trial."""
 
     trials = 0
 
@@ -58,7 +58,7 @@ class Teller(Generator):
 
 
 class ToldGateway:
-    """One of two, whose counters are the DUT's own; it drops before it encrypts and leaks after that."""
+    """One of two gateways with the DUT's own counters; frames are dropped before encryption, and leaked after it."""
 
     lan, wan = "lan", "wan"
     byte_order = "little"
@@ -68,7 +68,10 @@ class ToldGateway:
         self._counts = counts
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Return counts in which all that came from this side entered, and what was forwarded came from the other."""
+        """Return counters: frames from this side entered by LAN, and those that were forwarded left by WAN.
+
+        Frames from the other side that were forwarded entered by WAN and left by LAN.
+        """
         counts = self._counts()
         mine = 0 if self.side == "home" else 1
         spoilt = ("leaked", "damaged")
@@ -80,35 +83,35 @@ class ToldGateway:
         }
 
     def sas(self) -> SaCounters:
-        """Return all frames that were forwarded, but for those that leaked."""
+        """Return counters with the forwarded frames, except those that leaked."""
         counts = self._counts()
         passed = [a - b for a, b in zip(counts["forwarded"], counts["leaked"], strict=True)]
         mine = 0 if self.side == "home" else 1
         return SaCounters(passed[mine], passed[1 - mine], {}, frozenset({1, 2}))
 
     def read(self, paths: list[str]) -> dict[str, str | None]:
-        """It has no files."""
+        """Return None for each path: the gateway has no files."""
         return dict.fromkeys(paths)
 
     def cpu_ns(self) -> int:
-        """It takes no time."""
+        """Return 0: the gateway takes no CPU time."""
         return 0
 
     def waited_ns(self) -> int:
-        """Return 0: it does not wait for a CPU."""
+        """Return 0: the gateway does not wait for a CPU."""
         return 0
 
     def alive(self) -> bool:
-        """Return true: a truth DUT never dies by itself."""
+        """Return True: a truth DUT never dies by itself."""
         return True
 
     def last_words(self) -> str:
-        """Return no words: a truth DUT has none."""
+        """Return an empty text: a truth DUT has no last words."""
         return ""
 
 
 class ToldStack:
-    """A tunnel that is a switch of the DUT's."""
+    """A stack without tunnels that only blocks or unblocks the DUT."""
 
     name, encrypts, sas = "truth", True, 2
 
@@ -116,11 +119,11 @@ class ToldStack:
         self._bed = bed
 
     def block(self) -> None:
-        """Let nothing pass the DUT."""
+        """Let no frame pass the DUT."""
         self._bed.generator.ask_dut("blocked=1")
 
     def establish(self) -> None:
-        """Let everything pass the DUT."""
+        """Let all frames pass the DUT."""
         self._bed.generator.ask_dut("blocked=0")
 
     def counters(self, side: Side) -> SaCounters:
@@ -130,10 +133,10 @@ class ToldStack:
         return gateway.sas()
 
     def rest(self) -> None:
-        """Do nothing: the stack keeps nothing."""
+        """Do nothing: the stack has no state."""
 
     def security_context(self) -> dict[str, Any]:
-        """Describe a tunnel that is always as asked for."""
+        """Return a Security Context without mismatches."""
         return {"protocol": "truth", "mismatches": []}
 
     def secrets(self) -> list[dict[str, Any]]:
@@ -142,7 +145,7 @@ class ToldStack:
 
 
 class TruthLab:
-    """The truth DUT for every case."""
+    """Stands in for Beds; its test beds are the truth DUT for every case."""
 
     virtual_time = True
     profiled = False
@@ -152,7 +155,7 @@ class TruthLab:
         self._logs = logs
 
     def build(self, case: Case) -> Bed:
-        """A new one, that ends with its bed."""
+        """Build a new truth DUT, which ends when its bed is closed."""
         first = len(self._registry.entries)
         bed = build(self._registry, self._logs, mbps=int(LINE_BPS / 1e6), **ASKED.get("known", {}))
         made = self._registry.entries[first:]
@@ -163,14 +166,14 @@ class TruthLab:
         return bed
 
     def notes(self, case: Case) -> list[str]:
-        """There is nothing to add."""
+        """Return no remarks."""
         return []
 
     def calibration_bed(self) -> None:
-        """The line rate is the ceiling."""
+        """Return None: in virtual time the ceiling is the line rate."""
 
     def capturing(self, bed: Bed, file: Path) -> AbstractContextManager[None]:
-        """The truth DUT has no link that could be captured."""
+        """Raise EspbenchError: the truth DUT has no link that could be captured."""
         raise EspbenchError(f"expected no capture into {file}, got one: the truth DUT has no middle link")
 
     def stack(self, bed: Bed, case: Case) -> ToldStack | None:
@@ -178,11 +181,11 @@ class TruthLab:
         return ToldStack(bed) if ASKED.get("encrypts") else None
 
     def inspect(self, bed: Bed, case: Case) -> tuple[dict[str, Any], list[str]]:
-        """There is nothing to add."""
+        """Return no facts and no mismatches."""
         return {}, []
 
     def tunnel_bits(self, case: Case) -> int:
-        """One tunnel, or none."""
+        """Return 0: there is at most one tunnel."""
         return 0
 
 
@@ -204,7 +207,7 @@ def put_in_place() -> None:
     if "TRUTH_PROGRAM" in os.environ:
         truth_dut.program = lambda: Path(os.environ["TRUTH_PROGRAM"])  # type: ignore[assignment]
     command.Beds = worker.Beds = _lab  # type: ignore[assignment, attr-defined]
-    # Its ports are links in memory.
+    # The truth DUT's ports are links in memory, so nothing is required of this machine.
     command.require = lambda *asked: None  # type: ignore[attr-defined]
     command.virtual = lambda choices: True  # type: ignore[attr-defined]
     choose.new = _generator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process of truth_run.py, whose boxes are the truth DUT too."""
+"""Runs a worker process of truth_run.py, whose boxes are the truth DUT too."""
 
 from campaign import truth_run
 from espbench.runs.workers import worker

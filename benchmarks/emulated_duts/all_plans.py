@@ -3,12 +3,12 @@
 """Runs every plan of the boards and of the network processors twice, and compares the two runs byte for byte.
 
 Prints a row for each plan: its cases and trials, the time and the CPU time of both runs, and whether they are the same.
-Ends with exit code 1 unless all of it is complete and the same. The CPU time is that of all processes of a run, which
-takes Linux's perf: a guest's copies end unseen by the process that started them. Two cores that do nothing else need at
-least half of it. Reports are not written.
+The exit code is 1 unless all runs are complete and the same. The CPU time is that of all processes of a run. It needs
+Linux's perf, because a guest's copies end unseen by the process that started them. On two otherwise idle cores, a run
+takes at least half of its CPU time. Reports are not written.
 
-All of it takes hours on a machine that others use. Name plans to run only some. Runs are kept in a folder: what was
-complete is not run again; what was interrupted goes on when it is started again, and ~ is before its time.
+All plans take hours on a machine that others use. Name plans to run only some. Runs are kept in a folder: a complete
+run is not made again, and an interrupted one continues when it is started again; its time is then marked with ~.
 
     .venv/bin/python benchmarks/emulated_duts/all_plans.py [PLAN…] [--state FOLDER] [--jobs N] [--once]
     espbench compare FOLDER/*/first/* --by published
@@ -39,16 +39,16 @@ PLANS = {
 }
 RUNS = ("first", "second")
 MEASURED = (0, 3)  # exit codes of a complete run: every case has a result, or some have only a bound
-# These say when and where a run was made, and which process made it.
+# These files differ in each run: they say when and where the run was made, and by which process.
 OF_THE_HOST = ("manifest.json", "logs", ".lock")
 
 
 @dataclass(frozen=True)
 class Took:
-    """Holds what a run took so far.
+    """The time of a run so far.
 
-    cpu_s: of all its processes; None without perf. exit_code: None until it ended by itself. is_resumed: it was
-    interrupted before, so that some of its trials may have been made twice, or a part of its time is missing.
+    cpu_s: of all its processes; None without perf. exit_code: None until the run ended by itself. is_resumed: the run
+    was interrupted, so that some of its trials may have been made twice, or a part of its time is missing.
     """
 
     wall_s: float = 0.0
@@ -63,13 +63,13 @@ class Took:
 
 
 def main() -> int:
-    """Run what is missing, print the table; return 1 unless every run is complete and the same as its second."""
+    """Make the missing runs and print the table; return the exit code: 0 if all are complete and the same."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("plans", nargs="*", metavar="PLAN", help=f"default: all of {', '.join(PLANS)}")
     parser.add_argument("--state", type=Path, default=CLONE / "runs" / "all-plans")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--once", action="store_true", help="make first runs only, and compare nothing")
-    parser.add_argument("--table", action="store_true", help="run nothing; print what there is")
+    parser.add_argument("--table", action="store_true", help="run nothing; print the table")
     asked = parser.parse_args()
     if unknown := sorted(set(asked.plans) - set(PLANS)):
         parser.error(f"no such plan: {', '.join(unknown)}; there are {', '.join(PLANS)}")
@@ -85,13 +85,16 @@ def main() -> int:
 
 
 def _interrupted(*_: object) -> NoReturn:
-    """End once: a second signal, as `timeout` sends one to the whole group, must not stop what keeps the times."""
+    """End this program; a second signal is ignored, because it would interrupt the writing of the times.
+
+    `timeout` sends a signal to the process and to its group.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + signal.SIGTERM)
 
 
 def _plan(name: str, folder: Path, asked: argparse.Namespace) -> tuple[str, bool]:
-    """Make what is missing of a plan's runs; return its row, and whether all of it is as it should be."""
+    """Make the missing runs of a plan; return its row, and whether all runs are complete and the same."""
     runs = RUNS[:1] if asked.once else RUNS
     if not asked.table:
         for run in runs:
@@ -112,7 +115,7 @@ def _plan(name: str, folder: Path, asked: argparse.Namespace) -> tuple[str, bool
 
 
 def _run(plan: Path, folder: Path, jobs: int) -> None:
-    """Measure a plan, or what is missing of it, and keep what it took."""
+    """Make a run of a plan, or resume it, and keep its time."""
     took = _took(folder)
     if took.is_complete:
         return
@@ -137,14 +140,14 @@ def _run(plan: Path, folder: Path, jobs: int) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a run that is interrupted: perf would not wait for espbench, so espbench is told, and perf ends after it."""
+    """End an interrupted run: perf would not wait for espbench, so the signal goes to espbench, and perf ends then."""
     if process.poll() is None:
         os.kill(next(iter(descendants(process.pid)), process.pid), signal.SIGTERM)
     process.wait()
 
 
 def _sum(before: Took, wall_s: float, counted: Path, code: int | None, *, is_resumed: bool) -> Took:
-    """Return what a run took so far, with this part of it."""
+    """Return the time of a run so far, including its newest part."""
     cpu_s = _cpu_s(counted.read_text()) if counted.exists() else None
     return Took(
         wall_s=before.wall_s + wall_s,
@@ -155,7 +158,7 @@ def _sum(before: Took, wall_s: float, counted: Path, code: int | None, *, is_res
 
 
 def _took(folder: Path) -> Took:
-    """Return what the run in a folder took so far."""
+    """Return the time so far of the run in a folder."""
     kept = folder / "took.json"
     return Took(**json.loads(kept.read_text())) if kept.exists() else Took()
 
@@ -194,7 +197,7 @@ def _counts(run: Path) -> tuple[str, str]:
 
 
 def differences(one: Path, two: Path) -> list[str]:
-    """Return what two runs differ in, file by file, beside what says when and where they were made."""
+    """Return the differences of two runs, file by file, except in the files and keys of the host."""
     names = sorted({str(path.relative_to(run)) for run in (one, two) for path in _files(run)})
     problems = []
     for name in names:
@@ -216,7 +219,7 @@ def _files(run: Path) -> list[Path]:
 
 
 def _lines(trials: Path) -> list[str]:
-    """Return the trials of a file as text, each without what it says of the host."""
+    """Return the trials of a file as text, each without its key `host`."""
     records = [json.loads(line) for line in trials.read_text().splitlines()] if trials.exists() else []
     return [json.dumps({key: value for key, value in each.items() if key != "host"}) for each in records]
 

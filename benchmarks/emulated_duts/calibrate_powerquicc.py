@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the emulation to the MPC8548E's published points; prints what to put into the profiles, writes nothing there.
+"""Fits the emulation to the MPC8548E's published points, and prints the values for the profiles; writes no profile.
 
     benchmarks/emulated_duts/calibrate_powerquicc.py [--rounds 3] [--keep DIR]
 
-The SEC's prices are arithmetic. The time of an instruction is found by measuring: a plan of one case (1456 B, the SEC
-driven asynchronously, the SEC being the limit) is run with a copy of the profile, and the time scaled by what CPU time
-for a frame was and should be, until the two are within half a percent. The other profiles follow by their clocks.
-Needs `espbench build e500`.
+The costs of the SEC are computed. The time of an instruction is found by measurements: a plan of one case (1456 B, the
+SEC driven asynchronously, so that the SEC is the limit) is run with a copy of the profile. The time is then scaled by
+the ratio of the wanted to the measured CPU time per frame, until both are within half a percent. The values of the
+other profiles follow from their clocks. Needs `espbench build e500`.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ PLAN = {
 
 
 def measure(folder: Path, prices: calibration.SecPrices, ns: Fraction) -> Point:
-    """One run of the plan with such a profile."""
+    """Run the plan with a profile of these SEC costs and this time of an instruction, ns; return its point."""
     profile = yaml.safe_load((data_dir("dut-profiles") / f"{DEVICE}.yaml").read_text(encoding="utf-8"))
     profile["board"]["ns_per_instruction"] = str(ns)
     cycles = profile["board"]["sec"]["cycles"]
     cycles |= {"descriptor": str(prices.descriptor), "bus": str(prices.bus), "3des": str(prices.cipher)}
     folder.mkdir()
     (folder / "profile.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
-    # JSON is YAML, and has no tags or anchors of its own.
+    # JSON is valid YAML, without tags and anchors.
     (folder / "plan.yaml").write_text(json.dumps(PLAN), encoding="utf-8")
     command = [sys.executable, "-m", "espbench", "run", "plan.yaml", "--out", "runs"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -74,7 +74,7 @@ def measure(folder: Path, prices: calibration.SecPrices, ns: Fraction) -> Point:
 
 
 def fit(folder: Path, board: Board, rounds: int) -> tuple[calibration.SecPrices, Fraction]:
-    """SEC prices and the time of an instruction; prints each round."""
+    """Return the SEC's costs and the time of an instruction, ns; print each round."""
     wanted = calibration.published()
     prices = calibration.sec_prices(wanted, board.sec.clock)
     print(
@@ -98,7 +98,7 @@ def fit(folder: Path, board: Board, rounds: int) -> tuple[calibration.SecPrices,
 
 
 def main() -> None:
-    """Fit, then print the keys of every profile of an emulated board."""
+    """Fit the values, and print the keys of every profile of an emulated board."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

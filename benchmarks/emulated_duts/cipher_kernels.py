@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of NPCryptBench on this machine's own CPU, an emulated board and network processors: cycles a byte.
+"""Measures NPCryptBench's kernels on this machine's CPU, an emulated board and network processors, in cycles per byte.
 
     .venv/bin/python benchmarks/emulated_duts/cipher_kernels.py
 
-The same C, compiled by gcc -O2; every byte of output is compared. This machine has caches, and no reference is
-awaited by name, so levels 2 and 3 say nothing of it: it runs levels 0 and 1. Cycles are the CPU time of the fastest
-of 25 series, times the clock that /proc/cpuinfo tells; a CPU that changes its clock makes them rough. The other columns
-are of virtual time: the board's (espbench build e500) are its core's clock times what instructions take there.
+All run the same C, compiled by gcc -O2; every byte of output is compared. Levels 2 and 3 make no sense on this machine,
+which has caches and does not wait for single memory references; so it runs levels 0 and 1. Here, cycles are the CPU
+time of the fastest of 25 series, times the clock in /proc/cpuinfo; they are rough if the CPU changes its clock. The
+other columns are in virtual time: the board's cycles (espbench build e500) are the time of its instructions, times its
+core's clock.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main() -> None:
 
 
 def is_ready(dut: str) -> bool:
-    """Return whether a processor can be emulated here; print what is missing where it cannot."""
+    """Return whether a processor can be emulated here; if not, print what is missing."""
     if load_profile(dut).board is None:
         return True
     lacks = [r for r in (E500_KIT.readiness(), board.readiness()) if not r.ready]
@@ -60,21 +61,21 @@ def is_ready(dut: str) -> bool:
 
 
 def clock() -> float:
-    """The clock of the CPU, Hz."""
+    """Return the clock of this machine's CPU, Hz."""
     match = re.search(r"cpu MHz\s*: ([\d.]+)", Path("/proc/cpuinfo").read_text(encoding="ascii"))
     assert match is not None, "/proc/cpuinfo tells no clock"
     return float(match[1]) * 1e6
 
 
 def ns_per_byte(kernel: Kernel, level: Level, folder: Path) -> float:
-    """Compile for this machine, compare the output, and return the CPU time of a byte."""
+    """Compile a kernel for this machine, compare its output, and return the CPU time per byte, ns."""
     program = hosted.compiled(kernel, level, "O2", DATA_BYTES, folder / f"here-{kernel.name}-{level}")
     printed = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
     return hosted.ns_per_call(kernel, printed, DATA_BYTES, "this machine") / DATA_BYTES
 
 
 def on(dut: str, kernel: Kernel, level: Level, programs: Programs) -> float:
-    """Cycles a byte on the core of a board, or on one thread of a network processor."""
+    """Return the cycles per byte on the core of a board, or on one thread of a network processor."""
     profile = load_profile(dut)
     compilation = Compilation(level, "gcc", "O2")
     c = Configuration(dut, kernel.name, compilation, 1, 1, DATA_BYTES, 0.0, 0.0)  # type: ignore[arg-type]

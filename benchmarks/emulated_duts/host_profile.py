@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows where processes spend the host's CPU time, by Linux's perf: in which of their parts and functions."""
+"""Shows, by Linux's perf, in which of their parts and functions processes spend the host's CPU time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espbench.this_machine.processes import descendants
 
 HERTZ = 997
 LISTED = 20
-# Maps what a process is mapped from to what that is. Memory of no file that is executed is translated code.
+# The beginning of a mapped file's name → its part. Executed memory without a file is translated code.
 PARTS = {
     "qemu-system-ppc": "QEMU",
     "libnettle": "ciphers and hashes (nettle)",
@@ -29,11 +29,11 @@ GUEST_CODE = "the guest's code, translated"
 
 
 def sample(processes: Mapping[str, int], work: Callable[[], object], folder: Path) -> str:
-    """The profile of the processes and all their descendants while the work is done."""
+    """Do the work; return the profile of the processes (name → PID) and all their descendants meanwhile, as text."""
     data = folder / "perf.data"
     pids: dict[int, str] = {}
 
-    # The work begins by making the processes that count (a trial's copies of the guests), so all are watched.
+    # The work itself starts the processes that count (a trial's copies of the guests), so perf watches all CPUs.
     watch = ["perf", "record", "--quiet", "--all-cpus", "--event=cpu-clock", f"--freq={HERTZ}"]
     (orders, order), (answer, answers) = os.pipe(), os.pipe()
     watch += ["--delay=-1", f"--control=fd:{orders},{answers}", f"--output={data}"]
@@ -42,7 +42,7 @@ def sample(processes: Mapping[str, int], work: Callable[[], object], folder: Pat
         os.close(answers)
         try:
             os.write(order, b"enable\n")
-            if not os.read(answer, 16):  # an answer: now it watches
+            if not os.read(answer, 16):  # perf answers once it watches
                 raise SystemExit("perf may not watch here: be root, or set kernel.perf_event_paranoid to 0")
             work()
             for name, root in processes.items():
@@ -61,7 +61,7 @@ def sample(processes: Mapping[str, int], work: Callable[[], object], folder: Pat
 
 
 def told(script: str, pids: Mapping[int, str]) -> str:
-    """Tables of what `perf script` said of these processes."""
+    """Return tables of the samples that `perf script` printed, for these processes."""
     parts: Counter[tuple[str, str]] = Counter()
     functions: Counter[tuple[str, str]] = Counter()
     for line in script.splitlines():
@@ -69,7 +69,7 @@ def told(script: str, pids: Mapping[int, str]) -> str:
         owner = pids.get(int(pid.partition("/")[0])) if pid.partition("/")[0].isdigit() else None
         if owner is None:
             continue
-        # ADDRESS FUNCTION (FILE)
+        # The rest of a line is: ADDRESS FUNCTION (FILE).
         _, _, named = rest.strip().partition(" ")
         function, _, mapped = named.rpartition(" (")
         part = part_of(mapped.rstrip(")"))

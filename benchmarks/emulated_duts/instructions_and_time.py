@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions per frame in virtual time beside microseconds per frame of User-Mode Linux on this machine.
+"""Compares instructions per frame in virtual time with microseconds per frame of User-Mode Linux on this machine.
 
-Virtual time knows no caches, no branch prediction and no width of SIMD. So do its instructions put stacks, suites and
-frame sizes in the same order as the CPU time of a real processor? Each case is measured at the same load, which all
-gateways can carry: with User-Mode Linux here, and with emulated x86-64 machines, once with a processor that has
-instructions for AES (the profile virt-x86), once with one that has none, as kernels of User-Mode Linux use none.
+Virtual time has no caches, no branch prediction and no width of SIMD. The question is whether instructions rank stacks,
+suites and frame sizes in the same order as the CPU time of a real processor. Each case is measured at the same load,
+which all gateways can carry: with User-Mode Linux on this machine, and with emulated x86-64 machines, once with a
+processor that has AES instructions (the profile virt-x86), and once without, as kernels of User-Mode Linux use none.
 
 Prints a row for each case, with the mean of both gateways, and the rank correlation (Spearman) of the columns. Needs
-root for User-Mode Linux, and `espbench build x86`; about 15 minutes, of which 5 must be quiet. Runs are kept in a
-folder: what was interrupted goes on when it is started again.
+root for User-Mode Linux, and `espbench build x86`; it takes about 15 minutes, during 5 of which the machine must be
+quiet. Runs are kept in a folder, and finished ones are not made again.
 
     .venv/bin/python benchmarks/emulated_duts/instructions_and_time.py [--state FOLDER] [--only uml aes no-aes]
 """
@@ -24,7 +24,8 @@ import pandas as pd
 import espbench
 
 CLONE = Path(__file__).resolve().parents[2]
-# Nothing of SSSE3, AES or AVX: code in C for all ciphers but 3DES, which has an assembler version for any x86-64.
+# The CPU has neither SSSE3 nor AES nor AVX, so all ciphers run as C code, except 3DES, which has an assembler version
+# for any x86-64.
 PLAIN_PROCESSOR = """\
 name: no-aes
 description: virt-x86 with a processor without instructions for AES
@@ -69,7 +70,7 @@ TITLES = {
 
 
 def main() -> None:
-    """Make what is missing, print the table."""
+    """Make the missing runs, and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--state", type=Path, default=CLONE / "runs" / "instructions-and-time")
     parser.add_argument("--only", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 def column(name: str, folder: Path) -> pd.Series:
-    """Return the cost of a frame, the mean of Home and Office, by stack, suite and size; µs, or instructions."""
+    """Return the cost of a frame by stack, suite and size, the mean of both gateways; in µs, or instructions."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "no-aes.yaml").write_text(PLAIN_PROCESSOR)
     plan = folder / "plan.yaml"
@@ -100,7 +101,7 @@ def column(name: str, folder: Path) -> pd.Series:
 
 
 def correlation(table: pd.DataFrame) -> str:
-    """Spearman's: of the ranks, as pandas has it without SciPy."""
+    """Return Spearman's rank correlation as text, computed from ranks, because pandas needs SciPy for it."""
     return table.rank().corr().to_string(float_format=lambda value: f"{value:.3f}")
 
 

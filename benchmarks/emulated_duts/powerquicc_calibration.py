@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits SEC prices, and the CPU time for a frame, to the MPC8548E's published points.
+"""Fits the costs of the SEC, and the CPU time per frame, to the MPC8548E's published points.
 
-Everything here is arithmetic on claims marked as calibration; docs/powerquicc.md has the reasoning.
+All functions are arithmetic on the claims that are marked as calibration; docs/powerquicc.md has the reasoning.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 
 SUITE = "3des-sha1"
 LARGE = 1456
-# A byte goes over a bus of eight bytes at the SEC's clock. No published figure tells bus and cipher apart.
+# A byte takes an eighth of a cycle, on a bus of eight bytes at the SEC's clock. No published figure separates the cost
+# of the bus from the cipher's.
 BUS_CYCLES = Decimal("0.125")
-# The driver `talitos` has this moved beside the data: hash key 20, cipher key 24, IVs 8 + 8, SPI, number and
-# IV 16, ICV 12.
+# The driver `talitos` has these bytes moved in addition to the data: hash key 20, cipher key 24, IVs 8 + 8, SPI,
+# sequence number and IV 16, ICV 12.
 _OVERHEAD_BYTES = 88
 _ESP_TRAILER = 2
 
 
 @dataclass(frozen=True)
 class Published:
-    """The points: both directions' Mbps at 1456 B, % of CPU there by stack, size where NanoSec saturates the SEC."""
+    """The published points.
+
+    mbps: both directions, at 1456 B. nanosec_cpu_pct, openswan_cpu_pct: CPU load there, %. saturation_size: the frame
+    size from which on NanoSec saturates the SEC, bytes.
+    """
 
     mbps: float
     nanosec_cpu_pct: float
@@ -35,13 +40,13 @@ class Published:
 
     @property
     def fps(self) -> float:
-        """Frames/s at 1456 B; each passes the SEC of either gateway once."""
+        """The rate at 1456 B, frames/s; each frame passes the SEC of each gateway once."""
         return self.mbps * 1e6 / 8 / LARGE
 
 
 @dataclass(frozen=True)
 class SecPrices:
-    """Cycles of the SEC's clock, as a profile has them."""
+    """The costs of the SEC in cycles of its clock, as a profile has them: per descriptor, and per byte."""
 
     descriptor: Decimal
     bus: Decimal
@@ -60,23 +65,23 @@ def published() -> Published:
 
 
 def cipher_bytes(frame_size: int) -> int:
-    """Bytes that pass the cipher for a frame of this size (with FCS): packet and ESP trailer, padded."""
+    """Return the bytes that pass the cipher for a frame of this size (with FCS): packet and ESP trailer, padded."""
     block = suites()[SUITE].block_bytes
     return -(-(frame_size - FRAMING_BYTES + _ESP_TRAILER) // block) * block
 
 
 def sec_cycles(prices: SecPrices, frame_size: int) -> float:
-    """The SEC model's service of one frame (harness/emulator/sec/README.md), the cipher being the slower unit."""
+    """Return the SEC model's cycles for a frame (harness/emulator/sec/README.md); the cipher is slower than the bus."""
     data = cipher_bytes(frame_size)
     bus = prices.bus * (2 * data + _OVERHEAD_BYTES)
     return float(prices.descriptor + bus + prices.cipher * data)
 
 
 def sec_prices(points: Published, sec_hz: float) -> SecPrices:
-    """A straight line through two services: at 1456 B, where the SEC is busy all the time, and at saturation.
+    """Return the costs by a line through two points: at 1456 B, where the SEC is always busy, and at saturation.
 
-    There the CPU is as busy as the SEC, so the SEC's time for that frame is NanoSec's CPU time for one:
-    its share of the CPU at 1456 B, taken to be the same at both sizes.
+    At saturation the CPU is as busy as the SEC, so the SEC's time per frame is NanoSec's CPU time per frame. That
+    is its share of the CPU at 1456 B, and assumed to be the same at both sizes.
     """
     large = sec_hz / points.fps
     at_saturation = points.nanosec_cpu_pct / 100 * large
@@ -92,15 +97,18 @@ def sec_prices(points: Published, sec_hz: float) -> SecPrices:
 
 
 def wanted_us_per_frame(points: Published) -> float:
-    """CPU time for a frame of 1456 B: OpenSwan's, whose use of the CPU the article gives XFRM with talitos too."""
+    """Return the CPU time per frame at 1456 B, µs: OpenSwan's; the article gives the same for XFRM with talitos."""
     return points.openswan_cpu_pct / 100 / points.fps * 1e6
 
 
 def scaled(ns_per_instruction: Fraction, measured_us: float, wanted_us: float) -> Fraction:
-    """The time of an instruction that makes the measured CPU time the wanted one, if the instructions stay the same."""
+    """Return the time of an instruction, ns, with which the measured CPU time becomes the wanted one.
+
+    The number of instructions is assumed to stay the same.
+    """
     return (ns_per_instruction * Fraction(wanted_us / measured_us)).limit_denominator(100)
 
 
 def at_clock(ns_per_instruction: Fraction, clock_hz: int, other_hz: int) -> Fraction:
-    """The same cycles for an instruction at another clock."""
+    """Return the time of an instruction, ns, at another clock with the same number of cycles."""
     return (ns_per_instruction * clock_hz / other_hz).limit_denominator(10_000)

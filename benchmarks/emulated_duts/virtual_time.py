@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what virtual time costs: host seconds for each virtual second, idle and under load, and who spends them.
+"""Prints the cost of virtual time: host seconds per virtual second, idle and under load, and CPU seconds by process.
 
     generator ══ gateway ══ gateway ══ generator
 
-Two emulated MPC8548E forward plainly, then with ESP (3des-sha1, the SEC driven asynchronously), one way. With `--dut
-virt-x86` two x86-64 machines do (AES-GCM-128). Two mirrors in their place do nothing but forward: that is what links
-and generator cost. In virtual time all trials of a kind are the same; what differs is the host. Needs `espbench
-build e500` (or `x86`), but neither root nor a network. Run it from anywhere: `python
+Two emulated MPC8548E forward frames without ESP, then with ESP (3des-sha1, the SEC driven asynchronously), in one
+direction. With `--dut virt-x86` two x86-64 machines do so (AES-GCM-128). Two mirrors in their place only forward: this
+shows the cost of links and generator. In virtual time all trials of a kind are the same; only the host's time differs.
+Needs `espbench build e500` (or `x86`), but neither root nor a network. Run it from anywhere: `python
 benchmarks/emulated_duts/virtual_time.py [--dut virt-x86] [--profile]`.
 """
 
@@ -53,10 +53,10 @@ Load = tuple[int, int]  # frame size with FCS, frames/s
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of emulated machine: the kit that builds it, its ESP, the loads, and what is known of the first size.
+    """One kind of emulated machine: the kit that builds it, its ESP stack and suite, and the loads.
 
-    prototype: host seconds for each virtual one in the feasibility prototype; wanted: at most so many. By frames/s;
-    wanted is ESP's where esp_alone.
+    prototype: frames/s → host seconds per virtual second in the feasibility prototype, at the first frame size. wanted:
+    frames/s → the goal, at most this many; esp_alone: the goal is for ESP alone.
     """
 
     kit: GuestKit
@@ -69,14 +69,14 @@ class Kind:
     esp_alone: bool = False
 
 
-# Two guests and the source cost this in the prototype, whose links were stream sockets and whose instructions took
-# 1 ns; issue 5 asks for half of it at 40,000 frames/s.
+# Two guests and the source had these costs in the prototype, whose links were stream sockets, and whose instructions
+# took 1 ns. Issue 5 asks for half of it at 40,000 frames/s.
 BOARDS = Kind(
     E500_KIT, "{stack: xfrm, label: esp, crypto: async}", "3des-sha1",
     ((64, 0), (64, 20_000), (64, 40_000), (1456, 40_000)), (64, 40_000),
     {0: 0.9, 20_000: 2.6, 40_000: 4.7}, {40_000: 2.35},
 )  # fmt: skip
-# Issue 15 asks for this.
+# The wanted value is that of issue 15.
 PCS = Kind(
     X86_KIT, "{stack: xfrm, label: esp}", "aes128gcm16",
     ((512, 0), (512, 20_000), (512, 40_000)), (512, 20_000), {}, {20_000: 4.0}, esp_alone=True,
@@ -98,7 +98,7 @@ MIRROR_NS, MIRROR_QUEUE, LATENCY_NS = 5_000, 64, 50_000  # as long as the boards
 
 @dataclass(frozen=True)
 class Rig:
-    """Two gateways between the generator's ports; processes: name → PID. What works in a trial may be its children."""
+    """Two gateways between the generator's ports. processes: name → PID; a trial may be executed by its children."""
 
     name: str
     setup: Setup
@@ -106,7 +106,7 @@ class Rig:
     processes: Mapping[str, int]
 
     def cpu_ns(self) -> dict[str, dict[int, int]]:
-        """CPU time so far of each process, by PID: of a root, or of its children with all below them."""
+        """Return the CPU time so far, ns, by name and PID: of each child with its descendants, or of the process."""
         return {
             name: {pid: tree_cpu_ns(pid) for pid in descendants(root) if parent(pid) == root}
             or {root: tree_cpu_ns(root)}
@@ -116,7 +116,7 @@ class Rig:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a virtual second: host seconds, CPU seconds of each process; and frames lost in the trial."""
+    """The cost of a virtual second: host seconds, and CPU seconds by process. lost: frames lost in the trial."""
 
     host_s: float
     cpu_s: Mapping[str, float]
@@ -127,13 +127,13 @@ class Mirrors(Testbed):
     """A test bed whose gateways only forward, and have no state that a trial could change."""
 
     def close(self) -> None:
-        """The registry ends them."""
+        """Do nothing: the registry ends the mirrors."""
 
 
 def measure(rig: Rig, size: int, fps: int, seconds: float) -> Cost:
-    """One trial, or, at no frames/s, as long a wait."""
+    """Make one trial, or at 0 frames/s a wait of the same time, and return its cost."""
     setup = rig.setup
-    # A trial needs a frame: idle is one of them, and a long residue.
+    # A trial needs a frame, so an idle one has a single frame and a long residue.
     sending_s, residue_s = (seconds, RESIDUE_S) if fps else (0.001, seconds)
     traffic = replace(rig.traffic, frames=((size, 1),))
     setup.bed.begin_trial()
@@ -144,7 +144,7 @@ def measure(rig: Rig, size: int, fps: int, seconds: float) -> Cost:
     host_s, after = time.monotonic() - begun, rig.cpu_ns()
     (stream,) = offered.streams
     virtual_s = offered.duration_s + (stream.drain_s or 0.0) + residue_s
-    # The copies of the trial before may still have been ending at its beginning.
+    # Copies from the trial before may still have existed at the beginning of this one.
     spent = {
         name: sum(ns - before[name].get(pid, 0) for pid, ns in of.items()) / 1e9 for name, of in after.items()
     }
@@ -154,20 +154,20 @@ def measure(rig: Rig, size: int, fps: int, seconds: float) -> Cost:
 
 @contextmanager
 def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
-    """Two of them, compiled here."""
+    """Compile the mirror, start two of them, and yield their rig."""
     program = folder / "mirror"
     subprocess.run(["gcc", "-std=gnu11", "-O2", "-o", program, MIRROR], check=True)
     links = {name: folder / name for name in ("west", "middle", "east")}
     for name, path in links.items():
         step = ["--step-ns", str(LATENCY_NS // 2)] if name == "middle" else []
         subprocess.run([binary(), "link", path, "--latency-ns", str(LATENCY_NS), *step], check=True)
-    # Each end: of the link in the middle the western mirror has end 0.
+    # Each mirror has two links, and a number for its end of each; the western one has end 0 of the middle link.
     between = {"home": ("west", "middle", "1", "0"), "office": ("middle", "east", "1", "1")}
     processes = {}
     for side, (a, b, *ends) in between.items():
         numbers = [str(MIRROR_NS), "0", str(MIRROR_QUEUE)]
         argv = [str(program), str(links[a]), str(links[b]), *numbers, *ends]
-        # Nobody needs to read that the generator is gone in the end.
+        # At the end a mirror reports that the generator is gone, which is of no interest.
         nowhere = subprocess.DEVNULL
         processes[side] = registry.spawn(argv, f"mirror {side}", stdout=nowhere, stderr=nowhere).pid
 
@@ -192,7 +192,7 @@ def mirrors(registry: Registry, folder: Path) -> Iterator[Rig]:
 
 @contextmanager
 def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> Iterator[Rig]:
-    """Two of them with the case's stack, of which it was shown that it encrypts, or that it does not."""
+    """Yield two gateways with the case's stack, after the proof that it encrypts, or that it does not."""
     logs = folder / case.stack.shown
     logs.mkdir()
     (choice,) = choose(plan)
@@ -218,13 +218,13 @@ def boards(registry: Registry, folder: Path, plan: ResolvedPlan, case: Case) -> 
 
 
 def main() -> None:
-    """Print the table, and the profile if it is asked for."""
+    """Print the table, and the profile with --profile."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--dut", default="mpc8548e", help="profile of an emulated machine [%(default)s]")
     parser.add_argument(
-        "--seconds", type=float, default=1.0, help="of virtual time, each trial [%(default)g]"
+        "--seconds", type=float, default=1.0, help="virtual seconds of each trial [%(default)g]"
     )
     parser.add_argument("--rounds", type=int, default=5, help="trials of each kind [%(default)s]")
     parser.add_argument("--profile", action="store_true", help="where the host's time goes; needs perf")
@@ -248,7 +248,7 @@ def main() -> None:
         found: dict[tuple[str, Load], list[Cost]] = {
             (rig.name, load): [] for rig in rigs for load in kind.loads
         }
-        # A host's speed changes while one looks: each round has a trial of each kind.
+        # Each round has a trial of each kind, because the host's speed changes with time.
         for number in range(1, options.rounds + 1):
             print(f"round {number} of {options.rounds} …", file=sys.stderr, flush=True)
             for load, rig in itertools.product(kind.loads, rigs):
@@ -270,7 +270,7 @@ HEAD = (
 
 
 def line(kind: Kind, name: str, load: Load, costs: list[Cost], mirrors_costs: list[Cost]) -> str:
-    """Return a line of the table. The prototype's frames are taken to have been of the first size."""
+    """Return a line of the table. The figures of the prototype are shown at the first frame size."""
     size, fps = load
     applies = name == "esp" if kind.esp_alone else name != "mirrors"
     known = [
@@ -279,7 +279,7 @@ def line(kind: Kind, name: str, load: Load, costs: list[Cost], mirrors_costs: li
     ]
     host = sorted(cost.host_s for cost in costs)
     text = f"{statistics.median(host):.2f} ({host[0]:.2f} to {host[-1]:.2f})"
-    # Both figures are of one round, and so of one speed of the host.
+    # Both figures are from the same round, and so at the same speed of the host.
     ratio = statistics.median(a.host_s / b.host_s for a, b in zip(costs, mirrors_costs, strict=True))
     spent = "  ".join(f"{statistics.median(cost.cpu_s[who] for cost in costs):.2f}" for who in costs[0].cpu_s)
     lost = f"; {costs[0].lost} frames lost" if costs[0].lost else ""

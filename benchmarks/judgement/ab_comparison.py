@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real comparisons of two equal stacks, again and again: how often a difference is claimed that is not there.
+"""Makes real comparisons of two equal stacks, and counts how often they claim a difference that does not exist.
 
-Each comparison is a run of its own: xfrm against xfrm under two names, on pairs of UML guests, searches and trials at
-the same loads. With `--rules N` the gateways of the second name carry N rules of policy routing that match
-nothing: a difference that is there, which must be found. As root, with nothing else running:
+Each comparison is a run of its own: xfrm against xfrm under two names, on pairs of UML guests, by searches and by
+trials at fixed loads. With `--rules N` the gateways of the second name have N rules of policy routing that match
+nothing. This is a real difference, which the comparison must find. Run it as root, with nothing else running:
 
     python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 40 --out ab-equal
     python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 60 --out ab-planted
     python benchmarks/judgement/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
 
-It goes on where it was stopped: run directories that are complete are counted, not made again. With `--records FILE`
-each complete comparison becomes a line of JSON in that file, with its date and commit, and a number that is in the
-file is not made again: so 40 comparisons can be made over several sessions and machines, and the file kept in git.
+It continues where it was stopped: complete run directories are counted, and not made again. With `--records FILE` each
+complete comparison becomes a line of JSON in that file, with its date and commit, and comparisons in the file are not
+made again. So 40 comparisons can be made in several sessions and on several machines, and the file can be kept in git.
 
-Exits 1 where a goal is missed. Equal arms: at most 5 % of the comparisons claim a difference (beyond chance: the whole
-95 % interval is above), and the median half width is at most 3 % for CPU per frame, 10 % for throughput. A planted
-difference: 19 of 20 points find more CPU per frame. Either: each point has an interval of CPU, and ten minutes are
-enough for the median comparison.
+The exit code is 1 if a goal is missed. Goals for equal arms: at most 5 % of the comparisons claim a difference (missed
+if the whole 95 % interval of that share is above 5 %), and the median half width of the intervals is at most 3 % for
+CPU per frame and 10 % for throughput. Goal for a planted difference: 19 of 20 points show more CPU per frame. Goals for
+both: each point has an interval of CPU per frame, and the median comparison takes at most ten minutes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ tests:
 
 @dataclass(frozen=True)
 class Point:
-    """One frame size of a comparison: the ratios second ÷ first with their intervals, and the verdicts in words."""
+    """One frame size of a comparison: the ratios second ÷ first with their intervals, and the verdicts."""
 
     frame_size: int
     cpu: Estimate | None
@@ -85,7 +85,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Made:
-    """One complete comparison; seconds: from its first trial to its last; void: the share of void trials."""
+    """One complete comparison.
+
+    seconds: from the first trial to the last. void: the share of INVALID trials. rules: the planted routing rules.
+    """
 
     number: int
     points: list[Point]
@@ -99,12 +102,12 @@ class Made:
 
     @property
     def claims(self) -> bool:
-        """True if it claims any difference."""
+        """True if the comparison claims any difference."""
         return any(p.cpu_word.startswith("B") or p.word in ("A faster", "B faster") for p in self.points)
 
 
 def main() -> int:
-    """Make what is missing, print the table; 1 where a goal is missed."""
+    """Make the missing comparisons and print the table; return the exit code: 1 if a goal is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -117,7 +120,7 @@ def main() -> int:
     parser.add_argument("--dut", default="uml")
     parser.add_argument("--rules", type=int, default=0, help="routing rules in the second one's gateways")
     parser.add_argument("--out", type=Path, default=Path("ab-comparison"))
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no comparison after so long")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="start no comparison after this time")
     parser.add_argument("--records", type=Path, help="a file that keeps a line for each comparison")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -160,7 +163,7 @@ def _point(line: dict[str, Any]) -> Point:
 
 
 def _same_question(asked: argparse.Namespace) -> None:
-    """End the program if the folder holds comparisons that were asked for otherwise."""
+    """End the program if the folder has comparisons with other options."""
     apart = ("n", "out", "minutes", "one", "records")
     kept = {key: str(value) for key, value in vars(asked).items() if key not in apart}
     file = asked.out / "asked.json"
@@ -170,7 +173,7 @@ def _same_question(asked: argparse.Namespace) -> None:
 
 
 def _run(asked: argparse.Namespace, number: int) -> None:
-    """One comparison in a process of its own; what it says goes into a log."""
+    """Make one comparison in a process of its own; its messages go into a log file."""
     plan = asked.out / f"ab-{number:03}.yaml"
     plan.write_text(
         PLAN.format(
@@ -191,8 +194,8 @@ def _run(asked: argparse.Namespace, number: int) -> None:
 
 
 def _measure(plan: Path) -> None:
-    """`espbench run`, the second one's gateways made dearer where that is asked for."""
-    from espbench.cli import main as cli  # noqa: PLC0415  (the parent needs none of it)
+    """Do `espbench run`; if rules are to be planted, the second stack's gateways get them."""
+    from espbench.cli import main as cli  # noqa: PLC0415  (the parent process needs none of these)
     from espbench.measure.inputs.setup import Setup  # noqa: PLC0415
     from espbench.plan.resolved.cases import Case  # noqa: PLC0415
     from espbench.runs.setups import Setups  # noqa: PLC0415
@@ -203,7 +206,7 @@ def _measure(plan: Path) -> None:
     def with_rules(self: Setups, case: Case) -> Setup:
         setup = set_up(self, case)
         if rules and case.stack.shown == OTHER:
-            # None of them matches, and each forwarded frame is held against all (TEST-NET-3, RFC 5737).
+            # None of the rules matches, but each forwarded frame is compared with all of them (TEST-NET-3, RFC 5737).
             lines = [
                 f"rule add priority {100 + n} from 203.0.113.{n % 254 + 1} lookup main" for n in range(rules)
             ]
@@ -217,12 +220,12 @@ def _measure(plan: Path) -> None:
 
 
 def _complete(asked: argparse.Namespace, number: int) -> Made | None:
-    """Return the comparison of this number; None if there is none yet, or it was cut short."""
+    """Return the comparison with this number; None if there is none yet, or if it is incomplete."""
     for path in sorted(asked.out.glob(f"*-ab-{number:03}")):
         try:
             run = RunDirectory.open(path)
             comparison = of_run(run)
-        except Exception:  # cut short: it is made again
+        except Exception:  # incomplete: it is made again
             continue
         if comparison is not None and comparison.fixed_loads:
             trials = list(run.trials())
@@ -282,7 +285,7 @@ def _half_widths(intervals: list[Estimate | None]) -> list[float]:
 
 
 def table(made: Sequence[Made], *, planted: bool) -> str:
-    """Return rates with their intervals, and how wide the intervals of the ratios were, as text."""
+    """Return a table of the counted shares with their intervals, and of the widths of the ratios' intervals."""
     verdicts = [point for one in made for point in one.points]
     cpu = _half_widths([v.cpu for v in verdicts])
     rate = _half_widths([v.throughput for v in verdicts])

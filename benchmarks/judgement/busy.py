@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the CPUs of this machine busy while something else is measured in virtual time, which must not notice."""
+"""Keeps the CPUs of this machine busy during a measurement in virtual time, which must not change its results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def busy_loops(*, wanted: bool) -> Iterator[None]:
-    """Run two loops without end on each CPU meanwhile; none if they are not wanted."""
+    """Run two busy loops for each CPU while the context lasts; none if they are not wanted."""
     loops = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
         for _ in range(2 * (os.cpu_count() or 1) if wanted else 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how often `espbench history` finds a step in a noisy series, and how often it takes scatter alone for one.
+"""Measures how often `espbench history` finds a step in a noisy series, and how often it takes mere scatter for a step.
 
 .venv/bin/python benchmarks/judgement/change_points.py
 """
@@ -17,7 +17,7 @@ SERIES = 100
 
 
 def figures(chance: random.Random, runs: int, spread: float, step: float) -> list[Point]:
-    """Runs of one repeat around 100,000 frames/s; the second half is `step` times as high."""
+    """Return runs with one repeat, scattered around 100,000 frames/s; in the second half, `step` times as high."""
     values = [1e5 * (step if n >= runs // 2 else 1) * chance.gauss(1, spread) for n in range(runs)]
     return [Point(str(number), "", value, {1: value}, "OK") for number, value in enumerate(values)]
 

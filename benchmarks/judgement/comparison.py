@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints how often a comparison is right: of equal configurations, and of two that differ.
+"""Prints how often a comparison is right, for equal configurations and for configurations that differ.
 
-Each comparison is a whole one: real searches against simulated DUTs at six sizes and two loss goals, their
-outcomes through the real comparison. At the end the same of comparisons at fixed loads, on hosts that drift, stall
-and disturb (real ones: ab_comparison.py). Run it from anywhere:
+Each comparison is complete: real searches on simulated DUTs at six frame sizes and two loss goals, whose outcomes go
+through the real comparison. Then the same is done for comparisons at fixed loads, on simulated hosts that drift, stall
+and disturb (for real hosts see ab_comparison.py). Run it from anywhere:
 
     python benchmarks/judgement/comparison.py [comparisons]
 
-Exits 1 where a goal is missed by more than chance: at most 5 % of the comparisons of equal arms claim a difference; at
-the same loads, arms together, a difference of 5 % is found in the CPU time per frame in 19 of 20 points on a quiet or
-a shared host; and there the median half width of equal arms is at most 3 %.
+The exit code is 1 if a goal is missed by more than chance. Goals: at most 5 % of the comparisons of equal arms claim a
+difference. With both arms' gateways up together, on a quiet or a shared host, 19 of 20 points at fixed loads show a
+difference of 5 % in the CPU time per frame, and the median half width of equal arms is at most 3 %.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ FORMS = {
 
 
 def equal_arms(setting: sim.Setting, times: int, chance: random.Random) -> tuple[int, float]:
-    """Compare equal configurations; return in how many comparisons no difference is claimed, and how many verdicts
-    there were.
+    """Compare equal configurations; return the number of comparisons that claim no difference, and the share of points
+    with a verdict.
     """
     right, judged = 0, []
     for _ in range(times):
@@ -60,17 +60,17 @@ def equal_arms(setting: sim.Setting, times: int, chance: random.Random) -> tuple
 
 
 def power(setting: sim.Setting, times: int, chance: random.Random) -> tuple[float, float]:
-    """The shares of verdicts that say B faster, and that say A faster, where B is."""
+    """Return the shares of verdicts `B faster` and `A faster`, if B is faster in truth."""
     words = [v.word for _ in range(times) for v in sim.verdicts_of(sim.compared(setting, chance))]
     return words.count("B faster") / len(words), words.count("A faster") / len(words)
 
 
 @dataclass(frozen=True)
 class FixedLoads:
-    """The counts of comparisons at fixed loads on one host. cost: the true one of B, as a multiple of A's.
+    """The counts of comparisons at fixed loads on one host. cost: the true cost of B, as a multiple of A's.
 
-    claimed: comparisons that claim a difference. found: points that find B's higher cost. cpu_half: the median half
-    width of the intervals of CPU per frame.
+    together: both arms' gateways are up at the same time. claimed: comparisons that claim a difference. found: points
+    that show B's higher cost. cpu_half: the median half width of the intervals of CPU per frame.
     """
 
     host: str
@@ -88,7 +88,7 @@ class FixedLoads:
         return f"{self.host}, {'together' if self.together else 'one after the other'}, {self.cost:g}"
 
     def missed(self, rows: int) -> list[str]:
-        """Return the goals that it misses, in words; rows: how many rows claims are counted in."""
+        """Return the goals that are missed, in words; rows: the number of rows in which claims are counted."""
         equal, judged = self.cost == 1, self.together and self.host != "busy"
         missed = []
         if equal and surely_above(self.claimed, self.comparisons, FALSE_CLAIMS, rows):
@@ -101,9 +101,9 @@ class FixedLoads:
 
 
 def at_fixed_loads(times: int, chance: random.Random) -> list[str]:
-    """Print the same questions of the comparison at fixed loads; return the goals that are missed.
+    """Print the same table for comparisons at fixed loads; return the goals that are missed.
 
-    Three sizes, two arms, hosts of three kinds.
+    They have three frame sizes, two arms, and hosts of three kinds.
     """
     print(f"\nAt the same loads: 3 frame sizes, {times} comparisons a row; half widths are medians")
     columns = ["claims", "CPU found", "rate found", "CPU half", "rate half", "no rate"]
@@ -135,7 +135,7 @@ def at_fixed_loads(times: int, chance: random.Random) -> list[str]:
 
 
 def missed_by_searches(right: int, of: int, lowest: int, times: int) -> list[str]:
-    """Return what comparisons of equal configurations by searches miss: in all, and in the worst cell."""
+    """Return the goals that comparisons of equal configurations by searches miss: in all, and in the worst cell."""
     missed = []
     if surely_below(right, of, RIGHT):
         missed.append(f"equal configurations: only {right} of {of} show no difference")
@@ -145,7 +145,7 @@ def missed_by_searches(right: int, of: int, lowest: int, times: int) -> list[str
 
 
 def main() -> int:
-    """Print the tables; 1 where a goal is missed."""
+    """Print the tables; return the exit code: 1 if a goal is missed."""
     times = asked_comparisons()
     began, chance = time.monotonic(), random.Random(2544)
     print(
@@ -204,7 +204,7 @@ def _row(name: str, cells: Iterable[str]) -> str:
 
 
 def asked_comparisons() -> int:
-    """Return how many comparisons of each figure the command line asks for."""
+    """Return the number of comparisons for each figure, from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

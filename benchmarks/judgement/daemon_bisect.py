@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench bisect` on the history of a daemon: eight commits of strongSwan; one costs 2,000 instructions a frame.
+"""Runs `espbench bisect` on eight commits of strongSwan, one of which costs 2,000 instructions for each frame.
 
-That commit is in libipsec, where charon encrypts each frame itself (`strongswan-libipsec`), between two x86-64
+That commit changes libipsec, where charon encrypts each frame itself (`strongswan-libipsec`), between two x86-64
 gateways in virtual time. The others change comments there. After the commit is found, `espbench profile` shows its
 cost by function. Predicted before the first run: commit 5 is found in three steps, at 2,000 instructions within 10 %
-(threads of charon hand frames to each other in batches, which a slower one changes); its largest change by function
-is `encrypt` of libipsec, at 2,000 within 1 %. Commit 5 was found in three steps. **Wrong**: it costs 2,814 instructions
-more on Home, since a slower thread makes the kernel switch threads more often. `encrypt`: 2,000.000 more.
+(charon's threads pass frames to each other in batches, which a slower thread changes); the largest change by function
+is `encrypt` of libipsec, at 2,000 within 1 %. Result: commit 5 was found in three steps. The first figure was
+**wrong**: the commit costs 2,814 instructions more on Home, because a slower thread makes the kernel switch threads
+more often. `encrypt` costs 2,000.000 more, as predicted.
 
-`python benchmarks/judgement/daemon_bisect.py [--keep FOLDER]`; an interrupted one continues with the same folder.
+`python benchmarks/judgement/daemon_bisect.py [--keep FOLDER]`; an interrupted run continues with the same folder.
 Needs `espbench build x86`, git, a C compiler and libssl-dev; neither root nor, once strongSwan's sources are there, a
 network.
 """
@@ -42,13 +43,13 @@ tests:
 
 
 def main() -> None:
-    """Make the history, bisect it, show what the commit costs."""
+    """Make the history, bisect it, and show the cost of the commit by function."""
     with kept_folder(parser_with_keep(__doc__, "strongSwan and the runs").parse_args().keep) as folder:
         bisect(folder)
 
 
 def bisect(folder: Path) -> None:
-    """Find the commit, then profile its parent and it."""
+    """Find the commit, then profile its parent and the commit."""
     work, history = folder / "daemon", folder / "history"
     built = planted_daemon.tree(work)
     if not history.exists():
@@ -78,7 +79,7 @@ def bisect(folder: Path) -> None:
 
 
 def grow(history: Path, source: Path) -> None:
-    """Commit the sources, and one of their files again and again."""
+    """Make a git history of COMMITS commits of the sources; each changes one file, commit PLACE its cost."""
     shutil.rmtree(history, ignore_errors=True)
     shutil.copytree(source, history / "src")
     git(history, "init", "-q")
@@ -96,12 +97,12 @@ def grow(history: Path, source: Path) -> None:
 
 
 def git(folder: Path, *arguments: str) -> None:
-    """Run git there."""
+    """Run git in a folder."""
     subprocess.run(["git", "-C", str(folder), *arguments], check=True)
 
 
 def espbench(*arguments: object) -> str:
-    """Run a command to its end, and return what it printed, which is also shown."""
+    """Run an espbench command to its end, print its output, and return it."""
     argv = [sys.executable, "-m", "espbench", *map(str, arguments)]
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, flush=True)

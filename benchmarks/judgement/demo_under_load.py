@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs `make demo` on a machine that others use: its plan N times quiet, and N times under each load.
 
-    quiet     nothing beside it
+    quiet     no load
     ten       one process that takes 10 % of one CPU, in bursts of 5 ms
     bursts    on each CPU a process that takes 25 % of it, in bursts of 20 ms
 
-Printed for each run: how many results have which status, and the ratio of each figure to the quiet one's (the median
-of the quiet runs). Wanted: quiet, every result OK; under load, a figure (OK or LOWER_BOUND) for 8 of 9 results; no
-figure above the quiet one, the highest of the quiet runs, by more than the search's resolution (two boots of the same
-gateways may differ by 10 %). Exits 1 where that is missed, or cannot be said because a quiet run, a quiet figure or a
-result is missing.
+For each run it prints the number of results with each status, and the ratios of the figures to the quiet figures (the
+medians of the quiet runs). Goals: in quiet runs, every result is OK. Under load, 8 of 9 results have a figure (OK or
+LOWER_BOUND), and no figure is above the highest one of the quiet runs by more than the search's resolution (two boots
+of the same gateways may differ by 10 %). The exit code is 1 if a goal is missed, or cannot be checked because a quiet
+run, a quiet figure or a result is missing.
 
-The loads are processes of ours, SCHED_OTHER, that end with this program. Runs are kept in a folder: what was
-interrupted goes on when it is started again with the same folder, and more runs can be asked for later.
+The loads are processes under SCHED_OTHER that end with this program. Runs are kept in a folder: an interrupted run
+continues when the program is started again with the same folder, and more runs can be made later.
 
     .venv/bin/python benchmarks/judgement/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER]
         [--plan PLAN]
@@ -46,7 +46,8 @@ WITH_FIGURES = 16 / 18
 DONE = "exit.txt"
 RESULT = "result"
 NOTHING = pd.Series([], dtype=float, index=pd.Index([], name=RESULT))
-# Takes a share of its CPU, in bursts of its own CPU time; the periods vary, so that they beat with nothing.
+# This program takes a share of its CPU, in bursts of its own CPU time. The periods are random, so that they do not
+# coincide with any other period.
 HOG = """
 import random, sys, time
 burst, share = float(sys.argv[1]), float(sys.argv[2])
@@ -59,9 +60,7 @@ while True:
 
 
 class Load(NamedTuple):
-    """A load: a process on each of these CPUs (indices into those we may use) with its share, in bursts of so many
-    seconds.
-    """
+    """A load: on each of these CPUs, a process that takes a share of it, in bursts of burst_s."""
 
     cpus: Sequence[int]
     share: float = 0.0
@@ -75,9 +74,9 @@ def loads() -> dict[str, Load]:
 
 
 def main() -> None:
-    """Make the runs that are missing; print all."""
+    """Make the missing runs, and print all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=10, help="of each load")
+    parser.add_argument("--runs", type=int, default=10, help="number of runs under each load")
     parser.add_argument("--load", nargs="+", choices=list(loads()), default=list(loads()))
     parser.add_argument("--state", type=Path, default=CLONE / "runs" / "demo-under-load")
     parser.add_argument("--plan", type=Path, default=CLONE / "plans" / "quick.yaml")
@@ -93,7 +92,7 @@ def main() -> None:
 
 
 def make(folder: Path, plan: Path, load: Load) -> None:
-    """One run under a load, or the rest of one that was interrupted."""
+    """Make one run under a load, or resume an interrupted one."""
     folder.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     with hogs(load) as pids:
@@ -114,7 +113,7 @@ def make(folder: Path, plan: Path, load: Load) -> None:
 
 @contextlib.contextmanager
 def hogs(load: Load) -> Iterator[list[int]]:
-    """Processes that take their share while the block runs; their PIDs."""
+    """Run the processes of a load while the context lasts; yield their PIDs."""
     with Registry(secrets.token_hex(3)) as registry:
         argv = [interpreter(), "-c", HOG, str(load.burst_s), str(load.share)]
         yield [
@@ -123,7 +122,7 @@ def hogs(load: Load) -> Iterator[list[int]]:
 
 
 def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
-    """Print each run's statuses and how its figures stand to the quiet ones; whether all is as wanted."""
+    """Print each run's statuses and the ratios of its figures to the quiet ones; return whether all goals are met."""
     figures = pd.concat([run["throughput_fps"] for run in kept["quiet"]] or [NOTHING]).groupby(RESULT)
     quiet, highest = figures.median(), figures.max()
     asked = max((len(run) for runs in kept.values() for run in runs), default=0)
@@ -134,7 +133,7 @@ def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
         for number, run in enumerate(runs, start=1):
             has_figure = run["status"].isin(WITH_FIGURE)
             ratios = run["throughput_fps"] / quiet.reindex(run.index)
-            # A figure without a quiet one to compare it with may be any amount too high.
+            # A figure without a quiet figure cannot be compared, and may be too high.
             alone = run.index[has_figure & ratios.isna()]
             ratios = ratios.dropna()
             above = ratios[run["throughput_fps"] > (1 + resolution) * highest.reindex(run.index)]
@@ -160,7 +159,7 @@ def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
 
 
 def _kept(folder: Path) -> list[pd.DataFrame]:
-    """The results of the finished runs of a load, by stack, suite, frame size and loss goal in words."""
+    """Return the results of the finished runs of a load, indexed by stack, suite, frame size and loss goal as text."""
     done = sorted(folder.glob(f"*/{DONE}"), key=lambda file: int(file.parent.name))
     tables = [espbench.load(*_directories(file.parent)).results for file in done]
     return [table.set_index(table.apply(_name, axis=1).rename(RESULT)) for table in tables]
@@ -171,7 +170,7 @@ def _name(result: pd.Series) -> str:
 
 
 def _directories(folder: Path) -> list[Path]:
-    """The run directory that stands in a folder, if one does."""
+    """Return the run directories in a folder: one or none."""
     return sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
 
 

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench bisect` on a real history: twelve commits of the kernel's `esp4.c`; one costs 212 instructions a frame.
+"""Runs `espbench bisect` on twelve commits of the kernel's `esp4.c`, one of which costs 212 instructions per frame.
 
-The others change comments. Each step compiles the kernel of a
-commit and boots two emulated boards with it. Predicted before the first run: commit 8 is found, in four steps at most,
-at 212 instructions within 1 %.
+The others change comments. Each step compiles the kernel of a commit and boots two emulated boards with it. Predicted
+before the first run: commit 8 is found, in four steps at most, at 212 instructions within 1 %.
 
-`python benchmarks/judgement/gate_bisect.py [--keep FOLDER]`, where gate_sensitivity.py may have left its kernel.
-Needs `espbench build e500` and what that needs, and git.
+`python benchmarks/judgement/gate_bisect.py [--keep FOLDER]`; the folder may have the kernel of gate_sensitivity.py.
+Needs `espbench build e500` and its requirements, and git.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ tests:
 
 
 def main() -> None:
-    """Make the history, bisect it."""
+    """Make the history, and bisect it."""
     with kept_folder(parser_with_keep(__doc__, "the kernel and the runs").parse_args().keep) as folder:
         raise SystemExit(bisect(folder))
 
 
 def bisect(folder: Path) -> int:
-    """The exit code of the command."""
+    """Make the history in a folder, bisect it, and return the exit code of `espbench bisect`."""
     tree, cache = planted_kernel.tree(folder / "kernel"), folder / "cache-bisect"
     planted_kernel.install(planted_kernel.built(tree, planted_kernel.original(tree)), cache)
     history = folder / "history"
@@ -56,12 +55,12 @@ def bisect(folder: Path) -> int:
         sys.executable, "-m", "espbench", "bisect", str(plan), "--good", f"HEAD~{COMMITS - 1}", "--bad", "HEAD",
         "--tree", str(history), "--build", build, "--out", str(folder / "runs"),
     ]  # fmt: skip
-    # The build looks for its parts in the user's cache, the runs in the one that it fills.
+    # The runs use the cache into which the build installs each kernel, and not the user's.
     return subprocess.run(argv, env=os.environ | {"XDG_CACHE_HOME": str(cache)}, check=False).returncode
 
 
 def grow(history: Path, text: str) -> None:
-    """Commit one file again and again."""
+    """Make a git history of COMMITS commits that change one file, with this text at first; commit PLACE costs more."""
     history.mkdir()
     identity = ["-c", "user.name=bench", "-c", "user.email=bench@example.org"]
     subprocess.run(["git", "-C", str(history), "init", "-q"], check=True)

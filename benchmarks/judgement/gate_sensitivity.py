@@ -2,26 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures how small a regression `espbench check` finds on emulated boards, and how often it gives false alarms.
 
-A kernel is built once more with nothing but `nop` instructions planted in the encryption path (`esp_output`): none,
-then one. Both go into caches of their own, so that the check finds them as it finds any kernel.
+Two kernels are built that differ only in `nop` instructions in the encryption path (`esp_output`): none, and one. Each
+goes into a cache of its own, where the check finds it like any kernel.
 
-* **Planted**: one instruction more for each frame that Home encrypts, at 20 points (two ways to drive the engine, ten
-  sizes), one way, so that each frame passes `esp_output` exactly once. A point counts as found if Home's figure is
-  above the base with `--limit instructions=0`.
-* **A against A**: the kernel without any, compared with its own base, half of the checks beside busy loops on every
-  CPU. Besides, the recorded final trials of all these runs are compared with each other, each pair both ways.
+* **Planted**: one more instruction for each frame that Home encrypts, at 20 points (two ways to drive the engine, ten
+  frame sizes), in one direction, so that each frame passes `esp_output` exactly once. A point counts as found if Home's
+  figure is above the base with `--limit instructions=0`.
+* **A against A**: the kernel without a planted instruction, compared with its own base; half of the checks run beside
+  busy loops on every CPU. In addition, the recorded final trials of all these runs are compared with each other, each
+  pair in both orders.
 
-Predicted before the first run: all 20 found, the change at Home between 0.9 and 1.1 instructions at 18 of 20 or more (a
-batch of frames may move), Office nearer to 0 than to 1; and 0 false alarms of at least 1,000 comparisons, of which
-a quarter or more are fresh. **Wrong**: 18 of 20 were found, 9 of them within 10 % of 1, and Office moved by up to 2.5.
-The base had no load but the throughputs, where a gateway is busy all the time, and what a frame costs goes into its
-queues. Since then a base has half of each throughput too, and instructions are compared there. Predicted again, before
-that was run: the same as at first. Found at 20 of 20, 16 of them within 10 % of 1; Office moved by 0.12, and at one
-point by -119: an instruction more moved its interrupts. So the second half of that was wrong again.
+Predicted before the first run: all 20 points are found; the change at Home is between 0.9 and 1.1 instructions at 18 or
+more of the 20 (a batch of frames may move), and at Office nearer to 0 than to 1; there are 0 false alarms in at least
+1,000 comparisons, of which a quarter or more are fresh. **Wrong**: 18 of 20 were found, 9 of them within 10 % of 1, and
+Office moved by up to 2.5. The base had been measured only at the throughputs, where a gateway is busy all the time, and
+the cost of a frame depends on its queues. Since then a base has trials at half of each throughput too, and instructions
+are compared there. The prediction for the next run was the same. Result: 20 of 20 were found, 16 of them within 10 %
+of 1; Office moved by 0.12, and at one point by -119, because the additional instruction moved its interrupts. So the
+prediction of the sizes was wrong again.
 
 It takes about half an hour: `python benchmarks/judgement/gate_sensitivity.py [--checks N]`. Needs `espbench build
-e500` and what that needs; neither root nor a network. `--same-only` builds no kernel: A against A, with the one of
-`espbench build e500`. With `--keep`, checks that are there already count too, and are not made again.
+e500` and its requirements, but neither root nor a network. `--same-only` builds no kernel, and makes only A against A
+with the kernel of `espbench build e500`. With `--keep`, checks that are in the folder already are not made again.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ NO_LIMIT: dict[Quantity, Limit] = {"instructions": Limit(), "throughput": Limit(
 
 
 def main() -> None:
-    """Build both kernels, measure, print."""
+    """Build both kernels, make the checks, and print the results."""
     parser = parser_with_keep(__doc__, "kernels and runs")
     parser.add_argument("--checks", type=int, default=8, help="how many fresh checks of A against A")
     parser.add_argument("--same-only", action="store_true", help="only A against A; no kernel is built")
@@ -103,7 +105,7 @@ def measure(folder: Path, checks: int, *, same_only: bool) -> None:
 
 
 def planted(verdict: dict[str, Any]) -> None:
-    """Print what one instruction looks like at each point."""
+    """Print the change that one planted instruction makes at each point."""
     rows = [
         row for row in verdict["rows"] if row["quantity"] == "instructions" and "plain" not in row["case"]
     ]
@@ -123,7 +125,7 @@ def planted(verdict: dict[str, Any]) -> None:
 
 
 def recorded_pairs(base: Path, runs: list[RunDirectory]) -> tuple[int, int]:
-    """(figures, those not the same) of every recorded check held against every other."""
+    """Compare every recorded check with every other; return the numbers of figures, and of those not the same."""
     as_base = baseline_file.read(base)
     measured = [measurements(run, as_base)[0] for run in runs]
     figures = alarms = 0
@@ -142,7 +144,7 @@ def recorded_pairs(base: Path, runs: list[RunDirectory]) -> tuple[int, int]:
 
 
 def check(folder: Path, cache: Path, base: Path, name: str, *options: str) -> dict[str, Any]:
-    """The verdict of a check with no limit; exit codes 0 and 5 are verdicts."""
+    """Return the verdict of a check with a limit of 0 instructions; make the check unless its file is there."""
     file = folder / f"{name}.json"
     if file.exists():
         kept: dict[str, Any] = json.loads(file.read_text())
@@ -164,7 +166,7 @@ def check(folder: Path, cache: Path, base: Path, name: str, *options: str) -> di
 
 
 def espbench(cache: Path, *arguments: object, codes: tuple[int, ...] = (0,)) -> Path:
-    """Run a command with that cache; the folder of the file it names last."""
+    """Run an espbench command with this cache; return the folder of the file that it prints last."""
     argv = [sys.executable, "-m", "espbench", *map(str, arguments)]
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
@@ -174,7 +176,7 @@ def espbench(cache: Path, *arguments: object, codes: tuple[int, ...] = (0,)) -> 
 
 
 def kernel_with(folder: Path, nops: int) -> Path:
-    """A cache whose kernel executes so many instructions more for each frame that it encrypts."""
+    """Return a cache with a kernel that executes `nops` more instructions for each frame that it encrypts."""
     cache = folder / f"cache-{nops}"
     if not cache.exists():
         tree = planted_kernel.tree(folder / "kernel")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a benchmark the folder that it builds and measures in: one that the user keeps, or a temporary one."""
+"""Gives a benchmark the folder in which it builds and measures: one that the user keeps, or a temporary one."""
 
 from __future__ import annotations
 

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does noise of the host move a figure? Simulated DUTs of known loss, and noise that is independent of them.
+"""Tests whether noise of the host moves a figure, with simulated DUTs of known loss, and noise independent of them.
 
-Whether noise comes does not depend on what the DUT did: so the reported throughput must be the same with and without
-it. Trials are arithmetic, but all that judges them is the product's: stalls and starvation are laid beside the losses,
-the trial's record is made, the search decides. The noise disturbs the gateways (starvation, stalls, steal), or the
-load: senders pause, a few times long or more often than their lists hold, or are too slow for their rate.
+The noise does not depend on the DUT, so the reported throughput must be the same with and without it. Trials are pure
+arithmetic, but espbench's own code judges them: it compares stalls and starvation with the losses, makes the trial's
+record, and searches. The noise disturbs the gateways (starvation, stalls, steal) or the load: senders make a few long
+pauses, or more pauses than their lists hold, or are too slow for their rate.
 
-The cases of a cell have the luck of those without noise: the n-th undisturbed trial at a load loses the same frames.
-So chance moves the cells' means much less than noise may.
+The cases of a cell have the same random losses as those without noise: the n-th undisturbed trial at a load loses the
+same frames. So chance moves the means of the cells much less than the noise is allowed to.
 
-A cell is red (exit 1) if
+A cell is red (exit code 1), in comparison with the same cell without noise, if
   * the mean of the figures that are OK moved by more than 1 %;
-  * the mean of all figures, lower bounds too, is above by more than 1 %;
-  * the median or the 95th percentile of all figures is above by more than the resolution;
-  * figures are above every one without noise by more than the resolution: any at all of a DUT with a sharp limit, more
-    than 0.5 % of the cases of another;
-  * a figure of a DUT with a sharp limit is OK, and below every one without noise by more than the resolution.
-A DUT that meets a goal by luck alone has no mean. Its cell is red if noise gives it a figure more often, by more than
-chance. The shares of OK, of bounds, and of cases without a figure are printed.
+  * the mean of all figures, including lower bounds, is higher by more than 1 %;
+  * the median or the 95th percentile of all figures is higher by more than the resolution;
+  * figures are higher than all figures without noise by more than the resolution: a single one for a DUT with a sharp
+    limit, more than 0.5 % of the cases for another DUT;
+  * a figure of a DUT with a sharp limit is OK, and lower than all figures without noise by more than the resolution.
+A DUT that meets a goal only by chance has no mean. Its cell is red if noise gives it a figure significantly more often.
+The shares of OK, of lower bounds, and of cases without a figure are printed.
 
-`--excuse-failures` judges as espbench did before: disturbed trials that passed stand. It must turn red.
+`--excuse-failures` judges as an earlier espbench did: disturbed trials that passed count. With it, cells must be red.
 
     python benchmarks/judgement/null_experiment.py [--cases 1000] [--dut NAME …] [--noise NAME …] [--rates 0.1 0.3]
 """
@@ -72,17 +72,17 @@ LIMITS = Limits(10_000.0, 80_000.0, 80_000.0, None)
 START_FPS = 40_000.0
 RATES = (0.1, 0.3)
 MEAN_MAY_MOVE = 0.01
-# Figures of a DUT without a sharp limit may be above all without noise by chance in this share of its cases.
+# This share of the figures of a DUT without a sharp limit may by chance be above all figures without noise.
 MAY_BE_CHANCE = 0.005
 HICCUP_FRAMES = 50
 COLUMNS = (
     "DUT, directions, final trials", "noise", "goal", "mean, frames/s", "against none", "median", "OK", "at least",
     "none",
 )  # fmt: skip
-# A trial that offered too little is made again, and had it lost frames, that stays a miss. So there are more trials in
-# which a DUT can lose by chance: the figure of one without a sharp limit may fall, never rise.
+# A trial that offered too little is made again, but if it lost frames, it stays a miss. So there are more trials in
+# which a DUT can lose by chance, and the figure of a DUT without a sharp limit may fall, but never rise.
 LOWERS = ("slow sender",)
-# Loads of the row are rounded to six digits.
+# Loads in a record are rounded to six digits.
 ROUNDING = 1e-4
 
 
@@ -91,16 +91,16 @@ def _hard(load: float) -> float:
 
 
 def _fades(load: float) -> float:
-    """Return a loss that rises a hundredfold with each tenth of the load: above 40,000 frames/s luck decides."""
+    """Return a loss ratio that rises a hundredfold with each 10 % of load above 40,000 frames/s: chance decides."""
     over = load / START_FPS - 1
     return 0.0 if over < 0 else min(1.0, 1e-6 * 100 ** (10 * over))
 
 
 def _hiccups(load: float) -> float:
-    """Return the loss of a DUT that now and then loses 50 frames at once.
+    """Return the loss ratio of a DUT that at times loses 50 frames at once.
 
-    At 40,000 frames/s it does so each 50 s, and ten times as often with each 30 % more load. A trial shows all of it
-    or nothing, so that luck decides over a wide range of loads.
+    At 40,000 frames/s it does so every 50 s, and ten times as often with each 30 % more load. A trial sees such a loss
+    or none, so that chance decides over a wide range of loads.
     """
     times_a_second = 0.02 * 10 ** ((load / START_FPS - 1) / 0.3)
     return min(1.0, HICCUP_FRAMES * times_a_second / load) if load > 0 else 0.0
@@ -124,7 +124,7 @@ NOISES: dict[str, noisy_host.Kind] = {
 
 
 class Set(NamedTuple):
-    """The cells of one plan: the DUTs and noises it has if they are asked for; how long final trials last."""
+    """The cells of one plan: its direction, its possible DUTs and noises, and the duration of its final trials."""
 
     direction: str
     duts: Collection[str] = DUTS
@@ -134,17 +134,17 @@ class Set(NamedTuple):
 
 SETS = (
     Set("one-way"),
-    # One of the two senders is disturbed.
+    # Here one of the two senders is disturbed.
     Set(
         "both-ways", ("hard limit", "hiccups"), ("starvation", "sender stalls", "many pauses", "slow sender")
     ),
-    # Its final trials are as long as RFC 2544 24 wants them: there, lists of pauses overflow.
+    # Final trials are as long as RFC 2544 24 asks for; in them, the lists of pauses overflow.
     Set("one-way", ("hard limit", "fades"), ("starvation", "many pauses", "sender stalls"), "60s"),
 )
 
 
 class Bed(Testbed):
-    """Nothing between two ports that do not exist."""
+    """A test bed without gateways and ports."""
 
     def close(self) -> None: ...
 
@@ -157,7 +157,10 @@ def _bench() -> Setup:
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination; rate: the share of the trials that have the noise. old: only failures are excused."""
+    """One combination of plan, DUT and noise. rate: the share of the trials that have the noise.
+
+    old: judge as an earlier espbench did (--excuse-failures).
+    """
 
     case: Case
     dut: str
@@ -167,14 +170,14 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """The DUT and the plan."""
+        """The DUT, the direction and the duration of final trials, as text."""
         settings = self.case.settings
         assert isinstance(settings, Throughput)
         return f"{self.dut}, {self.case.direction}, {settings.final_trial:g} s"
 
 
 class SimulatedCase:
-    """One case, searched to its end. The noise and each trial's losses have random numbers of their own."""
+    """One case, searched to its end. The noise and each trial's losses have separate random numbers."""
 
     def __init__(self, cell: Cell, seed: int) -> None:
         self._cell, self._seed = cell, seed
@@ -207,27 +210,33 @@ class SimulatedCase:
         )
 
     def _luck(self, asked: Request, disturbed: bool) -> random.Random:
-        """Return the luck of the n-th trial of its kind; that of undisturbed ones is the same in every cell."""
+        """Return the random numbers for the losses of the n-th trial of its kind (load, duration, disturbed or not).
+
+        Those of undisturbed trials are the same in every cell.
+        """
         key = (asked.load_fps, asked.duration_s, disturbed)
         number = self._trials_at[key] = self._trials_at.get(key, 0) + 1
         return random.Random(f"{self._seed} {key} {number}")
 
 
 def excuse_failures(made: Trial) -> Trial:
-    """Judge as espbench did before: disturbed trials that passed stand."""
+    """Judge a trial as an earlier espbench did: a disturbed trial without loss is VALID."""
     if made.disturbed and made.tx_frames == made.rx_frames:
         return made.model_copy(update={"validity": "VALID", "reasons": [], "host": {}})
     return made
 
 
 def of_seed(cell: Cell, seed: int) -> list[Outcome]:
-    """The outcomes of one case, in a process of its own."""
+    """Return the outcomes of one case; called in a process of its own."""
     return SimulatedCase(cell, seed).outcomes()
 
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of a cell for one goal, frames/s: those that are OK, all with the bounds; and how many cases."""
+    """The figures of a cell for one goal, frames/s.
+
+    ok: those with the status OK. every: all, including lower bounds. cases: the number of cases.
+    """
 
     ok: tuple[float, ...]
     every: tuple[float, ...]
@@ -235,7 +244,7 @@ class Figures:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Figures:
-        """Sort outcomes."""
+        """Return the figures of these outcomes."""
         known = [o for o in outcomes if o.status in WITH_FIGURE and o.throughput_fps is not None]
         fps = [cast(float, o.throughput_fps) for o in known]
         ok = [fps for fps, o in zip(fps, known, strict=True) if o.status == "OK"]
@@ -243,17 +252,20 @@ class Figures:
 
     @property
     def by_luck(self) -> bool:
-        """Return whether most cases have no figure: then those that have one were lucky."""
+        """True if at most half of the cases have a figure that is OK: then they have it by chance."""
         return 2 * len(self.ok) <= self.cases
 
     @property
     def high(self) -> float:
-        """The 95th percentile."""
+        """The 95th percentile of all figures."""
         return sorted(self.every)[int(0.95 * (len(self.every) - 1))]
 
 
 def problems(figures: Figures, quiet: Figures, *, sharp: bool, may_fall: bool = False) -> list[str]:
-    """Return why a cell is red, beside the cell without noise. may_fall: this noise may lower the mean."""
+    """Return the reasons why a cell is red, compared with the cell without noise (quiet).
+
+    may_fall: this noise may lower the mean.
+    """
     if quiet.by_luck:
         most = wilson(len(quiet.every), quiet.cases)[1]
         least = wilson(len(figures.every), figures.cases)[0]
@@ -281,12 +293,12 @@ def problems(figures: Figures, quiet: Figures, *, sharp: bool, may_fall: bool = 
 
 
 def _is_above(fps: float, reference: float) -> bool:
-    """Return whether a rate is above another by more than the resolution: one step of the search is not more."""
+    """Return whether a rate is above another by more than the resolution; one step of the search is not enough."""
     return fps * (1 - RESOLUTION) > reference * (1 + ROUNDING)
 
 
 def row(cell: Cell, goal: float, figures: Figures, quiet: Figures) -> tuple[str, bool]:
-    """Return a row of the table, and whether it is red."""
+    """Return a row of the table, and whether its cell is red."""
     sharp = DUTS[cell.dut].sharp
     reasons = problems(figures, quiet, sharp=sharp, may_fall=not sharp and cell.noise in LOWERS)
     mean = statistics.mean(figures.ok) if figures.ok else 0.0
@@ -318,7 +330,7 @@ def plan_case(
 
 
 def cells(options: argparse.Namespace) -> Iterator[Cell]:
-    """Yield the cells that are asked for, each DUT's without noise first."""
+    """Yield the cells that the options ask for; each DUT's cell without noise comes first."""
     for one in SETS:
         case = plan_case(one.direction, options.trial, options.final_trial or one.final_trial)
         for dut in [name for name in options.dut if name in one.duts]:
@@ -329,23 +341,23 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
 
 
 def main() -> int:
-    """Print a row for each cell and goal; 1 if one is red."""
+    """Print a row for each cell and goal; return the exit code: 1 if a cell is red."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--trial", default="2s")
     parser.add_argument(
         "--final-trial",
-        help="of all cells; with 1s several are needed to tell about 0.001 %% (default: 10s and 60s)",
+        help="duration of final trials; with 1s, 0.001 %% needs several of them (default: 10s and 60s)",
     )
-    parser.add_argument("--cases", type=int, default=1000, help="of a cell")
+    parser.add_argument("--cases", type=int, default=1000, help="number of cases in a cell")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dut", nargs="+", choices=list(DUTS), default=list(DUTS))
     parser.add_argument("--noise", nargs="+", choices=list(NOISES), default=list(NOISES))
     parser.add_argument(
         "--rates", nargs="+", type=float, default=RATES, help="the share of trials with noise"
     )
-    parser.add_argument("--excuse-failures", action="store_true", help="judge as espbench did before")
+    parser.add_argument("--excuse-failures", action="store_true", help="judge as an earlier espbench did")
     options = parser.parse_args()
     print(f"| {' | '.join(COLUMNS)} | |")
     print(f"|---|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")

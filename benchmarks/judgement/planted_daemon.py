@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds Debian's strongSwan with ESP in user space, once, and after that only what another `src` changes.
+"""Builds Debian's strongSwan with ESP in user space once, then only the files that change in another `src`.
 
-As a command it is what `espbench bisect --build` takes: `planted_daemon.py BUILT_TREE`, run in a worktree of the
-history. It is not stripped, so that `espbench profile` names its functions.
+As a command for `espbench bisect --build`: `planted_daemon.py BUILT_TREE`, run in a worktree of the history. The
+programs are not stripped, so that `espbench profile` can name their functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from espbench.platforms.virtual.parts.tools import Runner
 from espbench.this_machine.registry import Registry
 
 CHANGED = "src/libipsec/esp_packet.c"
-_WHOLE = "whole"  # this file says that the tree is built and installed
+_WHOLE = "whole"  # the name of a file that exists when the tree is built and installed
 _PLACE = "\t/* encrypt/authenticate the content inline */\n"
 _OPTIONS = (
     "--disable-defaults", "--enable-charon", "--enable-ikev2", "--enable-swanctl", "--enable-vici", "--enable-random",
@@ -29,7 +29,7 @@ _OPTIONS = (
 
 
 def tree(work: Path) -> Path:
-    """The tree of strongSwan, built and installed into `installed` beside it; made if it is not there."""
+    """Return the source tree of strongSwan, built and installed into `installed` beside it; build it if needed."""
     built = work / "strongswan"
     if not (work / _WHOLE).exists():
         shutil.rmtree(work, ignore_errors=True)
@@ -50,18 +50,18 @@ def tree(work: Path) -> Path:
 
 
 def original(work: Path) -> Path:
-    """The folder src as it came."""
+    """Return the original folder src."""
     return work / "src"
 
 
 def planted(text: str, nops: int) -> str:
-    """esp_packet.c with so many `nop` where each packet passes once that is encrypted."""
+    """Return esp_packet.c with `nops` nop instructions at a place that each encrypted packet passes once."""
     assert text.count(_PLACE) == 1, "esp_packet.c is not as it was"
     return text.replace(_PLACE, f'\tasm volatile(".rept {nops}; nop; .endr");\n{_PLACE}')
 
 
 def build(worktree: Path, built: Path) -> None:
-    """Build and install the tree with the sources of a worktree; those that did not change are not compiled again."""
+    """Build and install the tree with the sources of a worktree; unchanged files are not compiled again."""
     for file in (worktree / "src").rglob("*"):
         place = built / file.relative_to(worktree)
         if file.is_file() and not (place.is_file() and filecmp.cmp(file, place, shallow=False)):

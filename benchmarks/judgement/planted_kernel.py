@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the boards' kernel with another `esp4.c`, and puts it into a cache, where espbench finds it as its own.
+"""Builds the boards' kernel with another `esp4.c`, and puts it into a cache, where espbench uses it like its own.
 
-As a command it is what `espbench bisect --build` takes: `planted_kernel.py ESP4_C KERNEL_TREE CACHE`. What did not
-change is not compiled again.
+As a command for `espbench bisect --build`: `planted_kernel.py ESP4_C KERNEL_TREE CACHE`. Unchanged files are not
+compiled again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIRST_STATEMENT = "\tesp.inplace = true;\n"
 
 
 def tree(work: Path) -> Path:
-    """The kernel's tree, built as espbench builds it; made if it is not there."""
+    """Return the kernel's source tree, built as espbench builds it; build it if needed."""
     tree_folder = work / "linux"
     if not (tree_folder / "vmlinux").exists():
         shutil.rmtree(work, ignore_errors=True)
@@ -38,12 +38,12 @@ def tree(work: Path) -> Path:
 
 
 def original(tree: Path) -> str:
-    """esp4.c as it came."""
+    """Return the original esp4.c."""
     return (tree / _KEPT).read_text()
 
 
 def planted(text: str, nops: int) -> str:
-    """esp4.c with so many `nop` in esp_output, which each frame passes once that is encrypted."""
+    """Return esp4.c with `nops` nop instructions in esp_output, which each encrypted frame passes once."""
     before, place, after = text.partition(_PLACE)
     assert _FIRST_STATEMENT in after.partition("\n}\n")[0], "esp_output is not as it was"
     nop = "".join('\tasm volatile("nop");\n' for _ in range(nops))
@@ -51,7 +51,7 @@ def planted(text: str, nops: int) -> str:
 
 
 def built(tree: Path, text: str) -> Path:
-    """The stripped kernel with this esp4.c."""
+    """Build the kernel with this esp4.c; return the file of the stripped kernel."""
     if (tree / _FILE).read_text() != text:
         (tree / _FILE).write_text(text)
     with Registry("planted") as registry:
@@ -62,7 +62,7 @@ def built(tree: Path, text: str) -> Path:
 
 
 def install(vmlinux: Path, cache: Path) -> None:
-    """Make the cache a copy of the user's if it is not there, and put the kernel into it."""
+    """Put the kernel into the cache; if there is no such cache, first make it a copy of the user's."""
     if not cache.exists():
         filling = cache.with_name(f"{cache.name}-filling") / "espbench" / "e500"
         shutil.rmtree(filling.parents[1], ignore_errors=True)
@@ -80,7 +80,7 @@ def install(vmlinux: Path, cache: Path) -> None:
 
 
 def main() -> None:
-    """Build and install the kernel that the command line asks for."""
+    """Build and install the kernel with the command line's esp4.c."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

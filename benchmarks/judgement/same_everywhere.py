@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one plan in virtual time again and again, as root and as nobody, alone and beside busy loops: is all the same?
+"""Runs one plan in virtual time as root and as nobody, alone and beside busy loops, and compares the runs.
 
-The plan is `plans/virtual-quick.yaml` with strongSwan and libreswan beside static SAs. Compared with the first run, to
-the byte: `trials.jsonl` but for `host` (and the seals, which are of whole lines), `results.csv`, `results.json`, and
-every figure of the report.
+The plan is `plans/virtual-quick.yaml` with strongSwan and libreswan in addition to static SAs. These files are compared
+with the first run's, byte for byte: `trials.jsonl` without `host` (and without the seals, which are of whole lines),
+`results.csv`, `results.json`, and every figure of the report.
 
 `python benchmarks/judgement/same_everywhere.py [--keep FOLDER] [--sizes 512] [--runs root nobody …]`. With the same
-folder it goes on where it was: a run that is whole is not made again. Needs `espbench build x86`; as root, nobody is a
-user without any right and without a network. It has not been run to its end yet.
+folder it continues: a complete run is not made again. Needs `espbench build x86`. Run it as root; nobody is a user
+without any capability and without a network. It has not been run to its end yet.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_COMPARED = ("host", "seal")
 
 
 def main() -> None:
-    """Make the runs that are missing, compare them."""
+    """Make the missing runs, and compare all."""
     parser = parser_with_keep(__doc__, "the runs")
     parser.add_argument("--sizes", type=int, nargs="+", help="frame sizes in place of the plan's, B")
     parser.add_argument(
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def text_of_plan(sizes: list[int] | None) -> str:
-    """The plan, with the daemons."""
+    """Return the plan with the daemons added; sizes: frame sizes in place of the plan's."""
     plan = yaml.safe_load(PLAN.read_text())
     plan |= {"name": "same-everywhere", "stacks": [*plan["stacks"], "strongswan", "libreswan"]}
     if sizes:
@@ -60,7 +60,7 @@ def text_of_plan(sizes: list[int] | None) -> str:
 
 
 def made(folder: Path, plan: Path, kind: str) -> Path:
-    """The run directory of a kind; what is there already is taken up."""
+    """Make a run of one kind, or resume it if it is there, and return its run directory."""
     words = [sys.executable, "-m", "espbench", "run"]
     begun = [*folder.glob("*/manifest.json")]
     words += ["--resume", str(begun[0].parent)] if begun else [str(plan), "--out", str(folder)]
@@ -78,7 +78,7 @@ def made(folder: Path, plan: Path, kind: str) -> Path:
 
 
 def compared(one: Path, other: Path, which: str) -> list[str]:
-    """Print what is the same in two runs; the names of files that differ."""
+    """Compare two runs, print the result, and return the names of the files that differ."""
     figures = sorted(
         {str(file.relative_to(run)) for run in (one, other) for file in run.glob("figures/**/*.*")}
     )
@@ -97,13 +97,13 @@ def compared(one: Path, other: Path, which: str) -> list[str]:
 
 
 def trials(run: Path) -> list[str]:
-    """The lines of trials.jsonl without what is of the host."""
+    """Return the lines of trials.jsonl without the keys that are not compared."""
     read = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
     return [json.dumps({k: v for k, v in trial.items() if k not in _NOT_COMPARED}) for trial in read]
 
 
 def without_rights(home: Path) -> list[str]:
-    """Words that, put before a command, make its user one without any capability, and without an interface."""
+    """Return a command prefix that runs a command as a user without capabilities, in an empty network namespace."""
     home.mkdir(parents=True, exist_ok=True)
     nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net", "env"]
     return [*nobody, f"HOME={home}", f"XDG_RUNTIME_DIR={home}", f"XDG_CACHE_HOME={cache_dir().parent}"]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what throughput searches cost and how far off they are, on DUTs that are arithmetic: no traffic.
+"""Prints the cost and the errors of throughput searches on DUTs that are pure arithmetic, without traffic.
 
-First every search on a family of DUTs, each drawn DRAWS times (its limit, its noise), for both loss goals:
-seconds of traffic, number of trials, error of the answers. Then the default search over the frame sizes of
-RFC 2544, with and without warm starts. Run it from anywhere: `python benchmarks/judgement/search_cost.py`.
+First, every search runs on a family of DUTs for both loss goals, each DUT with DRAWS random limits and noises: seconds
+of traffic, number of trials, error of the answers. Then the default search runs over the frame sizes of RFC 2544, with
+and without warm starts. Run it from anywhere: `python benchmarks/judgement/search_cost.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LENGTHS = {"trial_s": 2.0, "final_trial_s": 60.0}
 
 Truth = tuple[float | None, float | None]  # frames/s for each goal; None: no rate meets it
 Family = dict[str, tuple[Callable[[float, int], duts.Dut], Callable[[float], Truth]]]
-# DUTs by the limit (frames/s) and the seed that were drawn.
+# Each entry: a function from a random limit (frames/s) and seed to a DUT, and one from the limit to the true answers.
 FAMILY: Family = {
     "hard limit": (lambda limit, _: duts.HardLimit(limit), lambda limit: (limit, limit)),
     "collapses": (lambda limit, _: duts.Collapses(limit), lambda limit: (limit, limit)),
@@ -50,7 +50,7 @@ Answer = tuple[duts.Log, list[float | None]]
 
 
 def textbook(dut: duts.Dut) -> Answer:
-    """RFC 2544 26.1 to the letter: each goal by itself, every trial 60 s, halving what is left."""
+    """Search as RFC 2544 26.1 says: each goal by itself, every trial 60 s, halving the interval that is left."""
     log: duts.Log = []
     answers: list[float | None] = []
     for goal in GOALS:
@@ -71,7 +71,7 @@ def textbook(dut: duts.Dut) -> Answer:
 
 
 def apart(dut: duts.Dut) -> Answer:
-    """One search of espbench's for each goal."""
+    """Make one of espbench's searches for each goal."""
     log: duts.Log = []
     results: list[GoalResult] = []
     for goal in GOALS:
@@ -82,7 +82,7 @@ def apart(dut: duts.Dut) -> Answer:
 
 
 def together(verified: int = 0) -> Callable[[duts.Dut], Answer]:
-    """Return a method that has both goals in one search of espbench's."""
+    """Return a method that searches both goals in one of espbench's searches; verified: its loss_verification."""
 
     def method(dut: duts.Dut) -> Answer:
         search = duts.a_search(GOALS, **RANGE, **LENGTHS, loss_verification=verified)
@@ -93,7 +93,7 @@ def together(verified: int = 0) -> Callable[[duts.Dut], Answer]:
 
 
 def mlr(preset: PresetName) -> Callable[[duts.Dut], Answer]:
-    """The MLRsearch library."""
+    """Return a method that searches with the MLRsearch library, with this preset."""
 
     def method(dut: duts.Dut) -> Answer:
         search = duts.an_mlr_search(preset, GOALS, **RANGE)
@@ -115,7 +115,7 @@ METHODS: dict[str, Callable[[duts.Dut], Answer]] = {
 
 
 class Cost:
-    """The cost and the answers of one method for one DUT, over all draws."""
+    """The cost and the errors of one method for one kind of DUT, over all draws."""
 
     def __init__(self) -> None:
         self.trials: list[int] = []
@@ -134,7 +134,7 @@ class Cost:
 
     @property
     def error(self) -> str:
-        """Mean size of the error / the worst; how many goals had no answer though there is one, or the reverse."""
+        """The mean size of the errors and the worst one; the number of missing answers, and of false ones."""
         parts = []
         if self.errors:
             worst = max(self.errors, key=abs)
@@ -145,7 +145,7 @@ class Cost:
 
 
 def compare() -> None:
-    """Three tables: DUTs down, methods across."""
+    """Print three tables: a row for each kind of DUT, a column for each method."""
     costs: dict[str, dict[str, Cost]] = {}
     for name, (make, truth) in FAMILY.items():
         for method, search in METHODS.items():
@@ -166,7 +166,7 @@ def compare() -> None:
 
 
 def over_the_sizes() -> None:
-    """Cost per frame size with and without warm starts, for gateways that miss the cost model by so much."""
+    """Print the cost per frame size with and without warm starts, for gateways that deviate from the cost model."""
     print("\nper frame size, of 7: trials without warm starts → with, seconds likewise; answers that differ")
     misfits = (0.0, 0.02, 0.05, 0.1)
     print(f"{'':15}" + "".join(f"{f'±{misfit:.0%}':>30}" for misfit in misfits))
@@ -182,7 +182,7 @@ def over_the_sizes() -> None:
 def _sizes(
     make: Callable[[float, int], duts.Dut], misfit: float, hinted: bool
 ) -> tuple[float, float, list[float | None]]:
-    """Trials and seconds for a frame size, and all answers."""
+    """Return the mean trials and seconds for a frame size, and all answers."""
     sizes = (64, 128, 256, 512, 1024, 1280, 1518)
     draw = random.Random(2544)
     logs: list[duts.Log] = []

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `make demo` in bare Debian roots, as a new user would: nothing installed but make and git, no Rust.
+"""Runs `make demo` in bare Debian roots, as a new user would: only make and git are installed, and no Rust.
 
-Each root is made by mmdebstrap from the mirror that apt uses here, gets this checkout's HEAD and how this machine
-reaches its registries, and is entered in a mount namespace of its own. Prints what was tried, how long each step
-took and the statuses in results.csv; ends with 1 if one failed or left something behind.
+Each root is made by mmdebstrap from the mirror that apt uses here. It gets this checkout's HEAD and this machine's
+settings for package registries, and is entered in a mount namespace of its own. Prints, for each root, the time of each
+step and the statuses in results.csv; the exit code is 1 if a root failed, or left something behind.
 
 Needs root and Debian. Run it from anywhere: `python benchmarks/machines/bare_roots.py [releases]`.
 """
@@ -32,11 +32,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 RELEASES = ("bookworm", "trixie")
 WITH_FIGURE = ("OK", "LOWER_BOUND")
-RESULTS, LEAST = 18, 16  # of the demo; so many must have a figure on a machine that does other things too
+RESULTS, LEAST = 18, 16  # the demo's results; at least 16 must have a figure on a machine that others use too
 CONTENTS = "ca-certificates,git,make"
 PROJECT = "root/espbench"
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
-# This machine reaches Debian, PyPI and crates.io by settings that a root of its own does not have.
+# This machine may need these settings to reach Debian, PyPI and crates.io; a new root does not have them.
 SETTINGS = re.compile(
     r"(?i)^(https?|ftp|all|no)_proxy$|^PIP_(?!FIND_LINKS)|^CARGO_(HTTP|NET|REGISTR|SOURCE)|^SSL_CERT_|_CA_BUNDLE$"
 )
@@ -59,7 +59,10 @@ exec chroot . /bin/sh -ec "$2"
 
 @dataclass
 class Tried:
-    """The result of one root; seconds by step, cases by status."""
+    """The result of one root. seconds: step → duration. statuses: the number of cases by status.
+
+    failed: the first failure; empty if there is none. left: processes and files that stayed.
+    """
 
     release: str
     seconds: dict[str, float] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class Tried:
 
 
 def main() -> int:
-    """Try each release; the exit code."""
+    """Try each release; return the exit code."""
     parser = argparse.ArgumentParser(description="make demo in bare Debian roots")
     parser.add_argument("releases", nargs="*", default=RELEASES)
     parser.add_argument("--lock", type=Path, help="hold this file's lock (flock) while frames flow")
@@ -89,14 +92,14 @@ def main() -> int:
 
 
 def end_by_signals() -> None:
-    """Have signals end this program, so that it removes its root; under nohup(1) an ignored SIGHUP stays ignored."""
+    """Let signals end this program so that it removes its root; under nohup(1) SIGHUP stays ignored."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda got, _: sys.exit(128 + got))
 
 
 def tell(tried: Tried) -> None:
-    """Print what became of one root, as soon as it is known."""
+    """Print the result of one root."""
     steps = ", ".join(f"{step} {seconds:.0f} s" for step, seconds in tried.seconds.items())
     statuses = ", ".join(f"{n} {status}" for status, n in sorted(tried.statuses.items()))
     wrong = [tried.failed] if tried.failed else []
@@ -132,7 +135,7 @@ def attempt(release: str, lock: Path | None) -> Tried:
 
 @contextlib.contextmanager
 def step(tried: Tried, name: str) -> Iterator[None]:
-    """Times a step, says that it began."""
+    """Print that a step begins, and record its duration."""
     print(f"{tried.release}: {name} …", file=sys.stderr, flush=True)
     began = time.monotonic()
     try:
@@ -143,7 +146,7 @@ def step(tried: Tried, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def held(lock: Path | None) -> Iterator[None]:
-    """Holds the lock's file, if one is given."""
+    """Hold the lock of a file while the context lasts, if a file is given."""
     if lock is None:
         yield
         return
@@ -153,7 +156,7 @@ def held(lock: Path | None) -> Iterator[None]:
 
 
 def make_root(release: str, root: Path) -> None:
-    """A minimal Debian with the project's HEAD in it, which reaches the registries as this machine does."""
+    """Make a minimal Debian with the project's HEAD, and with this machine's settings for package registries."""
     source = f"deb {mirror()} {release} main"
     checked(["mmdebstrap", "--quiet", "--variant=apt", f"--include={CONTENTS}", release, str(root), source])
     for target, sources in CONFIGURATION.items():
@@ -180,7 +183,7 @@ def mirror() -> str:
 
 
 def apt_settings() -> str:
-    """Return the settings by which apt fetches here: its proxies and what it checks."""
+    """Return this machine's apt settings for fetching: proxies and checks."""
     lines = checked(["apt-config", "dump"]).splitlines()
     wanted = re.compile(r"Acquire::((http|https|ftp)::|Check-|Retries)")
     return "".join(f"{line}\n" for line in lines if wanted.match(line))
@@ -189,7 +192,7 @@ def apt_settings() -> str:
 def run_inside(root: Path, command: str) -> str:
     """Run a shell command in the root, and return its output.
 
-    Of this machine's environment, it gets only the settings by which registries are reached.
+    Of this machine's environment, the command gets only the settings for package registries.
     """
     settings = {name: value for name, value in os.environ.items() if SETTINGS.search(name)}
     home = {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -221,7 +224,7 @@ def statuses(runs: Path) -> Counter[str]:
 
 
 def too_few_figures(statuses: Counter[str]) -> str:
-    """Say how many of the demo's results lack a figure, or are not there at all; empty if enough have one."""
+    """Say how many of the demo's results have a figure, if these are too few; empty if enough have one."""
     have = sum(statuses[status] for status in WITH_FIGURE)
     if statuses.total() == RESULTS and have >= LEAST:
         return ""
@@ -232,7 +235,7 @@ def end_processes(root: Path) -> list[str]:
     """End the processes that a run left behind in this root, and return their names."""
     left: dict[str, str] = {}
     any_left = True
-    while any_left:  # one that was just ended may have started another
+    while any_left:  # a process that was just ended may have started another one
         any_left = False
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

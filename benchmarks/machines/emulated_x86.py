@@ -3,12 +3,12 @@
 """Runs espbench on a machine with late timers: Debian's stock kernel in an emulated x86 machine.
 
     QEMU (multi-threaded TCG, 2 CPUs) ── 9p, read-only ── this machine's root     the guest's root, under an overlay
-                                      └─ 9p ── a temporary folder                 the plan goes in, the run comes out
+                                      └─ 9p ── a temporary folder                 for the plan and the run directory
 
-Kernel, QEMU and BusyBox are Debian's packages, fetched by apt and unpacked into the cache as the daemons of a plan
-are; nothing is installed. The guest runs this clone with this interpreter: `espbench doctor`, then a plan of two
-namespaces with ESP by the guest's kernel, whose throughput is searched and which is then offered 4,000 frames/s.
-Exits 1 where a case has no figure. Needs neither root nor KVM; both CPUs are busy for about ten minutes.
+Kernel, QEMU and BusyBox are Debian's packages. They are fetched by apt and unpacked into the cache, like a plan's
+daemons; nothing is installed. The guest runs this clone with this interpreter: first `espbench doctor`, then a plan of
+two namespaces with ESP by the guest's kernel, with a throughput search and a trial at 4,000 frames/s. The exit code is
+1 if a case has no figure. Needs neither root nor KVM; both CPUs are busy for about ten minutes.
 
     .venv/bin/python benchmarks/machines/emulated_x86.py [--keep FOLDER]
 """
@@ -59,14 +59,14 @@ tests:
                  settle: 50ms, residue: 500ms, warm_up: 200ms, learning: 100ms}}
   - flood: {{maximum: {LOAD_FPS}fps, trial: 2s, settle: 50ms, residue: 500ms, warm_up: 200ms, learning: 100ms}}
 """
-# Modules that the guest's root is on, that namespaces with ESP need, or that nothing else pulls in: without
-# drbg every SA is refused ("Kernel was unable to initialize cryptographic operations").
+# These modules are needed for the guest's root and for namespaces with ESP. Some are no dependency of another module:
+# without drbg every SA is refused ("Kernel was unable to initialize cryptographic operations").
 MODULES = (
     "virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "overlay", "veth", "xfrm_user", "xfrm_interface", "esp4", "esp6",
     "sha1_generic", "sha256_generic", "sha512_generic", "hmac", "ctr", "jitterentropy_rng", "drbg", "cbc", "ecb",
     "des_generic", "authenc", "gcm", "ghash_generic", "ghash_clmulni_intel", "aesni_intel", "seqiv", "echainiv",
 )  # fmt: skip
-# The first process: modules, then the host's root under an overlay that forgets, then the script below.
+# The guest's first process loads the modules, mounts the host's root under a temporary overlay, and runs GUEST.
 INIT = """\
 #!/bin/busybox sh
 export PATH=/bin
@@ -109,10 +109,11 @@ MARK = "espbench-guest:"
 
 @dataclass(frozen=True)
 class Computer:
-    """A machine to boot: a kernel, the modules it loads before it sees its root, that root, and all its modules.
+    """A machine to boot: its kernel, its root, and its modules.
 
-    root, modules: folders of this machine; modules is mounted at /usr/lib/modules, where the kernel finds what it asks
-    for by itself. options: further words of the kernel's command line.
+    first_modules: (name, content) of modules that are loaded before the root is mounted. root, modules: folders of this
+    machine; modules is mounted at /usr/lib/modules, from where the kernel loads further modules by itself. options:
+    further words of the kernel's command line. patience_s: the longest time that the machine may run.
     """
 
     kernel: Path
@@ -124,7 +125,10 @@ class Computer:
 
 
 class Left(NamedTuple):
-    """The results of a trial at LOAD_FPS: the share of its frames that left, and offered by intended load."""
+    """The results of a trial at LOAD_FPS.
+
+    share: the share of its frames that left the tester. offered: offered load by intended load. lost: the loss ratio.
+    """
 
     case: str
     share: float
@@ -134,13 +138,13 @@ class Left(NamedTuple):
 
 
 def main() -> None:
-    """Boot, measure, print; exit status 1 where a case has no figure."""
+    """Boot the guest, measure, and print the results; the exit code is 1 if a case has no figure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--keep", type=Path, help="copy the guest's console, answers and run into this folder"
     )
     keep = parser.parse_args().keep
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what stands is undone
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that QEMU and the folder are removed
     with tempfile.TemporaryDirectory(prefix="espbench-x86-") as name:
         folder = Path(name)
         try:
@@ -156,7 +160,7 @@ def main() -> None:
 
 
 def fetched() -> Path:
-    """The folder with Debian's kernel, QEMU and BusyBox."""
+    """Fetch Debian's kernel, QEMU and BusyBox if needed, and return their folder."""
     packages.PACKAGES.setdefault("emulated-x86", PACKAGES)
     packages._SAME_VERSION.setdefault("emulated-x86", PACKAGES[:1])
     return packages.unpacked("emulated-x86", on_note=print)
@@ -165,9 +169,9 @@ def fetched() -> Path:
 def boot(
     machine: Path, folder: Path, *, kernel: Path | None = None, options: str = "", guest: str = GUEST
 ) -> list[tuple[str, float]]:
-    """Run the script `guest` inside: (what the guest said, seconds since QEMU was started).
+    """Run the script `guest` inside; return its marks, each as (text, seconds since QEMU was started).
 
-    kernel: one that needs no modules, instead of Debian's. options: further words of its command line.
+    kernel: used instead of Debian's; it must need no modules. options: further words of its command line.
     """
     clone, out = clone_root(), folder / "out"
     if platform.machine() != "x86_64":
@@ -178,7 +182,7 @@ def boot(
         raise EspbenchError(
             "expected to run from a clone, which the guest sees as well; this is an installed wheel"
         )
-    binary()  # built, or a message that says how
+    binary()  # raises an error with a remedy if the generator is not built
     out.mkdir()
     (out / "plan.yaml").write_text(PLAN)
     (out / "guest.sh").write_text(
@@ -193,16 +197,17 @@ def boot(
 
 
 def start(machine: Path, computer: Computer, out: Path) -> list[tuple[str, float]]:
-    """Boot a computer, which runs out/guest.sh and sees `out` as /run/out: (what it said, seconds since the start).
+    """Boot a computer that runs out/guest.sh; return its marks, each as (text, seconds since the start).
 
-    machine: the folder with QEMU and BusyBox. The console's log is out/console.log.
+    machine: the folder with QEMU and BusyBox. out: a folder, which the computer has as /run/out. The console's log is
+    out/console.log.
     """
     initramfs = out / "initramfs.gz"
     initramfs.write_bytes(cpio.zipped(first_root(machine, computer)))
     console = out / "console.log"
     libraries = machine / "usr/lib/x86_64-linux-gnu"
     with Registry(secrets.token_hex(3)) as registry, console.open("wb") as log:
-        # A machine of its own has no neighbours: what is looked at is how late its timers are.
+        # QEMU runs at a high priority, so that the guest's timers are late because of the emulation alone.
         qemu = registry.spawn(
             command(machine, computer, initramfs, out),
             "qemu emulated-x86",
@@ -218,7 +223,7 @@ def start(machine: Path, computer: Computer, out: Path) -> list[tuple[str, float
 
 
 def kernel_of(machine: Path) -> Path:
-    """The kernel of the newest linux-image among the packages; since Linux 7 it lies beside its modules."""
+    """Return the kernel of the newest linux-image among the packages; since Linux 7 it is beside its modules."""
     kernels = [
         *sorted((machine / "boot").glob("vmlinuz-*")),
         *sorted((machine / "usr/lib/modules").glob("*/vmlinuz")),
@@ -236,7 +241,7 @@ def version_of(kernel: Path) -> str:
 
 
 def command(machine: Path, computer: Computer, initramfs: Path, out: Path) -> list[str]:
-    """QEMU's command line: no disk, no network, the console on its standard output."""
+    """Return QEMU's command line: no disk, no network, the console on its standard output."""
     share = machine / "usr/share"
     words = [
         str(machine / "usr/bin/qemu-system-x86_64"), "-L", str(share / "qemu"), "-L", str(share / "seabios"),
@@ -251,14 +256,14 @@ def command(machine: Path, computer: Computer, initramfs: Path, out: Path) -> li
 
 
 def shared(tag: str, folder: Path, options: str = "") -> list[str]:
-    """QEMU's words for a folder that the guest mounts by 9p."""
+    """Return QEMU's options for a folder that the guest mounts by 9p."""
     path = str(folder).replace(",", ",,")
     device = f"local,id={tag},path={path},security_model=none" + (f",{options}" if options else "")
     return ["-fsdev", device, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
 def first_root(machine: Path, computer: Computer) -> bytes:
-    """The archive the kernel begins with: BusyBox, the modules in the order they are loaded, /init."""
+    """Return the initial RAM file system: BusyBox, the first modules in the order of loading, and /init."""
     init = INIT.format(modules=MOUNT_MODULES if computer.modules else "")
     folders = ("bin", "modules")
     files = [
@@ -271,7 +276,10 @@ def first_root(machine: Path, computer: Computer) -> bytes:
 
 
 def modules(folder: Path, wanted: Iterable[str]) -> list[tuple[str, bytes]]:
-    """These modules and all they depend on, each after those it needs; one that is built in is left out."""
+    """Return (name, content) of these modules and their dependencies, each after its dependencies.
+
+    Modules that are built into the kernel are left out.
+    """
     files = {f.name.split(".ko")[0].replace("-", "_"): f for f in folder.glob("kernel/**/*.ko*")}
     loaded: dict[str, bytes] = {}
 
@@ -294,7 +302,10 @@ def modules(folder: Path, wanted: Iterable[str]) -> list[tuple[str, bytes]]:
 def watch(
     qemu: subprocess.Popen[bytes], console: Path, patience_s: float = PATIENCE_S
 ) -> list[tuple[str, float]]:
-    """Return what the guest prints, with its times, until its machine is off; EspbenchError if it never is."""
+    """Wait until the guest's machine is off; return its marks, each as (text, seconds).
+
+    EspbenchError if the machine is not off after patience_s, or ended before the mark `done`.
+    """
     begun = time.monotonic()
     heard: list[tuple[str, float]] = []
     while True:
@@ -313,7 +324,7 @@ def watch(
 
 
 def report(out: Path, times: Sequence[tuple[str, float]]) -> bool:
-    """Print what came out; whether each case has a figure."""
+    """Print the results; return whether each case has a figure."""
     print((out / "console.log").read_text(errors="replace").partition(f"{MARK} booted")[0].strip()[-200:])
     print(", ".join(f"{what} after {seconds:.0f} s" for what, seconds in times))
     print(f"espbench doctor: exit {(out / 'doctor.exit').read_text().strip()}")
@@ -334,7 +345,7 @@ def report(out: Path, times: Sequence[tuple[str, float]]) -> bool:
 
 
 def at_load(trials: Iterable[Trial]) -> list[Left]:
-    """The trials at LOAD_FPS."""
+    """Return the results of the trials at LOAD_FPS."""
     return [
         Left(
             t.case,

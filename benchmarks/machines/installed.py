@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs espbench in bare Debian roots as docs/install.md says, without a clone there, and measures with it.
 
-    wheel       dist/'s wheel, by pipx, as an ordinary user
-    deb         `make deb` in a root of the same release; what it built, by apt in a second, bare root
-    container   the steps of Containerfile, one after the other; no container engine is needed, so what one adds
-                is not tried. Its root is always the release that the file begins with
+    wheel       the wheel in dist/, installed by pipx, as an ordinary user
+    deb         the package that `make deb` builds in a root of the same release, installed by apt in a second root
+    container   the steps of Containerfile, one after the other, without a container engine, so the engine's own part is
+                not tested. The root is always of the release in the file's FROM line
 
-Then an ordinary user prints an example, builds gateways in virtual time, and measures two cases. Prints what was
-tried and how long each step took; ends with 1 if one failed. Needs root, Debian and, but for deb, dist/'s wheel.
+Then an ordinary user prints an example, builds gateways in virtual time, and measures two cases. Prints the results and
+the time of each step; the exit code is 1 if one failed. Needs root, Debian and (except for deb) the wheel in dist/.
 
     python benchmarks/machines/installed.py [wheel] [deb] [container] [--release bookworm --release trixie] [--built]
 
-With --built the user gets the gateways that this machine has built (`espbench build x86`), under the same keys. What is
-tried then is the installation; whether they can be built in the root is not.
+With --built the user gets the gateways that this machine has built (`espbench build x86`), under the same keys. Then
+only the installation is tested, and not whether the gateways can be built in the root.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from bare_roots import (
 )
 
 FORMS = ("wheel", "deb", "container")
-# An ordinary user of a wheel asks his administrator for these: docs/install.md, "Without a clone".
+# The packages that a user of a wheel needs from the administrator (docs/install.md, "Without a clone").
 TOOLS = r"""sed -n '/^\[virtual\]/,/^\[/p' /root/espbench/scripts/packages.txt | sed '/^\[/d; s/ .*//'"""
 APT = "apt-get install -qq -y"
 AS_USER = "su somebody -c"
@@ -64,7 +64,7 @@ tests:
 
 
 def main() -> int:
-    """Try each form in each release; the exit code."""
+    """Try each form in each release; return the exit code."""
     parser = argparse.ArgumentParser(description="a wheel, a Debian package, a container; installed and used")
     parser.add_argument("forms", nargs="*", help=f"of {', '.join(FORMS)}; default: all")
     parser.add_argument("--release", action="append", choices=RELEASES, help="default: each")
@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def release_of_container() -> str:
-    """Return the release that Containerfile begins with."""
+    """Return the Debian release in Containerfile's FROM line."""
     begins = re.search(r"^FROM \S*debian:(\w+)", (REPOSITORY / "Containerfile").read_text(), re.M)
     if begins is None:
         sys.exit(
@@ -92,7 +92,7 @@ def release_of_container() -> str:
 
 
 def attempt(form: str, release: str, *, built_here: bool) -> Tried:
-    """Make a root, install it there, measure as an ordinary user, remove the root."""
+    """Make a root, install espbench there, measure as an ordinary user, and remove the root."""
     tried = Tried(f"{release}, {form}{', gateways built before' if built_here else ''}")
     try:
         with tempfile.TemporaryDirectory(prefix=f"installed-{form}-") as built:
@@ -114,7 +114,7 @@ def attempt(form: str, release: str, *, built_here: bool) -> Tried:
 
 @contextmanager
 def bare(tried: Tried) -> Iterator[Path]:
-    """Yield a folder for a root; end what runs in it, note what ran on, and remove it."""
+    """Yield a folder for a root; afterwards end and record the processes that still run in it, and remove it."""
     root = Path(tempfile.mkdtemp(prefix="installed-"))
     root.chmod(0o755)
     try:
@@ -125,7 +125,7 @@ def bare(tried: Tried) -> Iterator[Path]:
 
 
 def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, built_here: bool) -> None:
-    """Install what was built in a bare root, and measure with it."""
+    """Install espbench in a bare root from the files in `built`, and measure with it."""
     with step(tried, "root"):
         make_root(release, root)
         if form != "container":
@@ -146,7 +146,7 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, buil
         )
     if not ("name: quick" in said and "virt-x86" in said):
         tried.failed = f"not what espbench has to say: {said}"
-    with step(tried, "build"):  # of a container: it is there
+    with step(tried, "build"):  # a container has built them already
         run_inside(root, f"{AS_USER} 'cd && {espbench} build x86'")
     with step(tried, "measure"):
         run_inside(root, f"{AS_USER} 'cd && {espbench} run /srv/small.yaml --out runs'")
@@ -156,7 +156,7 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, buil
 
 
 def lend_gateways(root: Path) -> None:
-    """Copy the x86 gateways of this machine's cache into the user's."""
+    """Copy the x86 gateways of this machine's cache into the user's cache."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "espbench/e500"
     target = root / "home/somebody/.cache/espbench/e500"
     for part in cache.glob("x86-*"):
@@ -165,7 +165,7 @@ def lend_gateways(root: Path) -> None:
 
 
 def install(root: Path, form: str) -> str:
-    """Install it; the program's path."""
+    """Install espbench; return the program's path."""
     if form == "container":
         return recipe(root)
     if form == "deb":
@@ -178,7 +178,7 @@ def install(root: Path, form: str) -> str:
 
 
 def recipe(root: Path) -> str:
-    """Do what Containerfile says, but for the image that it begins with; the program's path."""
+    """Execute the steps of Containerfile, except its FROM line; return the program's path."""
     user, entry = "root", ""
     text = (REPOSITORY / "Containerfile").read_text().replace("\\\n", " ")
     for line in text.splitlines():

@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows on a real kernel with CONFIG_IRQ_TIME_ACCOUNTING=y that espbench refuses the CPU figures of namespaces.
 
-Such a kernel books the time of a softirq to no thread, and ESP's decrypted frames are processed in one (decision 0031).
-User-Mode Linux cannot have the option (its architecture does not offer HAVE_IRQ_TIME_ACCOUNTING), so the kernel is
-Debian's source for x86-64 with irq_time.frag, in the emulated machine of emulated_x86.py. It is booted twice:
+Such a kernel accounts the time of softirqs to no thread, and decrypted ESP frames are processed in a softirq (decision
+0031). User-Mode Linux cannot have the option (its architecture does not offer HAVE_IRQ_TIME_ACCOUNTING), so the kernel
+is built from Debian's source for x86-64 with irq_time.frag, and runs in the emulated machine of emulated_x86.py. It is
+booted twice:
 
-    with the accounting      a run of namespaces with ESP has no CPU figure, and says why
-    with tsc=noirqtime       the same kernel books interrupts to threads again
+    with the accounting      a run of namespaces with ESP must have no CPU figure, and say why
+    with tsc=noirqtime       the same kernel accounts interrupts to threads again
 
-In both, espbench's own trial (this_machine/irq_time.py) measures the share of a thread's time that is in no account.
-Exits 1 if one of these is not so. Needs flex, bison, bc and libelf-dev; builds some minutes, then runs for five.
+In both, espbench's own test (this_machine/irq_time.py) measures the share of a thread's time that is not accounted.
+The exit code is 1 if a result is not as expected. Needs flex, bison, bc and libelf-dev; it builds for some minutes,
+then runs for five.
 
     .venv/bin/python benchmarks/machines/irq_time_kernel.py [--work FOLDER]
 """
@@ -35,8 +37,8 @@ from espbench.terms import WITH_FIGURE, Outcome
 from espbench.this_machine.registry import Registry
 
 FRAGMENT = Path(__file__).with_name("irq_time.frag")
-# The guest prints of itself the share that is in no account, and what espbench makes of it without the
-# kernel's configuration.
+# The guest prints the share of time that is not accounted, and espbench's verdict with and without the kernel's
+# configuration.
 TRIAL = """\
 {python} -c 'from espbench.this_machine import irq_time as it
 print("by its configuration:", it.left_out() or "whole")
@@ -46,7 +48,7 @@ print("by trial:", it.left_out() or "whole")
 print("shares:", *shares)' > /run/out/{name}.txt 2>&1
 """
 ACCOUNTED = "accounted"
-# The kernel only accounts with a clock that it takes for stable, and an emulated CPU's does not convince it.
+# The kernel uses the accounting only with a clock that it considers stable, which an emulated CPU's is not by default.
 TRUSTED = "tsc=reliable"
 BOOTED = """\
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
@@ -64,7 +66,7 @@ sleep 60
 
 
 def main() -> None:
-    """Build, boot twice, print; exit status 1 where something is not as expected."""
+    """Build the kernel, boot it twice, and print the results; the exit code is 1 if one is not as expected."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--work", type=Path, help="where the kernel is built and stays; default: in the cache"
@@ -95,7 +97,7 @@ def main() -> None:
 
 
 def built(work: Path) -> Path:
-    """Return the kernel of Debian's source and irq_time.frag, built below `work` if it is not there."""
+    """Return the kernel of Debian's source with irq_time.frag; build it in the folder `work` if it is not there."""
     image = work / f"bzImage-{recipe.digest(FRAGMENT)[:8]}"
     if image.is_file():
         return image
@@ -122,7 +124,7 @@ def built(work: Path) -> Path:
 
 
 def told(out: Path, *, left_out: bool) -> list[str]:
-    """Print what the guest's trial found; return what is not as it should be."""
+    """Print the result of the guest's test; return the faults. left_out: whether time is expected to be left out."""
     text = (out / f"{ACCOUNTED}.txt").read_text()
     print(text, flush=True)
     lines = {name: value for name, _, value in (line.partition(": ") for line in text.splitlines())}
@@ -136,7 +138,7 @@ def told(out: Path, *, left_out: bool) -> list[str]:
 
 
 def refused(out: Path) -> list[str]:
-    """Print the results of the run inside; return those that have a CPU figure, or no figure of throughput."""
+    """Print the results of the run in the guest; return the faults: CPU figures, or missing throughput figures."""
     runs = list((out / "runs").glob("*"))
     if not runs:
         said = [(out / name).read_text() for name in ("doctor.txt", "run.txt") if (out / name).is_file()]

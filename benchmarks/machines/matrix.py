@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs espbench in bare Debian 12 and 13, under Debian's stock kernel 6.1 and the newest one: `make test-matrix`.
 
-Each root is made by mmdebstrap and set up by `make setup`, without Rust to begin with. Each kernel is Debian's own
-package, booted in an emulated x86 machine (emulated_x86.py), whose root is that root over 9p under an overlay that
-forgets, with all modules of the kernel. In each cell, a root and a kernel, the machine then runs:
+Each root is made by mmdebstrap and set up by `make setup`; at first it has no Rust. Each kernel is Debian's package. It
+boots in an emulated x86 machine (emulated_x86.py) with the root over 9p, under a temporary overlay, and with all
+modules of the kernel. In each cell (a root and a kernel) the machine then runs:
 
     doctor      must say that static ESP and both IKE daemons can be measured
     quick plan  plain, xfrm, strongSwan and libreswan; `dut: auto` must choose namespaces with the kernel's own ESP
-    clean-up    after the run nothing may be left; nor after `espbench clean` when a second run was killed by SIGKILL
+    clean-up    after the run nothing may be left; a second run is killed by SIGKILL, and `espbench clean` must leave
+                nothing either
 
 A result is a file in build/matrix/results, with the seconds of each step and the first fault. A cell that passed with
-the code of HEAD is not run again; roots and kernels stay. So an interrupted matrix goes on where it was. Uncommitted
-changes are not tested. Needs root and x86-64; both CPUs are busy for 10 to 30 minutes a cell.
+the code of HEAD is not run again, and roots and kernels are kept. So an interrupted matrix can be continued.
+Uncommitted changes are not tested. Needs root and x86-64; both CPUs are busy for 10 to 30 minutes in each cell.
 
     .venv/bin/python benchmarks/machines/matrix.py [trixie/newest …] [--table]
 """
@@ -53,11 +54,11 @@ from espbench.results import RunDirectory
 from espbench.terms import WITH_FIGURE
 
 WORK = REPOSITORY / "build/matrix"
-# Kernel → the release whose linux-image-amd64 it is. Debian's newest kernels come to unstable, which is sid.
+# Kernel → the release with its linux-image-amd64. Debian's newest kernels are in unstable, which is sid.
 KERNELS = {"6.1": "bookworm", "newest": "sid"}
 CELLS = ("trixie/newest", "trixie/6.1", "bookworm/6.1", "bookworm/newest")
 SET_UP_READS = ("traffic", "scripts", "requirements.lock", "pyproject.toml")
-# A mirror that stands still still has the newest kernel that it knows; apt checks its signature all the same.
+# A mirror that is no longer updated can be used too; apt still checks its signature.
 ANY_AGE = 'Acquire::Check-Valid-Until "false"'
 TESTED = (*SET_UP_READS, "harness", "benchmarks/machines")
 FETCH_DAEMONS = "from espbench.stacks.daemons import packages as p; [p.unpacked(d) for d in p.PACKAGES]"
@@ -80,7 +81,7 @@ BEFORE_ROOT = (
     "9pnet_virtio",
     "9p",
     "overlay",
-)  # the rest the kernel asks modprobe for
+)  # the kernel loads other modules by modprobe
 PATIENCE_S = 3 * 3600
 MARK = emulated_x86.MARK
 GUEST = f"""\
@@ -124,7 +125,7 @@ sleep 60
 
 @dataclass
 class Result:
-    """One cell's result, as its file has it; `failed` is the first fault, or empty."""
+    """The result of one cell, with the keys of its file; `failed` is the first fault, or empty."""
 
     cell: str
     kernel: str = ""
@@ -138,7 +139,7 @@ class Result:
 
 
 def main() -> int:
-    """Run the cells that have not passed yet; the exit code."""
+    """Run the cells that have not passed yet; return the exit code."""
     parser = argparse.ArgumentParser(description="espbench in bare Debian roots, under Debian's kernels")
     parser.add_argument("cells", nargs="*", help=f"of {', '.join(CELLS)}; default: all")
     parser.add_argument(
@@ -178,14 +179,14 @@ def has_passed(results: Iterable[Result], cell: str, code: str) -> bool:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically: readers see it complete or not at all."""
     beside = path.with_name(f".{path.name}")
     beside.write_text(text)
     beside.replace(path)
 
 
 def digest(names: Sequence[str]) -> str:
-    """Return what identifies the content of these files and folders in HEAD."""
+    """Return a digest of the content of these files and folders in HEAD."""
     ids = checked(["git", "-C", str(REPOSITORY), "rev-parse", *(f"HEAD:{name}" for name in names)])
     return hashlib.sha256(ids.encode()).hexdigest()[:12]
 
@@ -215,7 +216,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def attempt(cell: str, code: str) -> Result:
-    """Set up the root, boot the kernel, judge what the machine did."""
+    """Set up the root, boot the kernel, and return the cell's result."""
     release, kernel = cell.split("/")
     tried = Tried(cell)
     result = Result(
@@ -253,7 +254,7 @@ def attempt(cell: str, code: str) -> Result:
 
 
 def durations(heard: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return the seconds of each step that the machine named when it had ended."""
+    """Return the seconds of each step; the machine prints a mark at the end of a step."""
     begins = [0.0, *(seconds for _, seconds in heard)]
     return {what: end - begin for (what, end), begin in zip(heard, begins, strict=False) if what != "done"}
 
@@ -282,7 +283,7 @@ def prepared_root(release: str, tried: Tried) -> Path:
 
 
 def replace_files(project: Path) -> None:
-    """Put HEAD's files into a root's clone, but for those that its set-up read, which are the same."""
+    """Put HEAD's files into a root's clone, except those that its set-up has read, which are the same."""
     names = checked(["git", "-C", str(REPOSITORY), "ls-tree", "--name-only", "HEAD"]).splitlines()
     names = [name for name in names if name not in SET_UP_READS]
     subprocess.run(["rm", "-rf", *(str(project / name) for name in names)], check=True)
@@ -312,7 +313,7 @@ def computer_with(suite: str, root: Path) -> emulated_x86.Computer:
 
 
 def modules_of(folder: Path) -> Path:
-    """Return the folder of modules in an unpacked kernel's; /lib may or may not be a link to /usr/lib."""
+    """Return the folder of modules in an unpacked kernel package; /lib may be a link to /usr/lib or not."""
     places = [folder / "usr/lib/modules", folder / "lib/modules"]
     return next((place for place in places if place.is_dir()), places[0])
 
@@ -328,7 +329,7 @@ def statuses(runs: Path) -> dict[str, int]:
 
 
 def first_fault(out: Path) -> str:
-    """Return what went wrong first in the machine, as it left its files behind; empty if nothing did."""
+    """Return the first fault in the files that the machine left; empty if there is none."""
     for step_of in (fault_of_doctor, fault_of_run, fault_of_clean_up):
         try:
             if fault := step_of(out):
@@ -339,7 +340,7 @@ def first_fault(out: Path) -> str:
 
 
 def fault_of_doctor(out: Path) -> str:
-    """Return why doctor's answer is wrong for a Debian kernel, or nothing."""
+    """Return why doctor's answer is wrong for a Debian kernel; empty if it is right."""
     if (status := text(out / "doctor.exit")) != "0":
         return f"doctor: exit {status}: {last_line(out / 'doctor.txt')}"
     answers = json.loads((out / "doctor.json").read_text())
@@ -349,7 +350,7 @@ def fault_of_doctor(out: Path) -> str:
 
 
 def fault_of_run(out: Path) -> str:
-    """Return why the run of the quick plan does not show what it should, or nothing."""
+    """Return the fault of the quick plan's run; empty if there is none."""
     if (status := text(out / "run.exit")) not in ("0", "3"):
         return f"run: exit {status}: {last_line(out / 'run.txt')}"
     (folder,) = (out / "runs").glob("*")
@@ -367,7 +368,7 @@ def fault_of_run(out: Path) -> str:
 
 
 def fault_of_clean_up(out: Path) -> str:
-    """Return what a run or `espbench clean` left behind, or nothing."""
+    """Return what a run or `espbench clean` left behind; empty if nothing."""
     if left := state(out, "after") - state(out, "before"):
         return f"left behind by the run: {'; '.join(sorted(left))}"
     if (status := text(out / "killed.exit")) != "137":
@@ -391,7 +392,7 @@ def text(path: Path) -> str:
 
 
 def last_line(path: Path) -> str:
-    """Return the last line of what a command printed."""
+    """Return the last line that a command printed."""
     return (text(path).splitlines() or ["it printed nothing"])[-1]
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says which test of a plan is measured in which hours of a run, on 1, 4 and 16 machines (docs/many-machines.md):
+"""Estimates in which hours of a run each test of a plan is measured, on 1, 4 and 16 machines (docs/many-machines.md):
 
     .venv/bin/python benchmarks/machines/run_hours.py plans/rfc2544-full.yaml
 
-Nothing is measured. espbench's own procedures and its own driver go through the plan with gateways by arithmetic
-(support.simulated), as fast as docs/virtual-time.md says of virt-x86. This gives the trials of each case, and the cases
-that it waits for. A case then takes the seconds of its trials times --second, those of the waits around them times
---wait, and what was measured beside that: --trial for each trial and --case for each case. In real time a second takes
-one second. A machine takes one case at a time, in the order of `espbench run --cluster`.
+Nothing is measured. espbench's own procedures and driver go through the plan with simulated gateways
+(support.simulated), which are as fast as virt-x86 in docs/virtual-time.md. This gives the trials of each case, and the
+cases that it waits for. The time of a case is the sum of: the seconds of its trials times --second, the seconds of the
+waits around them times --wait, --trial for each trial, and --case. These options come from measurements; in real time
+--second and --wait are 1. A machine takes one case at a time, in the order of `espbench run --cluster`.
 
-Resets have no such gateways; their trials are those that the plan says.
+Resets cannot be simulated; their number of trials is that in the plan.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ BUFFER = 4000  # frames
 
 @dataclass
 class Job:
-    """A case: its test, its trials, their length and the waits around them, s, and the cases it waits for."""
+    """A case: its test, its number of trials, and the cases that it waits for.
+
+    sent_s, around_s: the time of the trials, and of the waits around them, s. behind: the length of the longest chain
+    of cases that wait for this one.
+    """
 
     name: str
     test: str
@@ -54,7 +58,7 @@ class Job:
 
 
 class BothWays(QueueDut):
-    """Gets a burst in each direction: the request has the frames of one."""
+    """A DUT that gets a burst in each direction; a request has the number of frames of one direction."""
 
     def trial(self, request: Request, case: str, sequence: int) -> Trial:
         """Return the record of both bursts, or of any other trial."""
@@ -65,7 +69,7 @@ class BothWays(QueueDut):
 
 
 def gateways_of(case: Case) -> QueueDut:
-    """Return the gateways of a case."""
+    """Return simulated gateways for a case, as fast as virt-x86."""
     size = case.mean_frame_size
     cost_us = 8.9 + 0.0019 * size if case.stack.kind == "plain" else 16.0 + 0.0027 * size
     kind = BothWays if case.direction == "both-ways" else QueueDut
@@ -128,7 +132,10 @@ def _around_s(case: Case, trials: int) -> float:
 
 
 def scheduled(jobs: list[Job], machines: int, took_s: dict[str, float]) -> dict[str, tuple[float, float]]:
-    """Return when each case begins and ends, s: as the driver gives cases out, the longest chains first."""
+    """Return the times at which each case begins and ends, s, if cases are given out as the driver does.
+
+    Cases with the longest chains of waiting cases come first.
+    """
     waiting = sorted(jobs, key=lambda job: -job.behind)
     running: list[tuple[float, str]] = []
     when: dict[str, tuple[float, float]] = {}
@@ -145,15 +152,15 @@ def scheduled(jobs: list[Job], machines: int, took_s: dict[str, float]) -> dict[
 
 
 def main() -> None:
-    """Print a table of tests, and a table of hours."""
+    """Print a table of tests with their hours."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("plan", type=Path)
-    parser.add_argument("--second", type=float, default=1.0, help="s that a second of a trial takes")
-    parser.add_argument("--wait", type=float, default=1.0, help="s that a second of a wait takes")
-    parser.add_argument("--trial", type=float, default=0.0, help="s that a trial takes beside that")
-    parser.add_argument("--case", type=float, default=0.0, help="s that a case takes beside its trials")
+    parser.add_argument("--second", type=float, default=1.0, help="seconds for each second of a trial")
+    parser.add_argument("--wait", type=float, default=1.0, help="seconds for each second of a wait")
+    parser.add_argument("--trial", type=float, default=0.0, help="additional seconds for each trial")
+    parser.add_argument("--case", type=float, default=0.0, help="additional seconds for each case")
     asked = parser.parse_args()
     jobs = jobs_of(asked.plan)
     took_s = {

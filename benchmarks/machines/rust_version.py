@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the Rust of this checkout's HEAD, with its tests, with the cargo and rustc of a bare Debian 13.
 
-Their version must be the `rust-version` of traffic/Cargo.toml: then that is one with which it compiles. Prints the
-version and how long each step took; ends with 1 if one failed. Needs root and Debian:
+Their version must be the `rust-version` of traffic/Cargo.toml, which is so proven to be sufficient. Prints the version
+and the time of each step; the exit code is 1 if one failed. Needs root and Debian:
 
     python benchmarks/machines/rust_version.py
 """
@@ -26,7 +26,7 @@ PACKAGES = "cargo rustc clang libbpf-dev libc6-dev"
 
 
 def main() -> int:
-    """Compile it in a root of its own; the exit code."""
+    """Compile the project in a root of its own; return the exit code."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
@@ -48,7 +48,10 @@ def main() -> int:
 
 
 def compiled(root: Path, tried: Tried) -> str:
-    """Compile it in this root; how the version differs from the one that traffic/Cargo.toml names, or nothing."""
+    """Compile the project in this root; return the difference of its Rust version from traffic/Cargo.toml's.
+
+    The text is empty if there is no difference.
+    """
     with step(tried, "root"):
         bare_roots.make_root(RELEASE, root)
     with step(tried, "packages"):

@@ -10,7 +10,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def asked_number(description: str | None, name: str, default: _Number, meaning: str) -> _Number:
-    """Return the number on the command line, without one the default; `--help` explains it by its name and meaning."""
+    """Return the number on the command line, or the default without one; `--help` shows its name and meaning."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )

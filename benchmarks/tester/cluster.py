@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what cases in parallel gain, and what they cost (docs/many-machines.md), in five steps:
+"""Measures the gain and the cost of measuring cases in parallel (docs/many-machines.md), in five steps:
 
     .venv/bin/python benchmarks/tester/cluster.py --out DIR [STEP …]
 
-warm-up     how long a worker takes from its start until it takes a task, and a Dask worker until it has answered one
-overhead    what a case costs beside its trials: 200 cases whose trials take no time, on one worker
-simulated   1,000 cases whose trials are waits, on 16 worker processes: their waits over the time the run takes
+warm-up     the time from a worker's start until it can take a task, and from a Dask worker's until it has done one
+overhead    the cost of a case in addition to its trials: 200 cases whose trials take no time, on one worker
+simulated   1,000 cases whose trials are waits, on 16 worker processes: the sum of the waits by the time of the run
 truth       24 cases of the truth DUT in virtual time, with one worker and with two; their files must be the same
 boards      the same with two emulated gateways (--dut, built before with `espbench build`)
 
-The first three need nothing but Python: the driver, its worker processes, the messages between them and the run
-directory are those of `espbench run --jobs N`; only the gateways are arithmetic. `truth` needs the traffic generator
-and gcc. No case waits for another: what the order of cases leaves idle is measured by side_by_side.py.
+The first three need only Python: the driver, its worker processes, the messages between them and the run directory are
+those of `espbench run --jobs N`; only the gateways are simulated. `truth` needs the traffic generator and gcc. No case
+waits for another one; side_by_side.py measures the idle time that such waits cause.
 
-DIR keeps what was measured: a step that is there is printed again and not repeated. A run that was interrupted is
-continued; its time is then the sum of its parts. Without --out nothing is kept. Exits 1 where a limit is broken.
+DIR keeps the results: a step that is there is printed again, and not repeated. An interrupted run is continued; its
+time is then the sum of its parts. Without --out nothing is kept. The exit code is 1 if a figure misses its limit.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ BOARDS: dict[str, Any] = {
         "warm_start": False,
     },
 }  # fmt: skip
-_GOOD = (0, 3)  # exit codes of a run that is whole
+_GOOD = (0, 3)  # exit codes of a complete run
 _STEP_S = 1.0
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a step; limit: what it may be at most, or must be at least."""
+    """A figure of a step. limit: the highest allowed value, or the lowest one if at_least. words: an explanation."""
 
     what: str
     value: float
@@ -87,7 +87,7 @@ class Figure:
 
     @property
     def is_within(self) -> bool:
-        """Return whether the limit is kept."""
+        """True if the figure is within its limit."""
         return self.value >= self.limit if self.at_least else self.value <= self.limit
 
     def __str__(self) -> str:
@@ -100,7 +100,7 @@ class Figure:
 
 
 def warm_up(_: Path, __: argparse.Namespace) -> list[Figure]:
-    """Start the worker process that does the tasks, and Dask's if that is installed."""
+    """Start a worker process and, if Dask is installed, a Dask worker; return their start times."""
     process_s = max(_until_hello() for _ in range(3))
     found = [
         Figure("warm-up of a worker process", process_s, "s", WARM_UP_LIMIT_S, False, "the slowest of three")
@@ -146,11 +146,14 @@ def _until_registered() -> float:
         return time.monotonic() - began
 
 
-# ── cases whose gateways are arithmetic ──────────────────────────────────────────────────────────
+# ── cases with simulated gateways ────────────────────────────────────────────────────────────────
 
 
 class Waiting:
-    """Worker processes whose trials are waits; waited_s: all of them together. began: the first trial was made."""
+    """Worker processes whose trials are waits.
+
+    waited_s: the sum of all waits, s. began: the time of the first message from a worker, s (monotonic clock).
+    """
 
     def __init__(self, at_once: int, trial_s: float) -> None:
         self.at_once = at_once
@@ -183,7 +186,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Simulated:
-    """A whole run of cases whose gateways are arithmetic."""
+    """The result of a run of cases with simulated gateways."""
 
     cases: int
     trials: int
@@ -193,7 +196,7 @@ class Simulated:
 
 
 def _simulated(count: int, workers: int, trial_s: float) -> Simulated:
-    """Run so many cases. The time of one worker begins with its first trial: its start is the step warm-up."""
+    """Run `count` cases. With one worker, the time begins with its first message, without the worker's start."""
     each = len(SIZES) * len(DIRECTIONS)
     labels = count // each - 1
     plan = pair_plan(
@@ -230,7 +233,7 @@ def overhead(_: Path, __: argparse.Namespace) -> list[Figure]:
 
 
 def simulated(_: Path, asked: argparse.Namespace) -> list[Figure]:
-    """Compare 16 workers with one that never waits for its driver."""
+    """Compare 16 workers with one worker that would never wait for its driver."""
     run = _simulated(1000, WORKERS, asked.trial)
     words = (
         f"{run.cases} cases with {run.trials} trials of {asked.trial:g} s in {run.took_s:.1f} s; "
@@ -245,7 +248,7 @@ def simulated(_: Path, asked: argparse.Namespace) -> list[Figure]:
 
 def of_truth(folder: Path, _: argparse.Namespace) -> list[Figure]:
     """Measure 24 cases of the truth DUT: twelve sizes, two directions."""
-    # Long enough that the start of workers hardly counts.
+    # Trials are so long that the start of the workers hardly counts.
     search = {
         "resolution": "2%", "loss_goals": [0], "warm_start": False, "trial": "5s", "final_trial": "10s",
     }  # fmt: skip
@@ -296,7 +299,7 @@ class Took:
 
 
 class _Run:
-    """A run of espbench that may be interrupted; its time is kept beside it as it passes."""
+    """A run of espbench that may be interrupted; its time so far is kept in a file beside it."""
 
     def __init__(
         self, folder: Path, plan: Path, jobs: int, program: Sequence[str], env: dict[str, str]
@@ -310,12 +313,12 @@ class _Run:
 
     @property
     def directory(self) -> RunDirectory:
-        """Return the run, once it was begun."""
+        """The run directory, which exists once the run was begun."""
         (manifest,) = (self._folder / "runs").glob("*/manifest.json")
         return RunDirectory.open(manifest.parent)
 
     def measured(self) -> Took:
-        """Begin or continue it, and wait for its end."""
+        """Begin or continue the run, wait for its end, and return its time."""
         before = Took(**json.loads(self._clock.read_text())) if self._clock.exists() else Took(0.0, 0.0)
         if (self._folder / "whole").exists():
             return before
@@ -348,7 +351,7 @@ class _Run:
 
 
 def _cpu_of_children_s() -> float:
-    """Return the CPU time of all processes below this one that have ended."""
+    """Return the CPU time of all descendants of this process that have ended, s."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -375,14 +378,14 @@ def _kept_in(out: Path | None) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print a line for each figure."""
+    """Print a line for each figure; return the exit code: 1 if a limit is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"of {', '.join(STEPS)}; default: all")
-    parser.add_argument("--out", type=Path, help="where to keep what was measured")
+    parser.add_argument("--out", type=Path, help="the folder that keeps the results")
     parser.add_argument(
-        "--trial", type=float, default=0.3, help="s that a simulated trial takes; a real one takes more"
+        "--trial", type=float, default=0.3, help="seconds of a simulated trial; a real one takes longer"
     )
     parser.add_argument("--dut", default="mpc8548e", help="the emulated gateways of the step boards")
     asked = parser.parse_args()
@@ -402,7 +405,7 @@ def main() -> int:
 def _figures(
     folder: Path, step: Callable[[Path, argparse.Namespace], list[Figure]], asked: argparse.Namespace
 ) -> list[Figure]:
-    """Return what a step finds, or found when it was run before."""
+    """Return the figures of a step, from its file if the step was run before."""
     kept = folder / "figures.json"
     if kept.exists():
         return [Figure(**figure) for figure in json.loads(kept.read_text())]

@@ -4,10 +4,10 @@
 
     tester namespace: west ═══ east        (veth; the sender on the first CPU)
 
-Needs root: `python benchmarks/tester/esp_peer.py [seconds of each]`. Every row floods for that time, in turns with the
-row in clear, so that the ratio holds on a busy machine too; medians of three. "sealed before" sends what was made
-before the trial, as slow ciphers are. Opening is timed by the receiving thread's CPU time. A vanished row is one that
-failed.
+Needs root: `python benchmarks/tester/esp_peer.py [seconds of each]`. Each row floods for that time, in turns with a
+flood in clear, so that the ratio is right on a busy machine too; figures are medians of three. "sealed before" sends
+frames that were sealed before the trial, as the tester does with slow ciphers. The cost of opening is the CPU time of
+the receiving thread. A missing row is one that failed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def association(suite: str) -> Association:
-    """An SA of random keys."""
+    """Return an SA with random keys."""
     encryption, integrity = KEYS[suite]
     return Association(
         spi=0x100 + secrets.randbelow(2**31), source="192.0.2.1", destination="192.0.2.2", suite=suite,
@@ -80,7 +80,7 @@ def association(suite: str) -> Association:
 def row(
     generator: NativeGenerator, size: int, suite: str, way: str, clear: Stream, stream: Stream, seconds: float
 ) -> None:
-    """One line: medians of the rounds, and the ratio to the same in clear."""
+    """Measure and print one row: medians of the rounds, and the ratio to the rate in clear."""
     plain, rates, sending, receiving = [], [], [], []
     for _ in range(ROUNDS):
         plain.append(rate(flood(generator, clear, seconds)))
@@ -98,12 +98,12 @@ def row(
 
 
 def flood(generator: NativeGenerator, stream: Stream, seconds: float) -> Offered:
-    """Offer as many frames as can be sent."""
+    """Offer as many frames as the generator can send."""
     return generator.offer([stream], seconds, 2.0, quiet_s=0.3)
 
 
 def rate(offered: Offered) -> float:
-    """Frames/s that left."""
+    """Return the rate at which frames left, frames/s."""
     return offered.streams[0].tx_frames / offered.duration_s
 
 

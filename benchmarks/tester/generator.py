@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how fast and how exact the native generator is: its offered rate beside other generators', its pacing,
-and when frames leave if the host stalls it and timers are late.
+"""Measures how fast and how exact the native generator is: its offered rate compared with other generators, its pacing,
+and the times at which frames leave if the host stalls the generator and timers are late.
 
     t1 ── a0 ═══ a1 ── t2        (veth; both ends with NAPI)
 
-Run as root; `--help` lists what can be shortened. All send 64-byte frames from CPU 0, in turns, on the same
-link, so that the ratios hold on a busy machine too. The native generator numbers, stamps and checksums each
-frame and verifies each on arrival; the others send the same bytes again and again to a port that drops them.
-Generators that are not there are left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev), TRex (TREX_DIR).
+Run it as root; `--help` lists the durations that can be shortened. All generators send 64-byte frames from CPU 0, in
+turns, on the same link, so that the ratios are right on a busy machine too. The native generator numbers, stamps and
+checksums each frame, and verifies each one on arrival; the others send the same bytes again and again to a port that
+drops them. Generators that are not installed are left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev), TRex
+(TREX_DIR).
 
-Exits 1 where frames are unsent short of real overload, or leave in bursts: more than 1.1 times the rate in 10 ms. Real
-overload: a rate above half of what the way floods with, or pauses longer than a trial may grow.
+The exit code is 1 if frames are unsent without a real overload, or leave in bursts (more than 1.1 times the rate in
+10 ms). A real overload is a rate above half of the flood's rate on that path, or pauses longer than a trial may be
+extended by.
 """
 
 from __future__ import annotations
@@ -42,13 +44,14 @@ from espbench.this_machine.registry import Registry
 
 BINARY = Path(__file__).parents[2] / "traffic" / "target" / "release" / "espbench-traffic"
 PATHS = ("xdp", "af-xdp", "af-packet")
-# Offered by the native generator over XDP, and its ratio to each of the others: what issue 4 asks for.
+# The goals of issue 4: the rate of the native generator over XDP, and its ratio to each of the others.
 TARGET_FPS = 5e6
 TARGETS = {"trafgen": 5, "testpmd af_packet": 10, "testpmd af_xdp": 10, "TRex af_packet": 15}
-# A sender makes good a pause at this multiple of the rate that was asked for (traffic/src/send/pace.rs).
+# After a pause a sender catches up at this multiple of the intended rate (traffic/src/send/pace.rs).
 CATCH_UP = 1.1
 WINDOW_NS = 10_000_000
-# Receivers and senders share a CPU in paced trials, and the machine may be shared.
+# The share of the flood's rate that a paced trial must carry: there, receivers and senders share a CPU, and the machine
+# may have other users.
 SURELY_CARRIED = 0.5
 TRAFGEN = """{
   0x02, 0, 0, 0, 0, 2,  0x02, 0, 0, 0, 0, 1,  const16(0x0800),
@@ -76,15 +79,15 @@ class Link:
             run("ip", "-n", name, "link", "set", end, "up")
 
     def own_thread(self) -> None:
-        """Let the far end receive on a kthread of its own, so that a sender pays for sending only."""
+        """Let the far end receive in a kernel thread of its own, so that the sending core only sends."""
         inside(self.east, "sh", "-c", "echo 1 > /sys/class/net/a1/threaded")
 
     def sent(self) -> int:
-        """Frames that left a0, and those that a1's full ring refused."""
+        """Return the number of frames that left a0, including those that a1's full ring refused."""
         return self._counted("packets") + self.refused()
 
     def refused(self) -> int:
-        """Frames for which a1's ring had no room."""
+        """Return the number of frames for which a1's ring had no room."""
         return self._counted("dropped")
 
     def _counted(self, what: str) -> int:
@@ -98,7 +101,7 @@ class Link:
 
 @contextlib.contextmanager
 def linked() -> Iterator[Link]:
-    """A link that is gone afterwards."""
+    """Yield a link, which is removed afterwards."""
     link = Link()
     try:
         yield link
@@ -114,13 +117,13 @@ def inside(namespace: str, *command: str) -> str:
     return run("ip", "netns", "exec", namespace, *command)
 
 
-# Before everybody else, in a session of its own, since with autogrouping a nice value only counts inside one; as
-# this_machine/launcher.py does it.
+# The highest priority, in a session of its own, because with autogrouping a nice value counts only inside a session;
+# this_machine/launcher.py does the same.
 FIRST = ("setsid", "sh", "-c", 'echo -20 > /proc/self/autogroup; exec nice -n -20 "$@"', "sh")
 
 
 def native(link: Link, seconds: float, *more: str) -> dict[str, Any]:
-    """One trial; its result event."""
+    """Make one trial with the native generator; return its result event."""
     command = [str(BINARY), "trial", "--json", "--west", f"a0@{link.west}", "--east", f"a1@{link.east}"]
     paced = [*FIRST, *command, "--seconds", str(seconds), "--residue", "0.5", "--tx-cpu", "0"]
     result: dict[str, Any] = json.loads(run(*paced, *more))
@@ -128,7 +131,10 @@ def native(link: Link, seconds: float, *more: str) -> dict[str, Any]:
 
 
 def rate_of(link: Link, seconds: float, command: list[str], settle_s: float) -> float:
-    """Frames per second that leave the link's west end while the command runs; killed afterwards."""
+    """Run a sender, return the rate at which frames leave the link's west end, frames/s, and kill the sender.
+
+    settle_s: the time for its start.
+    """
     process = subprocess.Popen(
         ["nice", "-n", "-20", "ip", "netns", "exec", link.west, *command],
         stdin=subprocess.PIPE,
@@ -155,7 +161,7 @@ def trafgen(link: Link, seconds: float) -> float:
 
 
 def testpmd(device: str) -> Callable[[Link, float], float]:
-    """DPDK's testpmd sending from CPU 0; its main thread is on CPU 1."""
+    """Return a function that measures DPDK's testpmd, sending from CPU 0; its main thread is on CPU 1."""
 
     def measured(link: Link, seconds: float) -> float:
         options = ["-l", "0,1", "--main-lcore", "1", "--no-huge", "-m", "256", "--no-pci", "--no-telemetry"]
@@ -172,7 +178,7 @@ def testpmd(device: str) -> Callable[[Link, float], float]:
 
 
 def trex(link: Link, seconds: float) -> float:
-    """TRex, stateless, launched on a0 and on an idle port beside it, on CPU 0."""
+    """Measure TRex, stateless, started on a0 and on an idle second port, on CPU 0; return its rate, frames/s."""
     run("ip", "-n", link.west, "link", "add", "b0", "type", "veth", "peer", "name", "b1")
     for end in ("b0", "b1"):
         run("ip", "-n", link.west, "link", "set", end, "up")
@@ -195,7 +201,7 @@ def trex(link: Link, seconds: float) -> float:
 
 
 def others() -> dict[str, Callable[[Link, float], float]]:
-    """The other generators that are installed here."""
+    """Return the other generators that are installed here."""
     senders: dict[str, Callable[[Link, float], float]] = {}
     if shutil.which("trafgen"):
         senders["trafgen"] = trafgen
@@ -208,7 +214,7 @@ def others() -> dict[str, Callable[[Link, float], float]]:
 
 
 def compare(seconds: float, rounds: int, *, own_thread: bool) -> dict[str, float]:
-    """Print the offered rate at 64 bytes, in turns, and what came of it; return each generator's median, frames/s.
+    """Flood with 64-byte frames by each generator in turns; print and return each one's median rate, frames/s.
 
     own_thread: the far end receives on another core.
     """
@@ -248,7 +254,7 @@ def compare(seconds: float, rounds: int, *, own_thread: bool) -> dict[str, float
 
 
 def missed_pacing(path: str, rate: float, unsent: int, flood_fps: float) -> list[str]:
-    """Return what a paced trial misses, in words; flood_fps: what the way carries as fast as it can."""
+    """Return the goals that a paced trial misses, in words; flood_fps: the rate of a flood on this path."""
     if not unsent or rate > SURELY_CARRIED * flood_fps:
         return []
     return [f"{path}, {rate:g} frames/s: {unsent} unsent, though {flood_fps:.0f} frames/s can be sent"]
@@ -257,18 +263,24 @@ def missed_pacing(path: str, rate: float, unsent: int, flood_fps: float) -> list
 def missed_disturbed(
     where: str, unsent: int, paused_s: float, fastest: float, *, rate: float, seconds: float
 ) -> list[str]:
-    """Return what a disturbed trial misses, in words; fastest: the most in 10 ms, as a multiple of the rate."""
+    """Return the goals that a disturbed trial misses, in words.
+
+    fastest: the most frames in 10 ms, as a multiple of the intended rate. paused_s: the sum of the sender's pauses.
+    """
     missed = []
     if unsent and paused_s <= longest_s(seconds) - seconds:
         missed.append(f"{where}: {unsent} unsent, though the sender paused for only {paused_s:.3f} s")
-    # Frames are whole: one more may fall into a window.
+    # One more frame may fall into a window, because frames are whole.
     if fastest > CATCH_UP + 1e9 / (rate * WINDOW_NS):
         missed.append(f"{where}: a burst of {fastest:.2f} times the rate in 10 ms")
     return missed
 
 
 def pacing(path: str, rates: list[int], seconds: float, flood_fps: float) -> list[str]:
-    """Print achieved against intended rate, and loss to an idle receiver on the same CPU; return what is missed."""
+    """Print the achieved and the intended rates, and the loss to an idle receiver on the same CPU.
+
+    Return the goals that are missed.
+    """
     missed = []
     print(f"\npacing, {path}, {seconds:g} s")
     print(
@@ -292,8 +304,8 @@ def pacing(path: str, rates: list[int], seconds: float, flood_fps: float) -> lis
     return missed
 
 
-# The sniffer notes when each test frame left, ns, from the test header of those that arrive at a1
-# (docs/traffic.md), until its input ends.
+# The sniffer reads the sending time of each test frame that arrives at a1, ns, from its test header (docs/traffic.md),
+# until the sniffer's input ends.
 SNIFFER = """
 import array, select, socket, sys
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -318,9 +330,9 @@ sys.stdout.write(" ".join(map(str, left)))
 def disturbed(
     path: str, rate: float, seconds: float, stall_ms: float, slack_ms: float
 ) -> tuple[str, list[str]]:
-    """Return the row of one trial, and what it misses.
+    """Return the table's row of one disturbed trial, and the goals that it misses.
 
-    The generator is stopped for so long four times a second, and its timers may be so late.
+    The generator is stopped for stall_ms four times a second, and its timers may be late by slack_ms.
     """
     command = [str(BINARY), "trial", "--json", "--residue", "0.5", "--tx-cpu", "0", "--rx-cpu", "1"]
     asked = ["--seconds", str(seconds), "--rate", str(rate), "--tx", path, "--rx", "af-packet"]
@@ -371,7 +383,10 @@ def disturbed(
 
 
 def disturbances(rate: float, seconds: float, stalls_ms: list[float], slacks_ms: list[float]) -> list[str]:
-    """Print all of them, by each way to the wire; timers only where frames wait for them. Return what is missed."""
+    """Make and print all disturbed trials, on each path to the wire; return the goals that are missed.
+
+    Late timers are tried only on paths whose senders wait for timers.
+    """
     missed = []
     print(f"\nstalls and coarse timers: {rate:g} frames/s, {seconds:g} s intended, four stalls a second")
     print(
@@ -390,7 +405,7 @@ def disturbances(rate: float, seconds: float, stalls_ms: list[float], slacks_ms:
 
 
 def main() -> int:
-    """Read the options and print all tables; 1 where a goal is missed."""
+    """Print all tables; return the exit code: 1 if a goal is missed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -400,9 +415,9 @@ def main() -> int:
     rates = "1000,10000,50000,100000,200000,500000,1000000"
     parser.add_argument("--rates", default=rates, help="intended rates, fps")
     parser.add_argument("--stalls", default="0,1,5,20,50", help="injected stalls, ms")
-    parser.add_argument("--slacks", default="0,0.1,1,4", help="so late timers may fire, ms")
+    parser.add_argument("--slacks", default="0,0.1,1,4", help="how late timers may fire, ms")
     parser.add_argument("--stall-seconds", type=float, default=2.0, help="length of each disturbed trial")
-    parser.add_argument("--only-stalls", action="store_true", help="nothing but the disturbed trials")
+    parser.add_argument("--only-stalls", action="store_true", help="make only the disturbed trials")
     options = parser.parse_args()
     stalls = [float(text) for text in options.stalls.split(",")]
     slacks = [float(text) for text in options.slacks.split(",")]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how long `espbench history` takes over 10,000 runs: to read them, again, with one more; and its page.
+"""Measures how long `espbench history` takes for 10,000 runs: the first reading, queries, and one more run.
 
     .venv/bin/python benchmarks/tester/history.py [RUNS]
 
-The runs are of twenty plans, half of them in virtual time, with 15 cases and two loss goals each. Every step is a
-process of its own; its seconds begin when its imports are done, which every command has. Exits 1 where a query of an
-index that is there takes more than a second of CPU time: others may have the machine meanwhile.
+It also measures the size of the HTML page. The runs are of twenty plans, half of them in virtual time, with 15 cases
+and two loss goals each. Each step is a process of its own; its time begins after its imports. The exit code is 1 if a
+query of an existing index takes more than a second of CPU time, or if the page is too large. CPU time is judged because
+the machine may have other users.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PAGE_LIMIT_BYTES = 5_000_000
 PLANS = 20
 QUERY_LIMIT_S = 1.0
 SHAPE = synthetic_run.Shape(sizes=(64, 512, 1424), trials_per_case=2)
-SCATTERS = 8  # different runs of a noisy plan
+SCATTERS = 8  # the number of different runs of a noisy plan
 _STEP = """
 import time
 from pathlib import Path
@@ -48,7 +49,7 @@ QUERIES = ("changes()", "changes(plan='plan-7')", "series(plan='plan-3')", "seri
 
 
 def build(parent: Path, runs: int) -> None:
-    """Make the runs, as copies of a few that differ in their figures; this is no step of espbench."""
+    """Make the runs as copies of a few runs with different figures; the time of this is not measured."""
     chance = random.Random(1)
     samples: dict[tuple[int, int], list[tuple[str, str]]] = {}
     with tempfile.TemporaryDirectory(dir=parent.parent) as folder:
@@ -68,7 +69,7 @@ def build(parent: Path, runs: int) -> None:
 
 
 def add(parent: Path, number: int, samples: dict[tuple[int, int], list[tuple[str, str]]], runs: int) -> None:
-    """One run more."""
+    """Add one run."""
     plan, turn = number % PLANS, number // PLANS
     level = int(turn > runs // PLANS // 2)
     manifest, results = samples[plan, level][turn * 5 % len(samples[plan, level])]
@@ -82,7 +83,10 @@ def add(parent: Path, number: int, samples: dict[tuple[int, int], list[tuple[str
 
 
 def query(runs: Path, cache: Path, asked: str) -> tuple[float, float, int]:
-    """Wall seconds, CPU seconds, and how many there are of what is asked: a method of the history, as Python."""
+    """Return wall seconds, CPU seconds, and the number of results of a query.
+
+    asked: the call of a method of History, as Python code.
+    """
     text = f"import sys; sys.path[:] = {sys.path!r}\n" + _STEP.format(runs=str(runs), asked=asked)
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
@@ -93,7 +97,7 @@ def query(runs: Path, cache: Path, asked: str) -> tuple[float, float, int]:
 
 
 def page_bytes(parent: Path, cache: Path) -> int:
-    """Return the size of the page of `espbench history --html` for 1,000 runs."""
+    """Return the size of the page of `espbench history --html` for 1,000 runs, bytes."""
     runs = parent / "thousand"
     build(runs, PAGE_RUNS)
     with History.open([runs], cache / "thousand.sqlite") as index:
@@ -101,13 +105,13 @@ def page_bytes(parent: Path, cache: Path) -> int:
 
 
 def main() -> int:
-    """Print a line for each step."""
+    """Print a line for each step; return the exit code: 1 if a limit is exceeded."""
     wanted = asked_number(__doc__, "runs", RUNS, "runs of the history")
     with tempfile.TemporaryDirectory(prefix="espbench-history-") as directory:
         runs, cache = Path(directory) / "runs", Path(directory) / "cache"
         cache.mkdir()
         build(runs, wanted)
-        one = runs / "one"  # a run of which the index does not know yet
+        one = runs / "one"  # a run that the index does not know yet
         newest = max(path for path in runs.iterdir())
         newest.rename(Path(directory) / "one")
         wall, cpu, count = query(runs, cache, "changes()")

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how long a run of 1,000 cases and 20,000 trials takes to resume, load and report, and how big it gets.
+"""Measures how long a run of 1,000 cases and 20,000 trials takes to resume, load and report, and its memory and sizes.
 
-Then how long 100,000 trials of 5,000 cases take to load as a data frame.
+It also measures how long 100,000 trials of 5,000 cases take to load as a data frame.
 
     .venv/bin/python benchmarks/tester/large_run.py
 
 Each step runs in a process of its own, as the commands do; RSS is that process's peak. Importing pandas is not part of
-the time.
-Exits 1 when a limit of the size budget is broken.
+the time. The exit code is 1 if a limit is exceeded.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from support.synthetic import run as synthetic_run
 
 HTML_LIMIT_BYTES = 10_000_000
 SECONDS_LIMIT = 10.0
-TRIALS_CPU_LIMIT_S = 2.0  # CPU: others may have the machine meanwhile
+TRIALS_CPU_LIMIT_S = 2.0  # CPU time, because the machine may have other users
 
 # 5 stacks × 5 suites × 10 sizes × 2 directions × 2 IP versions = 1,000 cases, 20 figures.
 SHAPE = synthetic_run.Shape(
@@ -46,13 +45,13 @@ MANY_TRIALS = replace(SHAPE, repeats=5)
 
 
 def build(path: Path, shape: synthetic_run.Shape) -> str:
-    """Make the run; this is no step of espbench."""
+    """Make the run, and describe it; the time of this is not measured."""
     run = synthetic_run.build(path, shape, sealed=True)
     return f"{len(run.manifest.cases):,} cases, {len(run.outcomes()):,} outcomes"
 
 
 def resume(path: Path) -> str:
-    """Do what `--resume` does before its first trial: lock, and read every trial of every case."""
+    """Do the work of `--resume` before its first trial: lock the run, and read every trial of every case."""
     with RunDirectory.open(path) as run:
         run.lock()
         trials = sum(len(run.trials_of(case.case)) for case in run.manifest.cases)
@@ -60,19 +59,19 @@ def resume(path: Path) -> str:
 
 
 def load_frames(path: Path) -> str:
-    """The results and the trials as data frames."""
+    """Load the results and the trials as data frames."""
     run = espbench.load(path)
     return f"{len(run.results):,} results, {len(run.trials):,} trials"
 
 
 def load_trials(path: Path) -> str:
-    """The trials as a data frame. `load` reads the results as well; no frame is made of them."""
+    """Load the trials as a data frame. `load` reads the results as well, but makes no data frame of them."""
     run = espbench.load(path)
     return f"{len(run.trials):,} trials, {(path / 'trials.jsonl').stat().st_size / 1e6:.0f} MB"
 
 
 def report(path: Path) -> str:
-    """Write all documents of a report."""
+    """Write all files of a report."""
     from espbench.reporting.report import write_report  # noqa: PLC0415
 
     html = write_report(RunDirectory.open(path))
@@ -81,7 +80,7 @@ def report(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a step in a process of its own, and what it said."""
+    """The cost of a step in a process of its own, and its description of the result."""
 
     seconds: float
     cpu_s: float
@@ -90,7 +89,7 @@ class Cost:
 
 
 def measured(step: Callable[[Path], str], path: Path) -> Cost:
-    """Run a step in a fresh process."""
+    """Run a step in a new process, and return its cost."""
     results: multiprocessing.SimpleQueue[Cost] = multiprocessing.get_context("spawn").SimpleQueue()
     process = multiprocessing.get_context("spawn").Process(target=_step, args=(step, path, results))
     process.start()
@@ -110,7 +109,7 @@ def _step(step: Callable[[Path], str], path: Path, results: multiprocessing.Simp
 
 
 def main() -> int:
-    """Print a line for each step."""
+    """Print a line for each step; return the exit code: 1 if a limit is exceeded."""
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
@@ -128,7 +127,7 @@ def main() -> int:
 
 
 def built(parent: Path, shape: synthetic_run.Shape) -> Path:
-    """A run of this shape."""
+    """Make a run of this shape, and return its directory."""
     print(f"built: {build(parent, shape)}", flush=True)
     (path,) = parent.iterdir()
     return path

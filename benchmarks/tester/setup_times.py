@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints how long pairs take to build and to close, and how much memory a gateway and a run take.
+"""Prints how long pairs of gateways take to build and to close, and how much memory a gateway and a run take.
 
 Needs root. Run it from anywhere: `python benchmarks/tester/setup_times.py [builds of each kind]`.
 """
@@ -16,7 +16,7 @@ from statistics import median
 
 from asked_number import asked_number
 
-import espbench.cli.main  # noqa: F401  (what a controller loads, so that its size is this process's)
+import espbench.cli.main  # noqa: F401  (so that this process has the size of a controller)
 from espbench.generators.native import NativeGenerator
 from espbench.plan import load_topology
 from espbench.platforms import netns, placement
@@ -57,7 +57,7 @@ def main() -> None:
         bed = netns.NetnsPlatform(ADDRESSING).calibration_bed(registry, placed)
         generator = NativeGenerator(registry, logs / "generator.log")
         generator.open(list(bed.ports.values()), [])
-        # The charts of the report are another process.
+        # The report's charts are drawn by another process, which is not counted.
         for name, pids in (("controller", ["self"]), ("generator", [str(generator.pid())])):
             print(f"{name} resident: {figure('status', 'VmRSS', pids):.0f} MiB")
         generator.close()
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def timed(registry: Registry, build: Callable[[], Testbed]) -> tuple[float, float, float]:
-    """Seconds to build and to close a pair, and the MiB its Home's processes share out among them."""
+    """Return the seconds to build a pair and to close it, and the memory (PSS) of Home's processes, MiB."""
     begun = time.monotonic()
     bed = build()
     built = time.monotonic()
@@ -78,7 +78,7 @@ def timed(registry: Registry, build: Callable[[], Testbed]) -> tuple[float, floa
 
 
 def figure(file: str, field: str, pids: list[str]) -> float:
-    """A figure of /proc/PID/…, summed over processes, MiB."""
+    """Return a field of /proc/PID/FILE, summed over processes, MiB."""
     total = 0
     for pid in pids:
         lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what the driver of cases side by side costs, and how much the order of cases leaves idle.
+"""Measures the cost of the driver of parallel cases, and the idle time because cases wait for each other's results.
 
     python benchmarks/tester/side_by_side.py [--trial SECONDS] [--workers 1,2,16]
 
-The cases are simulated: a thread each, whose trials are a wait; 154 of them, in 22 series of seven sizes, where each
-size but the first two waits for those before it. The speed-up is the sum of all waits over the time the run took.
+The 154 cases are simulated, each by a thread whose trials are waits. They are 22 series of seven frame sizes, in which
+each size except the first two waits for those before it. The speed-up is the sum of all waits by the time of the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PLAN = pair_plan(
 def main() -> None:
     """Print a row for each number of workers."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trial", type=float, default=0.1, help="s that a trial takes")
+    parser.add_argument("--trial", type=float, default=0.1, help="seconds of a trial")
     parser.add_argument("--workers", default="16,2")
     asked = parser.parse_args()
     print(

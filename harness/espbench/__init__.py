@@ -3,7 +3,7 @@
 
 For Python (docs/python.md): `load` a run and read its data frames, `load_many` runs into one frame, `compare` them, and
 read the `history` of many; have a `Plan` measured, and `check` one against a base.
-They are imported when first asked for, since pandas takes half a second that no command should pay.
+These names are imported at their first use, because pandas takes half a second, and commands do not need it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,10 @@ __all__ = [
     "history", "load", "load_many",
 ]  # fmt: skip
 
-if not TYPE_CHECKING:  # else a type checker would accept any name
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Import the package of the data frames when one of its names is first used."""
+        """Return a name of espbench.frames, which is imported when one of its names is first used."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from espbench import frames  # noqa: PLC0415  (pandas: slow to import)

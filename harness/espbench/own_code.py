@@ -25,9 +25,9 @@ _PATIENCE_S = 120.0
 def own_code() -> dict[str, str]:
     """Describe this espbench as the manifest keeps it.
 
-    `code`: SHA-256 of its Python files with their names; `generator`: of its traffic generator's program, missing where
-    that is not built; 16 digits each. `commit`: of a clone; `changed`: there if files that belong to it were changed
-    since. Both are missing where espbench is installed from a wheel, or git is not here.
+    `code`: SHA-256 of the Python files with their names; `generator`: SHA-256 of the traffic generator's program,
+    missing if that is not built; each is cut to 16 digits. `commit`: of the clone; `changed`: present if tracked files
+    were changed since. Both are missing if espbench is installed from a wheel, or if git is not installed.
     """
     identity = {"code": _digest_of_files(_PACKAGE)}
     with contextlib.suppress(OSError):
@@ -51,18 +51,18 @@ def _digest(content: bytes) -> str:
 
 
 def _commit(root: Path) -> dict[str, str]:
-    """Return the commit that is checked out, and whether its files were changed; empty where nobody can say."""
+    """Return the commit that is checked out, and `changed` if its files were changed; empty if git cannot say."""
     top, _, commit = _git(root, "rev-parse", "--show-toplevel", "--verify", "HEAD").partition("\n")
     if (
         not commit or Path(top) != root
-    ):  # git refuses another user's clone; a copy may lie in a clone of something else
+    ):  # git refuses another user's clone; a copy may lie inside the clone of another project
         return {}
     changed = _git(root, "status", "--porcelain", "--untracked-files=no")
     return {"commit": commit, **({"changed": "yes"} if changed else {})}
 
 
 def _git(root: Path, *words: str) -> str:
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # to look changes nothing in the clone
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}  # git must not write into the clone
     try:
         done = subprocess.run(
             ["git", "-C", str(root), *words],

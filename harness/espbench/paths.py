@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds espbench's own data files, in the clone or in an installed wheel, and the folders for what it makes.
+"""Finds espbench's own data files and programs, in the clone or in an installed wheel, and its cache folder.
 
-Its own YAML is read by libyaml, ten times as fast as PyYAML's own reader; `plan.reading` reads that of users.
+espbench's own YAML files are read by libyaml, which is ten times as fast as PyYAML's own reader; `plan.reading` reads
+those of users.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from espbench.errors import EspbenchError
 DataKind = Literal[
     "topologies", "dut-profiles", "reports", "traffic", "emulator", "network_processor", "plans"
 ]
-# A clone has each kind here; in a wheel all are in `_data`, under their names (pyproject.toml).
+# The folder of each kind in a clone; in a wheel all are in `_data`, under the names of the kinds (pyproject.toml).
 IN_CLONE: dict[DataKind, str] = {
     "topologies": "topologies",
     "dut-profiles": "dut-profiles",
@@ -34,7 +35,7 @@ _CLONE = _PACKAGE.parents[1]
 
 
 def clone_root() -> Path | None:
-    """Return the clone espbench runs from; None for an installed wheel."""
+    """Return the root of the clone from which espbench runs; None for an installed wheel."""
     in_clone = (_CLONE / "pyproject.toml").is_file() and _PACKAGE.parent.name == "harness"
     return _CLONE if in_clone else None
 
@@ -56,14 +57,15 @@ def data_names(kind: DataKind) -> list[str]:
 
 
 def own_yaml(path: Path) -> Any:
-    """Read a YAML file of espbench's own; OSError, or YAMLError for what is none."""
+    """Read one of espbench's own YAML files; OSError if it cannot be read, YAMLError if it is no YAML."""
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
 def program(name: str, variable: str) -> Path:
-    """Find a program of espbench's own that is built: the environment variable's, the clone's, the wheel's, PATH's.
+    """Return the path of one of espbench's own compiled programs.
 
-    FileNotFoundError where there is none; `how_to_build` says what to do then.
+    It is the first of: the environment variable's, the clone's or the wheel's, the one in PATH. FileNotFoundError if
+    there is none; `how_to_build` says what to do then.
     """
     clone = clone_root()
     candidates = [
@@ -78,10 +80,10 @@ def program(name: str, variable: str) -> Path:
 
 
 def how_to_build() -> str:
-    """Say what makes the programs that `program` looks for."""
+    """Return what a user must do to get the programs that `program` looks for."""
     return "make setup" if clone_root() else "install espbench again, from a wheel for this kind of processor"
 
 
 def cache_dir() -> Path:
-    """Return the folder for what espbench fetched or built: `espbench` in XDG_CACHE_HOME, by default in ~/.cache."""
+    """Return the folder for files that espbench fetched or built: `espbench` in XDG_CACHE_HOME, or in ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "espbench"

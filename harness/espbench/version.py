@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of espbench; in a module of its own, so that no part imports the package above it."""
+"""Holds the version of espbench, in a module of its own, so that no part needs to import the package `espbench`."""
 
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command of espbench in this process: all of its entry point, without the second that a start of Python takes."""
+"""Runs a command of espbench in this process, through its entry point, without the second that Python's start takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.signal_handlers import handlers_kept
 
 
 def in_process(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; its exit code and what it printed, as if into pipes."""
+    """Run a command to its end; return its exit code and its output, as if it had printed into pipes."""
     argv = ["espbench", *map(str, arguments)]
     out, err = io.StringIO(), io.StringIO()
     with (

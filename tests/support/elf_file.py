@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes small ELF files with chosen functions, for what reads them."""
+"""Makes small ELF files with chosen functions, for tests of code that reads them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _PROGRAM, _SYMBOL_TABLE = 1, 2
 
 @dataclass(frozen=True)
 class Made:
-    """Says what a file has. symbols: (name, address, local); a name with `.c` begins the locals of that source.
+    """The contents of an ELF file.
 
-    unwound: where functions begin, for unwinding. table: the name of the section with the symbols.
+    symbols: (name, address, local); a name that ends with `.c` is a source file, whose local symbols follow. unwound:
+    first addresses of functions, for the unwind table. table: the name of the section with the symbols. wide: 64 bits.
+    order: the byte order, as in struct.
     """
 
     symbols: Sequence[tuple[str, int, bool]] = ()
@@ -28,7 +30,7 @@ class Made:
     order: str = "<"
 
     def data(self) -> bytes:
-        """Return the file."""
+        """Return the bytes of the file."""
         names, symbols = self._symbols()
         table = struct.pack(f"{self.order}BBBBiI", 1, 0x1B, 0x03, 0x3B, 0, len(self.unwound))
         table_at = TEXT + TEXT_SIZE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans for tests: as text where the place of a mistake matters, as a dict where it does not."""
+"""Makes plans for tests: as text if the place of a mistake matters, otherwise as a dict."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import yaml
 
 from espbench.plan import plan_schema
 
-# One trial cannot be told from a stalled machine's: so many repeats that a case ends OK all the same.
+# This many retries make a case OK even if the machine stalls in some of its trials.
 RETRIES = 6
-# The generator's way is given: to compare them all takes longer than most runs of tests do.
+# The generator's path is fixed, because to choose it takes longer than most runs of tests.
 PINNED: dict[str, Any] = {"generator": {"native": {"tx": "af_packet"}}}
 _PAIR: dict[str, str | None] = {
     "name": "good",
@@ -43,20 +43,20 @@ _KERNELS: dict[str, str | None] = {
 
 
 def plan_text(**changes: str | None) -> str:
-    """Write a plan of a pair that espbench builds, as YAML, a key a line; each change is the text of a key.
+    """Return a plan for a pair that espbench builds, as YAML with one key on each line; a change is the text of a key.
 
-    None leaves a key out; a key that is not of _PAIR stands before `tests`, which is last.
+    None leaves a key out. A key that _PAIR does not have comes before `tests`, which is the last key.
     """
     return _text(_PAIR | changes)
 
 
 def external_text(**changes: str | None) -> str:
-    """Write a plan of boxes that espbench did not build, in the same way."""
+    """Return a plan for boxes that espbench did not build, in the same way."""
     return _text(_EXTERNAL | changes)
 
 
 def kernels_text(**changes: str | None) -> str:
-    """Write a plan of cipher kernels on network processors, in the same way."""
+    """Return a plan of cipher kernels on network processors, in the same way."""
     return _text(_KERNELS | changes)
 
 
@@ -69,7 +69,7 @@ def _text(keys: dict[str, str | None]) -> str:
 
 
 def quick(**changes: Any) -> dict[str, Any]:
-    """Return throughput settings of trials as short as they can be."""
+    """Return throughput settings with very short trials."""
     return {
         "loss_goals": [0], "minimum": "500fps", "maximum": "2000fps", "trial": "200ms",
         "final_trial": "400ms", "resolution": "10%", "settle": "0s", "residue": "50ms", "learning": "0s",
@@ -94,7 +94,7 @@ def pair_plan(dut: str, *, throughput: dict[str, Any] | None = None, **changes: 
 
 
 def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
-    """Write the plan as a file of its own."""
+    """Write a plan to a file, and return the file."""
     file = folder / f"{plan['name']}.yaml"
     file.write_text(yaml.safe_dump(plan))
     return file
@@ -102,5 +102,5 @@ def write_plan(folder: Path, plan: dict[str, Any]) -> Path:
 
 @cache
 def plan_validator() -> Any:
-    """Check plans against the schema as an editor does; made once, since making it reads the whole schema."""
+    """Return a validator that checks plans against the schema as an editor does; it is made once, which is slow."""
     return jsonschema.Draft202012Validator(plan_schema())

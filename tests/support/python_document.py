@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/python.md: makes the runs that it is about, and runs its blocks.
+"""Executes docs/python.md: makes the runs that it describes, and executes its blocks of code.
 
-What it measures is measured by `support.simulated.command`: everything of espbench but gateways and a generator. So
-are the tasks of an executor, in `support.simulated.worker_process`.
+Measurements in it use `support.simulated.command`, which is espbench with simulated gateways and without a generator.
+The tasks of an executor use `support.simulated.worker_process`.
 
 PYTHONPATH=harness:tests python -m support.python_document    # writes the real output under each block
 """
@@ -39,14 +39,15 @@ SHAPE = synthetic_run.Shape(
 )
 PROFILED = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64,), goals=(0.0,))
 FRAMES = 10_000
-FASTER = 1.1  # the second run's gateways
+FASTER = 1.1  # the speed of the second run's gateways, as a multiple of the first run's
 _BLOCK = re.compile(r"(?P<block>^```python\n(?P<code>.*?)^```\n)(?:\n```text\n.*?^```\n)?", re.M | re.S)
 
 
 def make_runs(parent: Path) -> None:
-    """Under parent: `runs/…-before` and `runs/…-after`, equal but for gateways that are FASTER; `runs/…-profile`.
+    """Make the runs of the document in the folder `parent`.
 
-    Six runs in `nights/`; `plans/` are those of the project.
+    `runs/…-before` and `runs/…-after` are equal, except that the latter's gateways are FASTER; `runs/…-profile` has a
+    profile; `nights/` has six runs; `plans/` is a link to the project's plans.
     """
     (parent / "plans").symlink_to(DOCUMENT.parents[1] / "plans")
     for name, factor in (("before", 1.0), ("after", FASTER)):
@@ -70,7 +71,7 @@ def make_runs(parent: Path) -> None:
 
 
 def _costs() -> dict[tuple[Function, Where], int]:
-    """Return what a frame costs, made up."""
+    """Return invented costs of all frames, by function and context."""
     costs: dict[tuple[Function, Where], int] = {
         (Function("aesni_gcm_enc_update", "aesni_intel"), "softirq"): 2310,
         (Function("esp_output", "esp4"), "softirq"): 640,
@@ -81,7 +82,7 @@ def _costs() -> dict[tuple[Function, Where], int]:
 
 
 def _faster(result: Outcome | Finding, factor: float) -> Outcome | Finding:
-    """A throughput result with all rates higher, and CPU per frame as much lower."""
+    """Return a throughput result with all rates multiplied by the factor, and CPU per frame divided by it."""
     if isinstance(result, Finding) or result.throughput_fps is None:
         return result
     rates = ("throughput_fps", "throughput_mbps", "line_rate_pct", "lower_fps", "upper_fps", "offered_fps")
@@ -96,7 +97,7 @@ def _faster(result: Outcome | Finding, factor: float) -> Outcome | Finding:
 
 
 def with_output(text: str, directory: Path) -> str:
-    """The document with what each block really prints under it; the blocks share their names, as in a notebook."""
+    """Return the document with the real output of each block under it; blocks share their names, as in a notebook."""
     names: dict[str, Any] = {}
 
     def run(match: re.Match[str]) -> str:

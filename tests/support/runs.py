@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""espbench as a process the tests watch and disturb: its journal, its trials, its frames, its end."""
+"""Runs espbench as a process that tests watch and disturb: its journal, its trials, its frames, its end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE_S = 900.0  # only ends a hang
 def espbench(
     *arguments: str | Path, as_user: Sequence[str] = (), cwd: Path | None = None, timeout: float = PATIENCE_S
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; `as_user` is put before it."""
+    """Run an espbench command to its end; as_user: words that are put before the command."""
     return subprocess.run(
         [*as_user, *ESPBENCH, *map(str, arguments)],
         capture_output=True,
@@ -44,7 +44,7 @@ def espbench(
 
 
 def run_directory(arguments: Sequence[str | Path], pid: int, cwd: Path) -> Path | None:
-    """Find the directory of a run that a process with these arguments makes, by its lock; None before there is one."""
+    """Return the run directory of a process with these arguments, found by its lock; None if there is none yet."""
     words = list(arguments)
     if "--resume" in words:
         folders = [cwd / words[words.index("--resume") + 1]]
@@ -55,9 +55,9 @@ def run_directory(arguments: Sequence[str | Path], pid: int, cwd: Path) -> Path 
 
 
 class Run:
-    """`espbench run --no-report …` in the background; leaving the context ends it if it still runs.
+    """Runs `espbench run --no-report …` in the background; leaving the context ends the run if it still runs.
 
-    terminal: the descriptor of a terminal that controls it, as a shell's does.
+    terminal: the descriptor of its controlling terminal, as under a shell.
     """
 
     def __init__(self, folder: Path, *arguments: str | Path, terminal: int | None = None) -> None:
@@ -85,7 +85,7 @@ class Run:
 
     @classmethod
     def start(cls, folder: Path, plan: dict[str, Any], terminal: int | None = None) -> Run:
-        """Begin a run of a plan in folder/runs."""
+        """Start a run of a plan in folder/runs."""
         return cls(folder, write_plan(folder, plan), "--out", folder / "runs", terminal=terminal)
 
     def __enter__(self) -> Self:
@@ -100,13 +100,13 @@ class Run:
 
     @property
     def said(self) -> str:
-        """The text that it has written to stderr."""
+        """The text that the run has written to stderr."""
         return self._stderr.read_text()
 
     @property
     def directory(self) -> Path:
-        """Its run directory."""
-        if self._directory is None:  # once: another process may write to it later
+        """The run directory; waits until there is one."""
+        if self._directory is None:  # determined once: another process may write to it later
             directory = self.until(lambda: run_directory(self._arguments, self.process.pid, Path.cwd()))
             assert directory is not None
             self._directory = directory
@@ -114,12 +114,12 @@ class Run:
 
     @property
     def trials(self) -> list[dict[str, Any]]:
-        """The trials it has written; one that is being written is not among them."""
+        """The trials on disk, without an incomplete last line."""
         whole = (self.directory / "trials.jsonl").read_text().rpartition("\n")[0]
         return [json.loads(line) for line in whole.splitlines()]
 
     def until(self, condition: Callable[[], T]) -> T:
-        """Wait for something to be true while it runs; the last answer."""
+        """Wait until a condition is true while the run is active; return its last value."""
         deadline = time.monotonic() + PATIENCE_S
         while not (answer := condition()):
             assert self.process.poll() is None, f"it ended with {self.process.returncode}: {self.said}"
@@ -128,7 +128,7 @@ class Run:
         return answer
 
     def look(self) -> list[dict[str, Any]]:
-        """Return what it has made so far (its journal), and remember this and its id for after its end."""
+        """Return the journal's entries of things that the run has made; the journal is kept for after the run's end."""
         for path in Path("/run/espbench").glob("*.journal"):
             try:
                 text = path.read_text()
@@ -140,7 +140,7 @@ class Run:
         return [entry for entry in entries if "made" in entry]
 
     def pid_of(self, name: str) -> int:
-        """The process last made under this name."""
+        """Return the id of the last process in the journal whose name begins with `name`; wait until there is one."""
 
         def find() -> int:
             return next((e["pid"] for e in reversed(self.look()) if e["name"].startswith(name)), 0)
@@ -148,14 +148,14 @@ class Run:
         return self.until(find)
 
     def processes(self) -> list[tuple[int, int | None]]:
-        """Every process it started that lives, with all below them, as (pid, start)."""
+        """Return all living processes that the run started, with their descendants, as (pid, start time)."""
         below = [pid for entry in self.look() if entry["kind"] == "process" for pid in _tree(entry["pid"])]
         return [(pid, start) for pid in below if (start := start_time(pid)) is not None]
 
     def in_mid_trial(self, netns: str | None = None, *, after: int = 1) -> None:
-        """Wait until `after` trials are on disk and the frames of the next are on their way.
+        """Wait until `after` trials are on disk, and frames of the next one are being sent.
 
-        netns: where the tester's ports are; None: the tester namespace of its own pair.
+        netns: the namespace of the tester's ports; None: the tester namespace of the run's own pair.
         """
         self.until(lambda: len(self.trials) >= after)
         self.until(lambda: bool(self.look()))
@@ -165,7 +165,7 @@ class Run:
         self.until(lambda: frames_in(where) > before + 200)
 
     def ended(self) -> int:
-        """Its exit code, once it has ended; `peak_kib` then has the most each process was resident, KiB."""
+        """Wait for the end and return the exit code; `peak_kib` then has each process's peak resident memory, KiB."""
         deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
             self._watch_memory()
@@ -184,7 +184,7 @@ class Run:
     def assert_nothing_left(self, processes: list[tuple[int, int | None]]) -> None:
         """Assert that this run left no namespace, journal, file or mount, and none of these processes.
 
-        Killed processes end when they get a CPU: they are waited for.
+        Killed processes get some time, because they end only when they get a CPU.
         """
         assert self.id
         assert all_gone(processes) == []
@@ -192,7 +192,7 @@ class Run:
 
 
 def all_gone(processes: Sequence[tuple[int, int | None]]) -> list[int]:
-    """Wait until none of these (pid, start) is left; those that outlive a minute."""
+    """Wait up to a minute until none of these processes (pid, start time) is left; return the ids of those that are."""
     deadline = time.monotonic() + GONE_S
     while (
         left := [pid for pid, start in processes if start_time(pid) == start]
@@ -202,27 +202,27 @@ def all_gone(processes: Sequence[tuple[int, int | None]]) -> list[int]:
 
 
 def resume(folder: Path, directory: Path) -> Run:
-    """Go on with a run."""
+    """Resume a run."""
     return Run(folder, "--resume", directory)
 
 
-# Exit codes of a run that went to its end: on a host that stalls some figures are bounds, which is code 3.
+# Exit codes of a complete run: on a host that stalls, some figures are only bounds, which gives 3.
 ENDED = (0, 3)
 
 
 def rows(directory: Path) -> list[dict[str, str]]:
-    """results.csv."""
+    """Return the rows of results.csv."""
     with (directory / "results.csv").open() as file:
         return list(csv.DictReader(file))
 
 
 def tables(directory: Path) -> dict[str, bytes]:
-    """The bytes of both results files."""
+    """Return the contents of both results files, by name."""
     return {name: (directory / name).read_bytes() for name in ("results.csv", "results.json")}
 
 
 def assert_complete(directory: Path) -> None:
-    """Every case of the manifest has its row with a figure, which is that of its own final trial."""
+    """Check that every case of the manifest has a row whose figure is that of its own final trial."""
     manifest = json.loads((directory / "manifest.json").read_text())
     trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
     table = rows(directory)
@@ -240,13 +240,13 @@ def assert_complete(directory: Path) -> None:
 
 
 def frames_in(netns: str) -> int:
-    """Frames received and sent by all interfaces of a namespace."""
+    """Return the number of frames received and sent by all interfaces of a namespace."""
     links = json.loads(sh(f"ip -n {netns} -s -j link"))
     return sum(link["stats64"][way]["packets"] for link in links for way in ("rx", "tx"))
 
 
 def kill(pid: int) -> None:
-    """SIGKILL, to one process this run started."""
+    """Kill one process that a run started, by SIGKILL."""
     os.kill(pid, signal.SIGKILL)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the signal handlers of the tests' own process, for tests of code that sets others."""
+"""Restores the signal handlers of the tests' own process after tests of code that sets others."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def handlers_kept() -> Iterator[None]:
 
 @pytest.fixture
 def own_handlers() -> Iterator[None]:
-    """Restore them after each test."""
+    """Restore the signal handlers after each test."""
     with handlers_kept():
         yield

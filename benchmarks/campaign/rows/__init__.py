@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the table, in its order."""
+"""Lists the rows of the campaign's table, in its order."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk of the run directory is full at each write in turn; with space again the run goes on."""
+"""Lets the run directory's disk be full at each write in turn, then makes space and resumes the run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from campaign.observed import like
 from campaign.row import FolderRow, Verdict
 
 PAGE_KIB = 4
-# More than the whole run needs, of both. In random order, so that a sample of the row is spread over the run.
+# Limits of pages and of files; the largest are more than a whole run needs. Their order is random, so that the first
+# repetitions are spread over the run.
 LIMITS = [f"size={PAGE_KIB * pages}k" for pages in range(1, 25)] + [f"nr_inodes={n}" for n in range(2, 17)]
 random.Random(0).shuffle(LIMITS)
 
 
 class DiskFull(FolderRow):
-    """A tmpfs that has one page more each time, then one that may hold one file more each time.
+    """Runs on a tmpfs with one page more each time, then on one that may hold one file more each time.
 
-    A page is about as long as a trial's line, so that each write is at some time the first one too many.
+    A page is about as long as a trial's line, so that each write is the first one that fails in some repetition.
     """
 
     name = "disk-full"
@@ -40,7 +41,7 @@ class DiskFull(FolderRow):
         return self
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """One limit; nothing is random."""
+        """Run with one of the limits; nothing is random."""
         limit = LIMITS[repetition]
         folder = self._folder / str(repetition)
         disk = folder / "disk"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of a real run is killed or stopped at random moments: right figures, or none with the true reason."""
+"""Kills or stops a part of a real run at random moments; its figures must be right, or absent with the true reason."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ from espbench.this_machine.processes import descendants
 from support.gateways.boxes import RouterBox
 from support.gateways.remote_boxes import RemoteBoxes, two_boxes
 
-MOMENTS = 20  # of one run
-WAIT_S = (0.1, 4.0)  # between two of them
-# Runs whose gateways boot are hit later: else most gateways would be hit while they boot.
+MOMENTS = 20  # disturbances of one run
+WAIT_S = (0.1, 4.0)  # the time between two of them
+# Runs whose gateways boot are hit less often; otherwise most gateways would be hit while they boot.
 BOOTED_WAIT_S = (0.1, 10.0)
-# Shorter than a poll, about a trial, longer than one; and once a row for longer than anything waits.
+# The durations of stops: shorter than a poll; about a trial; longer than a trial. Once in a row, a stop is longer than
+# any timeout.
 STOPS_S = ((0.01, 0.1), (0.1, 0.6), (0.6, 3.0))
 FOR_GOOD_S = 90.0
-RESUMED = MOMENTS + 2  # at most, of one run that a hit ended
+RESUMED = MOMENTS + 2  # how many times at most a run is resumed
 RESOLUTION = 0.1
 BOX_BPS, FRAME_BYTES = 700_000, 60  # tbf counts without FCS
 BOX_FPS = BOX_BPS / 8 / FRAME_BYTES
-# The box's bucket and queue hold some 80 frames, which a final trial of a second may begin with.
+# The box's bucket and queue hold some 80 frames, which it forwards in addition in a final trial of one second.
 BOX_TRUTH = checks.Truth(BOX_FPS / (1 + RESOLUTION) ** 2, BOX_FPS * (1 + RESOLUTION))
 MAXIMUM_FPS = 2000.0
-# Pinned: to compare its ways takes longer than a case does, each time a run is resumed.
+# The generator's paths are fixed: to choose them takes longer than a case, each time a run is resumed.
 GENERATOR = {"native": {"tx": "af_packet", "rx": "af_packet"}}
-# Gateways that forward all they are asked to: the search's maximum is the truth.
+# These gateways forward every load up to the search's maximum, so the maximum is the truth.
 PAIR_TRUTH = checks.Truth(MAXIMUM_FPS / (1 + RESOLUTION), MAXIMUM_FPS * 1.001)
 TESTER = (
     Code.GENERATOR_FAILED, Code.GENERATOR_FAULT, Code.STOPPED_EARLY, Code.RECEIVER_OVERRUN, Code.MORE_RECEIVED,
@@ -56,7 +57,7 @@ GATEWAY = (
 
 
 def throughput(**changes: Any) -> dict[str, Any]:
-    """Return the settings of searches whose trials are as short as they can be and still be hit."""
+    """Return the settings of searches whose trials are short, but long enough to be hit."""
     return {
         "loss_goals": [0], "minimum": "500fps", "maximum": f"{MAXIMUM_FPS:g}fps", "trial": "300ms",
         "final_trial": "1s", "resolution": f"{100 * RESOLUTION:g}%", "settle": "0s", "residue": "100ms",
@@ -66,10 +67,10 @@ def throughput(**changes: Any) -> dict[str, Any]:
 
 @dataclass
 class Disturbed:
-    """Says what was done to a run and to those that resumed it, in one repetition of a row.
+    """The disturbances of a run and of the runs that resumed it, in one repetition of a row.
 
-    chance: its random numbers. done: a word for each disturbance. touched: the first and last lines of the log that
-    each may have touched.
+    chance: the source of random numbers. done: a description of each disturbance. touched: the first and the last line
+    of the log that each disturbance may have affected.
     """
 
     repetition: int
@@ -79,36 +80,36 @@ class Disturbed:
 
 
 class DisturbedRow(FolderRow):
-    """One run a repetition, disturbed; a run that ends of it is resumed until it is whole."""
+    """A row that disturbs one run in each repetition; if the run ends because of that, it is resumed until complete."""
 
     repetitions = 3
     truth: checks.Truth
     reasons: Sequence[Code]
     of_the_dut = False
-    """True if the part that is hit belongs to what is measured: then a figure below the truth is right for its trials.
+    """True if the part that is hit belongs to the DUT; then a figure below the truth is right for the affected trials.
     """
     starves_unseen = False
-    """Its boxes are of this machine, which espbench cannot know: where others disturb it, they are slower."""
+    """True if the boxes run on this machine, which espbench cannot know; they are slower when the host is disturbed."""
     program: Sequence[str] = ESPBENCH
 
     @abstractmethod
     def plan(self, repetition: int) -> dict[str, Any]:
-        """Return a plan that takes about a minute, with the time that its hits cost."""
+        """Return a plan whose run takes about a minute, including the time that the hits cost."""
 
     @abstractmethod
     def disturb(self, run: Observed, disturbed: Disturbed) -> None:
-        """Disturb a run; add to what was done to it."""
+        """Disturb a run, and add the disturbances to `disturbed`."""
 
     def environment(self, seed: int) -> dict[str, str]:
-        """More of it for the program."""
+        """Return additional environment variables for the program."""
         return {}
 
     def around(self) -> AbstractContextManager[Callable[[], list[str]]]:
-        """Return a context around each run; after the run, its function says what is not as it was before."""
+        """Return a context around all runs; its function returns the faults: what is not as it was before them."""
         return nullcontext(list)
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """A run, hit; then as many resumed ones as it takes."""
+        """Disturb a run, then resume it as many times as it takes to complete it."""
         folder = self._folder / str(repetition)
         verdict = Verdict(moments=0)
         disturbed = Disturbed(repetition, random.Random(seed))
@@ -117,11 +118,11 @@ class DisturbedRow(FolderRow):
         with self.around() as unlike:
             for attempt in range(1 + RESUMED):
                 before = _log(directory)
-                # Once it has disturbed itself it no longer does when it is resumed: it must become whole.
+                # A program that disturbs itself does so only in its first run, so that the resumed run can complete.
                 program = ESPBENCH if disturbed.done else self.program
                 env = {} if disturbed.done else self.environment(seed)
                 with Observed(folder, *arguments, program=self.prefix() + list(program), env=env) as run:
-                    # A run that a hit ended is hit again when it is resumed, until it had its share.
+                    # A resumed run is hit again until there were MOMENTS hits in all.
                     hit_again = len(disturbed.done) < MOMENTS and attempt < RESUMED
                     hit = not disturbed.done or (hit_again and self.program is ESPBENCH)
                     if hit:
@@ -181,13 +182,13 @@ class DisturbedRow(FolderRow):
 
 
 class HitRow(DisturbedRow):
-    """Disturbed from outside: a process of the run is hit MOMENTS times."""
+    """A row that disturbs a run from outside: a process of the run is hit MOMENTS times."""
 
     wait_s = WAIT_S
 
     @abstractmethod
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
-        """Kill (seconds: None) or stop for so long; what was done, empty: what is to be hit is not there now."""
+        """Kill a process (seconds: None), or stop it for a time; return a description, empty if it is not there now."""
 
     def disturb(self, run: Observed, disturbed: Disturbed) -> None:
         while len(disturbed.done) < MOMENTS and run.process.poll() is None:
@@ -202,7 +203,7 @@ class HitRow(DisturbedRow):
                 seconds = FOR_GOOD_S
             first = run.lines()
             if run.process.poll() is None and (what := self.hit(run, disturbed.chance, seconds)):
-                # The trial after it, too: what was hit may only be noticed there.
+                # The trial after the hit counts as affected too: the hit may be noticed only there.
                 disturbed.touched.append((first, run.lines() + 1))
                 disturbed.done.append(f"{what} in trial {first + 1}")
 
@@ -218,7 +219,7 @@ class _DisturbsItself(DisturbedRow):
 
 
 def _log(directory: Path | None) -> bytes:
-    """Its trials, as bytes; none before there is a run directory."""
+    """Return the content of trials.jsonl; empty as long as there is no run directory."""
     return (directory / "trials.jsonl").read_bytes() if directory else b""
 
 
@@ -233,7 +234,7 @@ def _killed_or_stopped(name: str, pids: Sequence[int], seconds: float | None) ->
 
 
 class _OnABox(DisturbedRow):
-    """An external box of known rate between the tester's ports."""
+    """A row whose DUT is an external box of known rate between the tester's ports."""
 
     truth = BOX_TRUTH
     reasons: Sequence[Code] = TESTER
@@ -250,17 +251,17 @@ class _OnABox(DisturbedRow):
         self._box.__exit__(kind, error, trace)
 
     def plan(self, repetition: int) -> dict[str, Any]:
-        """Six repeats of one case: long enough for all moments."""
+        """Return a plan with six repeats of one case: long enough for all disturbances."""
         plan = self._box.plan(repeat=6, generator=GENERATOR)
         return plan | {"tests": [{"throughput": throughput()}]}
 
     def missing(self) -> str:
-        """Namespaces need root."""
+        """Return `root` if this is not root: namespaces need it."""
         return "" if os.geteuid() == 0 else "root"
 
 
 class GeneratorHit(_OnABox, HitRow):
-    """The whole process: sender, receiver and watchers at once."""
+    """Hits the generator's whole process: sender, receiver and watchers at the same time."""
 
     name = "generator"
     what = "the generator's process is killed or stopped"
@@ -271,7 +272,7 @@ class GeneratorHit(_OnABox, HitRow):
 
 
 class ReceiverHit(_OnABox, HitRow):
-    """Stops only the thread that receives: what has come waits for it in its ring."""
+    """Stops only the thread that receives; meanwhile, received frames wait in its ring."""
 
     name = "receiver"
     repetitions = 4
@@ -280,7 +281,7 @@ class ReceiverHit(_OnABox, HitRow):
     def hit(self, run: Observed, random_number: random.Random, seconds: float | None) -> str:
         pid = run.pid_of("generator")
         threads = hits.threads(pid) if pid else []
-        # A trial's threads are: the process itself, the reader of commands, … the receiver, the sender.
+        # The threads during a trial are: the main thread, the reader of commands, … the receiver, the sender.
         if len(threads) < 4:
             return ""
         seconds = 0.3 if seconds is None else min(seconds, 5.0)
@@ -288,7 +289,7 @@ class ReceiverHit(_OnABox, HitRow):
 
 
 class ControllerHit(_OnABox, HitRow):
-    """Killed, its processes go with it; `clean` and a resumed run do the rest."""
+    """Hits the controller. If it is killed, its processes end too; `clean` and a resumed run do the rest."""
 
     name = "controller"
     what = "in real time, the controller is killed (then `clean` and `--resume`) or stopped"
@@ -320,7 +321,7 @@ class AgentHit(HitRow):
 
 
 class _OnGuests(DisturbedRow):
-    """Two User-Mode Linux guests."""
+    """A row whose gateways are two User-Mode Linux guests."""
 
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
@@ -333,7 +334,7 @@ class _OnGuests(DisturbedRow):
 
 
 class GatewayHit(_OnGuests, HitRow):
-    """A guest's own process and all below it."""
+    """Hits the process of a guest and all processes below it."""
 
     name = "gateway"
     what = "a gateway (a User-Mode Linux guest with ESP) is killed or stopped"
@@ -346,16 +347,19 @@ class GatewayHit(_OnGuests, HitRow):
         side = random_number.choice(SIDES)
         pid = run.pid_of(f"{side} (")
         below = descendants(pid) if pid else []
-        # Process 1 of its PID namespace, below the launcher; stopped: the guest's processes, too.
+        # A kill hits process 1 of the PID namespace, below the launcher; a stop hits the guest's other processes, too.
         chosen = below[1:2] if seconds is None else below[1:]
         return _killed_or_stopped(f"gateway {side}", chosen, seconds)
 
 
 class _InGuests(_OnGuests, _DisturbsItself):
-    """Something in a guest, once for each pair."""
+    """A row whose program disturbs something inside its guests, for each pair of gateways."""
 
     def disturb(self, run: Observed, disturbed: Disturbed) -> None:
-        """Watch what it tells, and when that happens; what was to come when its pair was gone never did."""
+        """Read the announced disturbances, and note each when it is due.
+
+        Disturbances of a pair are dropped when a newer pair has been announced: the old pair is gone.
+        """
         seen = 0
         coming: list[tuple[int, float, str]] = []
         firsts: list[int] = []
@@ -370,13 +374,13 @@ class _InGuests(_OnGuests, _DisturbsItself):
                 disturbed.done.append(coming.pop(0)[2])
             run.look()
             time.sleep(0.02)
-        # Nobody knows here how long it lasts: take it as touched until the next pair was made.
+        # It is not known here how long an effect lasts, so all trials from then to the end count as affected.
         last = run.lines()
         disturbed.touched += [(first, last) for first in firsts]
 
 
 class DaemonHit(_InGuests):
-    """Four pairs a run, each with its own suite and hit up to three times; charon and pluto in turn."""
+    """Hits daemons of four pairs in a run, each with its own suite, up to three times; charon and pluto in turn."""
 
     name = "daemon"
     what = "an IKE daemon (charon, pluto, or charon doing ESP itself) is killed or stopped inside its gateway"
@@ -391,7 +395,7 @@ class DaemonHit(_InGuests):
 
 
 class GatewayClockSteps(_InGuests):
-    """A guest's clock is its own; this machine's is never touched."""
+    """Steps the clocks of guests, which are their own; this machine's clock is never touched."""
 
     name = "gateway-clock"
     what = "a gateway's clock is set forward or back by 1 s to a day (in a guest with an IKE daemon)"
@@ -404,7 +408,7 @@ class GatewayClockSteps(_InGuests):
 
 
 class TesterClockSteps(_OnABox, _DisturbsItself):
-    """Told by the generator's record; the machine's own clock stays."""
+    """Reports steps of the tester's clock in the generator's record; the machine's clock is never touched."""
 
     name = "tester-clock"
     what = (
@@ -430,8 +434,9 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
 
 
 class RemoteHelperHit(HitRow):
-    """Hits the helper on a box behind ssh, which is a guest of ours; it is found by its parent, the ssh server's
-    session.
+    """Hits espbench's helper on a box behind ssh, which is a guest on this machine.
+
+    The helper is identified by its parent, a session of the ssh server.
     """
 
     name = "remote-helper"
@@ -475,7 +480,10 @@ class RemoteHelperHit(HitRow):
 
     @contextlib.contextmanager
     def around(self) -> Iterator[Callable[[], list[str]]]:
-        """Yield what says whether both boxes are as they were, in the time that a silent connection gets."""
+        """Yield a function that compares the state of both boxes with that before, for up to 60 s.
+
+        In this time the boxes give up a silent connection.
+        """
         before = {side: self._lab.state(side) for side in SIDES}
 
         def unlike() -> list[str]:
@@ -507,7 +515,7 @@ class RemoteHelperHit(HitRow):
         return f"helper on {side} stopped for {min(seconds, 15.0):.2f} s"
 
 
-# The children of the sessions of the box's ssh server: the one program that came over the connection.
+# This script prints the children of the ssh server's sessions: the one program that came over the connection.
 _HELPERS = """\
 for p in /proc/[0-9]*; do
   parent=$(sed 's/.*) . //; s/ .*//' $p/stat 2>/dev/null) || continue

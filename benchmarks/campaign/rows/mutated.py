@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans that were damaged at random: each is taken or refused within a second, in 200 MB, never by a traceback."""
+"""Reads plans with random damage: each must be accepted or refused within a second, in 200 MB, without a traceback."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from pathlib import Path
 from campaign import plan_mutations
 from campaign.row import Row, Verdict
 
-PLANS = 1000  # of one repetition
-# Beyond what a plan may take there is room to say so.
+PLANS = 1000  # in one repetition
+# The memory limit of a process is larger than that of a plan, so that it can still report a plan that takes too much.
 BYTES = 2 * plan_mutations.MIB << 20
 Mutate = Callable[[str, random.Random], str]
 
 
 def try_many(seed: str, plans: int, mutate: Mutate, sender: Connection) -> None:
-    """Try many plans in a process of its own, with bounds of its own: a plan that ends this process is reported."""
-    for ending in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C ends it without a word
+    """Try many plans in this process, which has limits of its own; send each plan's number first.
+
+    So the parent can name a plan that ends this process.
+    """
+    for ending in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C ends it without a message
         signal.signal(ending, signal.SIG_DFL)
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
@@ -47,7 +50,7 @@ def try_many(seed: str, plans: int, mutate: Mutate, sender: Connection) -> None:
 
 
 class MutatedPlans(Row):
-    """100 × 1,000 plans; each repetition is a process with limits of its own."""
+    """Tries 100 × 1,000 plans, in processes with limits of their own."""
 
     name = "mutated-plans"
     what = (
@@ -57,12 +60,12 @@ class MutatedPlans(Row):
     repetitions = 100
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """A thousand plans; one that kills the process is the last of them."""
+        """Try a thousand plans; a plan that kills its process is the last one of that process."""
         return tried_many(seed, plan_mutations.mutated)
 
 
 def tried_many(seed: int, mutate: Mutate) -> Verdict:
-    """Try PLANS plans, shared out among as many processes as there are CPUs, and return the verdict."""
+    """Try PLANS plans, divided among as many processes as there are CPUs, and return the verdict."""
     context = multiprocessing.get_context("fork")
     workers = len(os.sched_getaffinity(0))
     begun: list[tuple[str, BaseProcess, Connection]] = []
@@ -79,7 +82,7 @@ def tried_many(seed: int, mutate: Mutate) -> Verdict:
     verdict = Verdict(moments=0)
     for own_seed, process, receiver in begun:
         last, done = -1, False
-        with contextlib.suppress(EOFError):  # it has ended, one way or the other
+        with contextlib.suppress(EOFError):  # the process has ended, normally or not
             while True:
                 kind, value = receiver.recv()
                 if kind == "begun":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller is killed by SIGKILL at a random moment and the run resumed: the tables of a run nobody disturbed."""
+"""Kills the controller by SIGKILL at a random moment and resumes the run: tables must equal those without a kill."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from campaign import checks, truth
 from campaign.observed import Observed, clean, like
 from campaign.row import FolderRow, Verdict
 
-# The second time it is killed while it resumes, now and then.
+# The share of repetitions in which the resumed run is killed too.
 AGAIN = 0.2
 
 
 class Resumed(FolderRow):
-    """Kills runs in virtual time, where equal means equal to the byte."""
+    """Kills and resumes runs in virtual time, where results must be equal to the byte."""
 
     name = "kill-and-resume"
     what = (
@@ -38,7 +38,7 @@ class Resumed(FolderRow):
         return self
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """One run, killed once or more, resumed until it is whole."""
+        """Kill one run once or twice, and resume it until it is complete."""
         random_number = random.Random(seed)
         folder = self._folder / str(repetition)
         verdict = Verdict(moments=0)
@@ -66,7 +66,7 @@ class Resumed(FolderRow):
         return verdict
 
     def _kill(self, run: Observed, random_number: random.Random, verdict: Verdict) -> None:
-        """Kill it after a random share of a run's time; check that `clean` leaves the machine as before."""
+        """Kill the run after a random share of a run's time; check that `clean` leaves the machine as before."""
         deadline = time.monotonic() + random_number.uniform(0.05, 1.0) * self._takes_s
         while time.monotonic() < deadline and run.process.poll() is None:
             run.look()

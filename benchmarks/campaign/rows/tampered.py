@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A finished run whose plan or log somebody has changed is resumed: refused, or measured anew, never believed."""
+"""Changes the plan or log of a finished run and resumes it: it must be refused, or measured anew, never accepted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def keys(value: Any, path: Path_ = ()) -> Iterator[Path_]:
 
 
 def edited(plan: dict[str, Any], path: Path_) -> dict[str, Any]:
-    """The plan with another value at one place: one that a user could have written."""
+    """Return the plan with another value at one place: a value that a user could have written."""
     changed = copy.deepcopy(plan)
     at: Any = changed
     for key in path[:-1]:
@@ -62,7 +62,7 @@ def another(value: Any) -> Any:
 
 
 class _OfAFinishedRun(FolderRow):
-    """Has the common parts of this file's rows: a finished run, its tables, a copy of it for each repetition."""
+    """Holds the common parts of this file's rows: a finished run, its tables, and a copy of it for each repetition."""
 
     def plan(self) -> dict[str, Any]:
         """Return the plan of the finished run."""
@@ -80,21 +80,21 @@ class _OfAFinishedRun(FolderRow):
         return target
 
     def _resumed(self, directory: Path) -> tuple[int | None, str, list[str]]:
-        """Exit code, what was said, what was left."""
+        """Resume a run; return its exit code, its messages, and a fault for each thing that it left behind."""
         with truth.start(directory.parent, "--resume", directory) as run:
             code = run.ended()
             return code, run.said, run.left()
 
 
 def whole_plan() -> dict[str, Any]:
-    """The plan with keys written out that would be left out."""
+    """Return the plan with additional keys, which a plan may leave out."""
     return truth.plan(
         directions=["one-way"], repeat=1, stacks=["plain"], throughput={"retries": 2, "loss_verification": 0}
     )
 
 
 def procedures_plan() -> dict[str, Any]:
-    """The other tests of RFC 2544 and their keys, after a throughput test that gives them their rates; one size."""
+    """Return a plan with the other tests of RFC 2544 after a throughput test, whose rates they use; one frame size."""
     waits = {"settle": "0s", "residue": "50ms", "learning": "0s", "retries": 2}
     content = truth.plan(directions=["one-way"], repeat=1, stacks=["plain"], frame_sizes=[512])
     content["tests"] += [
@@ -109,7 +109,7 @@ def procedures_plan() -> dict[str, Any]:
 
 
 class EditedPlan(_OfAFinishedRun):
-    """Each key of plan.yaml in turn."""
+    """Edits each key of plan.yaml in turn."""
 
     name = "edited-plan"
     what = (
@@ -119,7 +119,7 @@ class EditedPlan(_OfAFinishedRun):
     repetitions = len(list(keys(whole_plan())))
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """One key."""
+        """Edit one key and resume the run."""
         path = list(keys(self.plan()))[repetition]
         content = edited(self.plan(), path)
         directory = self._copy(str(repetition))
@@ -146,7 +146,7 @@ class EditedPlan(_OfAFinishedRun):
 
 
 class EditedProcedures(EditedPlan):
-    """The same for a plan of the other tests of RFC 2544."""
+    """Edits each key of a plan with the other tests of RFC 2544."""
 
     name = "edited-procedures"
     what = "the same for each key of a plan of the other tests of RFC 2544: latency, loss, bursts, recovery, flood"
@@ -158,7 +158,7 @@ class EditedProcedures(EditedPlan):
 
 
 class DamagedLog(_OfAFinishedRun):
-    """Lines of trials.jsonl: each deleted, and each with one random bit flipped."""
+    """Damages lines of trials.jsonl: a line is deleted, or one random bit of it is flipped."""
 
     name = "damaged-log"
     what = (
@@ -168,7 +168,7 @@ class DamagedLog(_OfAFinishedRun):
     repetitions = 40
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """A line deleted in even repetitions, flipped in odd ones; lines in turn, from the last one."""
+        """Delete a line in even repetitions, flip a bit in odd ones (see `damaged`), and resume the run."""
         directory = self._copy(str(repetition))
         log = directory / "trials.jsonl"
         lines, done = damaged(log.read_bytes().splitlines(keepends=True), repetition, seed)
@@ -188,7 +188,7 @@ class DamagedLog(_OfAFinishedRun):
 
 
 class DamagedKernels(FolderRow):
-    """Lines of kernels.jsonl, the log of the cipher kernels on network processors."""
+    """Damages lines of kernels.jsonl, the log of the cipher kernels on network processors."""
 
     name = "damaged-kernels"
     what = (
@@ -211,7 +211,7 @@ class DamagedKernels(FolderRow):
         return self
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """A line deleted in even repetitions, flipped in odd ones."""
+        """Delete a line in even repetitions, flip a bit in odd ones, and resume the run."""
         directory = self._folder / str(repetition) / "run"
         shutil.copytree(self._finished, directory)
         wanted = kernel_files(directory)
@@ -235,7 +235,7 @@ class DamagedKernels(FolderRow):
 
 
 def kernel_files(directory: Path) -> dict[str, bytes]:
-    """Return the log, its lines in order of their text because those made anew stand at its end, and the table."""
+    """Return the log and the table; the log's lines are sorted, because lines made anew are at its end."""
     log = (directory / kernels.FILE).read_bytes()
     return {
         kernels.FILE: b"".join(sorted(log.splitlines(keepends=True))),
@@ -246,7 +246,7 @@ def kernel_files(directory: Path) -> dict[str, bytes]:
 def damaged(lines: list[bytes], repetition: int, seed: int) -> tuple[list[bytes], str]:
     """Delete a line in even repetitions, flip one bit of it in odd ones; return the lines, and what was done.
 
-    The lines are 7 apart: a sample of the row has lines of the beginning and of the end.
+    The lines are 7 apart, so that few repetitions also have lines from the beginning and from the end.
     """
     number = (repetition // 2 * 7) % len(lines)
     before, line, after = lines[:number], lines[number], lines[number + 1 :]
@@ -257,7 +257,7 @@ def damaged(lines: list[bytes], repetition: int, seed: int) -> tuple[list[bytes]
 
 
 def flipped(line: bytes, random_number: random.Random) -> bytes:
-    """The line with one bit of one byte the other way, its end of line kept."""
+    """Return the line with one bit of one byte flipped; its end of line stays."""
     at = random_number.randrange(len(line) - 1)
     bit = 1 << random_number.randrange(8)
     changed = bytes([line[at] ^ bit])

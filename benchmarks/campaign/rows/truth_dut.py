@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The truth DUT leaks cleartext, stands still or damages frames: just that is found, and gets no figure."""
+"""Lets the truth DUT leak cleartext, stand still or damage frames; a run must detect that and give no wrong figure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from campaign.observed import whole
 from campaign.row import Row, Verdict
 from espbench.sentences import Code
 
-# Goals, minimum: at the lowest load a trial has 250 frames, and a final one 500.
+# At the lowest load a trial has 250 frames, and a final trial 500.
 LEAST_FRAMES = 250
-LEAST_TRIALS = 4  # of a search with its final trials; a leak in a later one might never come
+LEAST_TRIALS = 4  # a search has at least this many trials; a later trial might not be made
 TOLERANT_GOAL = 0.05
 
 
 def violated(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A leak is for ever: no outcome has a figure, each is VIOLATED and says that frames crossed in clear."""
+    """Check that, after a leak, each outcome is VIOLATED, says that frames crossed in clear, and has no figure."""
     faults = []
     for outcome in outcomes:
         why = (outcome["answer"] or {"values": {}})["values"].get("why")
@@ -42,14 +42,14 @@ def violated(outcomes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def leak_seen(trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a fault unless some trial's counters show a leak."""
+    """Check that the counters of some trial show a leak."""
     return [] if any(t["proof"].get("proven") is False for t in trials) else ["no trial saw any cleartext"]
 
 
 def damage_counted(trials: Sequence[Mapping[str, Any]], one_of: int) -> list[str]:
-    """Each trial tells as many damaged frames as there were: one of so many that came through.
+    """Check that each trial counted the right number of damaged frames: one of `one_of` frames that came through.
 
-    One more or less: the DUT counts from the learning frames on.
+    One more or less is right too, because the DUT counts from the learning frames on.
     """
     faults = []
     for number, trial in enumerate(trials, 1):
@@ -61,7 +61,7 @@ def damage_counted(trials: Sequence[Mapping[str, Any]], one_of: int) -> list[str
 
 
 def outage_counted(trials: Sequence[Mapping[str, Any]], outage_s: float) -> list[str]:
-    """No trial lost less than came during the outage."""
+    """Check that no trial lost fewer frames than were sent during the outage."""
     faults = []
     for number, trial in enumerate(trials, 1):
         least = int(outage_s * trial["offered_fps"]) - 1
@@ -71,17 +71,17 @@ def outage_counted(trials: Sequence[Mapping[str, Any]], outage_s: float) -> list
 
 
 def by_goal(rows: Sequence[Mapping[str, str]], goal: float) -> list[Mapping[str, str]]:
-    """The rows of one loss goal."""
+    """Return the rows of one loss goal."""
     return [row for row in rows if float(row["loss_goal"]) == goal]
 
 
 class _TruthRow(Row):
-    """One run each, with a DUT that misbehaves in a random way."""
+    """A row that makes one run in each repetition, with a DUT that misbehaves in a random way."""
 
     repetitions = 15
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """A run to its end, and the check of the kind."""
+        """Make a run, and check its results as the kind of misbehaviour demands."""
         random_number = random.Random(seed)
         folder = Path(tempfile.mkdtemp(prefix=f"campaign-{self.name}-"))
         try:
@@ -103,7 +103,7 @@ class _TruthRow(Row):
 
     @abstractmethod
     def _chosen(self, repetition: int, random_number: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A plan, and what the DUT is told."""
+        """Return a plan, and the settings of the DUT (arguments of truth.environment)."""
 
     @abstractmethod
     def _judge(
@@ -113,7 +113,7 @@ class _TruthRow(Row):
 
 
 class Leaks(_TruthRow):
-    """Cleartext in each trial, in every n-th frame; or in a single trial, and never again."""
+    """Leaks every n-th frame in clear, in each trial or in a single one."""
 
     name = "truth-leaks"
     what = (
@@ -134,13 +134,13 @@ class Leaks(_TruthRow):
     def _judge(
         self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
     ) -> list[str]:
-        # An OK row that results.json does not have would be seen here alone.
+        # Only this check finds a row with a figure that results.json does not have.
         with_figure = [f"{row['case']}: a figure in results.csv" for row in rows if row["throughput_fps"]]
         return violated(self._outcomes) + with_figure + leak_seen(trials)
 
 
 class Stalls(_TruthRow):
-    """Nothing comes through for some time of each trial: no load is without loss."""
+    """Lets no frame through for some time of each trial, so that no load is without loss."""
 
     name = "truth-stalls"
     what = (
@@ -164,7 +164,7 @@ class Stalls(_TruthRow):
 
 
 class Damages(_TruthRow):
-    """One of n frames comes through damaged: lost for a goal of 0 %, not for one of 5 %."""
+    """Damages one of n frames: too many for a loss goal of 0 %, few enough for one of 5 %."""
 
     name = "truth-damages"
     what = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs at once on one machine: the second is refused by name, or waits; neither has a wrong figure."""
+"""Starts a second run while one runs on this machine: it must be refused, or wait; both must have right figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.gateways.boxes import RouterBox
 
 
 class TwoRuns(Row):
-    """Begun a random time after the first one: without `--wait` in even repetitions, with it in odd ones."""
+    """Starts a second run a random time after the first: in even repetitions without `--wait`, in odd ones with it."""
 
     name = "two-runs"
     what = (
@@ -35,7 +35,7 @@ class TwoRuns(Row):
         return "" if os.geteuid() == 0 else "root"
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
-        """Two boxes, two runs."""
+        """Make two runs, each with its own box, and check both."""
         random_number = random.Random(seed)
         folder = Path(tempfile.mkdtemp(prefix="campaign-two-runs-"))
         verdict = Verdict()
@@ -43,7 +43,7 @@ class TwoRuns(Row):
         with RouterBox() as one, RouterBox() as two:
             for box in (one, two):
                 box.limit_rate(BOX_BPS, burst=2000, limit=3000)
-            # The first one is longer than it takes to begin two others, on a busy machine too.
+            # The first run takes longer than the start of two other runs, also on a busy machine.
             plans = [
                 written(
                     folder / name,
@@ -75,7 +75,7 @@ class TwoRuns(Row):
 
 
 def refused_by_name(code: int | None, said: str, holder: int) -> list[str]:
-    """Exit code 2 or 4, and the message names the process that holds the machine and `--wait`."""
+    """Check that the exit code is 2 or 4, and that the message names `--wait` and the process that uses the machine."""
     faults = checks.ended(code, said, (2, 4))
     if str(holder) not in said:
         faults.append(f"it does not name process {holder}, which holds the machine: {said[-300:]}")
@@ -90,7 +90,7 @@ def _refused_writer(first: Observed, directory: Path) -> list[str]:
         env=environment(), timeout=600,
     )  # fmt: skip
     if first.process.poll() is not None:
-        return []  # it has ended meanwhile: nobody was in the way
+        return []  # the first run has ended meanwhile, so nothing had to be refused
     faults = checks.ended(done.returncode, done.stderr, (2, 4))
     if str(first.process.pid) not in done.stderr:
         faults.append(
@@ -100,9 +100,9 @@ def _refused_writer(first: Observed, directory: Path) -> list[str]:
 
 
 def _began_after(first: Observed, second: Observed) -> bool:
-    """Watch both to the end; False if the second had a program running while the first one still had one.
+    """Watch until one of the runs ends; return False if both had a program running at the same time.
 
-    The machine is free once those of the first are gone: its own process ends a little later.
+    The machine is free when the programs of the first run are gone; its own process ends a little later.
     """
     alone = True
     while first.process.poll() is None and second.process.poll() is None:
@@ -113,9 +113,9 @@ def _began_after(first: Observed, second: Observed) -> bool:
 
 
 def both_measure(first: Observed, second: Observed) -> bool:
-    """Say whether both have a program running.
+    """Return whether both runs have a program running.
 
-    The first one is asked last, or it could have ended before the second began.
+    The first run is asked last; otherwise it could end, and the second begin, between the two questions.
     """
     return second.measures() and first.measures()
 

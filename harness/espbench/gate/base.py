@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the base that a check compares a run with: at each point of a plan the loads, and what a frame cost there."""
+"""Defines the base of a check: the loads at each point of a plan, and the instructions per frame at these loads."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from espbench.terms import CaseIdentity
 
 AT_THROUGHPUT = 1.0
-# There a gateway that is busy all the time hides what a frame costs in the length of its queues; at half of it not.
+# At the throughput, a busy gateway's cost per frame depends on the length of its queues; at half of it, it does not.
 HALF = 0.5
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a plan at which figures were measured, independent of the numbers of the case and of the repeat."""
+    """A point of a plan at which figures were measured; independent of the numbers of the case and the repeat."""
 
     dut: str
     stack: str
@@ -28,14 +28,14 @@ class Point:
 
     @classmethod
     def of(cls, case: CaseIdentity) -> Point:
-        """Return the point of a case, of one of its results or of its entry in a manifest."""
+        """Return the point of a case, given one of its results or its entry in a manifest."""
         return cls(
             case.dut, case.stack, case.suite, case.ip_version, case.frame_size, case.direction, case.test
         )
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """The key to sort points by: sizes by number, and mixes of sizes after them."""
+        """The sort key of points: frame sizes by number, and mixes of sizes after them."""
         size = self.frame_size
         number, name = (size, "") if isinstance(size, int) else (1 << 32, size)
         return (
@@ -51,9 +51,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Sample:
-    """One trial at the throughput of one repeat and loss goal, or at a share of it; instructions per frame by gateway.
+    """One trial at the throughput of one repeat and loss goal, or at a share of it.
 
-    met: whether the trial itself met the goal; an MLRsearch's may have been one of the misses that it allows.
+    instructions: per frame, by gateway. met: whether this trial met the goal; MLRsearch allows that some miss it.
+    share: the load as a share of the throughput.
     """
 
     repeat: int
@@ -69,7 +70,8 @@ class Sample:
 class BaseCase:
     """The samples of one point, of all repeats and loss goals.
 
-    run: the name of the run directory. started: of that run, ISO 8601. subject: what was under test (conditions.py).
+    run: the name of the run directory. started: the start of that run, ISO 8601. subject: the user's own kernels and
+    daemons that were under test (conditions.py).
     """
 
     point: Point
@@ -81,16 +83,16 @@ class BaseCase:
 
 @dataclass(frozen=True)
 class Base:
-    """Has all points, what they are valid for, and where it was read."""
+    """All points of a base, the conditions for which they are valid, and where they were read (a file or run)."""
 
     where: str
     conditions: Mapping[str, str]
     cases: Mapping[Point, BaseCase]
-    commit: str = ""  # of the user's tree, where the base was built from one
+    commit: str = ""  # of the user's source tree, if the base was built from one
 
     @property
     def provenance(self) -> list[str]:
-        """The runs that its figures come from, each once."""
+        """The runs from which the figures come, each once, after the commit of the user's tree, if there is one."""
         runs = dict.fromkeys(f"{case.run}, begun {case.started}" for case in self.cases.values())
         return [*([f"commit {self.commit}"] if self.commit else []), *runs]
 
@@ -101,5 +103,5 @@ class Base:
 
     @property
     def repeats(self) -> int:
-        """The largest number of samples in one of its bands."""
+        """The largest number of repeats at one point."""
         return max((len({s.repeat for s in case.samples}) for case in self.cases.values()), default=0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`baseline.json`: a base as a file that one commits, sorted, with a line for each condition and each case.
+"""Writes and reads `baseline.json`: a base as a file that users commit, with a line for each condition and each case.
 
-Two branches that change different cases merge line by line: the list of cases ends with `null`, so that each case's
-line ends with a comma. Each line is sealed with the conditions that it is valid for, so that what was merged from bases
-of different conditions, or edited by hand, is refused and not believed.
+Lines are sorted. Two branches that change different cases merge line by line: the list of cases ends with `null`, so
+that each case's line ends with a comma. Each line has a seal, a digest of the line and of the conditions for which it
+is valid. So a line that was edited by hand, or merged from a base with other conditions, is refused.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _File(_Strict):
 
 
 def text_of(base: Base) -> str:
-    """Return the file's text; the same base always gives the same."""
+    """Return the file's text; the same base always gives the same text."""
     lines = [_line(case, base.conditions) for case in _sorted(base)]
     parts = [f"  {_json(key)}: {_json(base.conditions[key])}" for key in sorted(base.conditions)]
     commit = [f'"commit": {_json(base.commit)},'] if base.commit else []
@@ -86,7 +86,7 @@ def text_of(base: Base) -> str:
 
 
 def keeping(base: Base, former: Base) -> Base:
-    """Return the base with the former's case wherever no difference was found, so that its line stays as it is."""
+    """Return the base with the former base's case wherever the figures are the same, so that its line is unchanged."""
 
     def same(case: BaseCase) -> bool:
         conditions = (relevant(each.conditions, case.point.dut, case.point.stack) for each in (base, former))
@@ -102,7 +102,7 @@ def keeping(base: Base, former: Base) -> Base:
 
 
 def read(path: Path) -> Base:
-    """Read a base; UsageError where it is not one, is of a newer format, or is not as it was written."""
+    """Read a base; UsageError if the file is none, has a newer format, or was changed after it was written."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -175,7 +175,7 @@ def _case(line: _Line) -> BaseCase:
 
 
 def _seal(content: Mapping[str, Any], conditions: Mapping[str, str]) -> str:
-    """Seal a line that has no seal yet, and the conditions that are its own."""
+    """Return the seal of a line (its content without a seal) and of the conditions that apply to it."""
     valid_for = relevant(conditions, content["dut"], content["stack"])
     text = json.dumps([valid_for, content], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
@@ -186,7 +186,7 @@ def _json(value: Any) -> str:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose keys each come once: a merge may leave two."""
+    """Return the JSON object of these pairs; ValueError if a key occurs twice, as after a merge."""
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines for what a base is valid: for one instrument, which must be the same, and for a subject, which is under test.
+"""Defines when a base is valid: the instrument must be the same; the subject is under test and may differ.
 
-The subject is what a plan names of the user's own: a kernel by its path, a daemon by its prefix. Everything else
+The subject is the user's own software that a plan names: a kernel by its path, a daemon by its prefix. Everything else
 (espbench itself, the profile, QEMU, a kernel that is not the user's, the plan's settings) is the instrument. If the
 instrument differs, a difference in instructions says nothing about the user's change.
 
-A key names the device or stack that it is of, or none if it is of the whole run (`Key`).
+The key of a condition names its device or stack, or none if the condition is of the whole run (`Key`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from espbench.comparison.sorting.samples import VERSION_OPTIONS, options_of
 from espbench.terms import CaseEntry, Manifest
 
 _SCOPE_ENDS = ": "
-_KIND, _VERSION = "kind", "version"  # of a stack
+_KIND, _VERSION = "kind", "version"  # conditions of a stack
 _OF_KERNELS = ("kernel", "modules", "configuration of the kernel")
 # Parts of a Security Context that belong to the device, and not to the stack on it.
 _OF_DEVICES = ("kernel", "emulation")
@@ -29,9 +29,10 @@ _PROFILE = re.compile(r"^profiles\.([^.]+)\.(.+)$")
 
 
 class Key(NamedTuple):
-    """The key of a condition: of which device or stack (empty: of the whole run), and its name there.
+    """The key of a condition: its device or stack (scope; empty: the whole run), and its name there.
 
-    In bases, and after --allow-different, it is text: `mpc8548e: profile.memory`. Only this class writes and reads it.
+    In bases, and after --allow-different, a key is a text such as `mpc8548e: profile.memory`. Only this class writes
+    and reads this form.
     """
 
     scope: str
@@ -42,19 +43,19 @@ class Key(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Key:
-        """Return the key that this text is of."""
+        """Return the key that a text stands for."""
         scope, ends, name = text.partition(_SCOPE_ENDS)
         return cls(scope, name) if ends else cls("", text)
 
     @property
     def words(self) -> set[str]:
-        """The words of its text, by which a user may name it."""
+        """The words of the key's text; a user may name the key by any of them."""
         return set(re.split(r"[.:]\s*", str(self)))
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The conditions of a run by their keys, the subject's apart."""
+    """The conditions of a run by their keys, separate for the instrument and the subject."""
 
     instrument: Mapping[str, str]
     subject: Mapping[str, str]
@@ -63,7 +64,7 @@ class Recorded:
 def of_plan(
     espbench: str, topology: str, line_rate_bps: float, conditions: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return the conditions that are known before anything is measured; conditions: the plan's, as in the manifest."""
+    """Return the conditions that are known before a measurement; conditions: the plan's, as in the manifest."""
     known = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
     for key, value in flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate")}):
         of_profile = _PROFILE.match(key)
@@ -72,9 +73,9 @@ def of_plan(
 
 
 def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
-    """Return everything that the run recorded, of its gateways too.
+    """Return all conditions that the run recorded, also those of its gateways.
 
-    In real time, the machine is part of the instrument.
+    virtual: the run is in virtual time. In real time, the machine is part of the instrument.
     """
     recorded = of_plan(manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions)
     if not virtual:
@@ -98,10 +99,10 @@ def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
 def differences(
     base: Mapping[str, str], now: Mapping[str, str], *, free: Collection[str] = ()
 ) -> list[tuple[str, str, str]]:
-    """Return (key, base's value, value now) of each condition that differs; `nothing` where one of them has none.
+    """Return (key, base's value, value now) of each condition that differs; a missing value is `nothing`.
 
-    free: keys, or words of keys (`kernel`), that may differ. Devices and stacks that only one of them has are of cases
-    that the other has not got, which is not said here.
+    free: keys, or words of keys (`kernel`), that may differ. Conditions of a device or stack that only one side has
+    are left out: they belong to cases that the other side does not have.
     """
     differing = []
     for key in sorted(base.keys() | now.keys()):
@@ -115,18 +116,18 @@ def differences(
 
 
 def is_named(key: str, names: Collection[str]) -> bool:
-    """Return whether one of these names means a condition, by its key or by a word of it."""
+    """Return whether one of these names is the condition's key or a word of the key."""
     return key in names or bool(Key.read(key).words & set(names))
 
 
 def knows_gateways(recorded: Mapping[str, str]) -> bool:
-    """Return whether the gateways said their part already: a plan alone does not know the kind of a stack."""
+    """Return whether the conditions include those that gateways report; a plan alone does not know a stack's kind."""
     keys = map(Key.read, recorded)
     return any(key.scope and key.name == _KIND for key in keys)
 
 
 def own_kernels(recorded: Mapping[str, str]) -> set[str]:
-    """Pick the paths of the user's own kernels and modules from what `of_plan` said."""
+    """Return the keys of the user's own kernels and modules among the conditions that `of_plan` returned."""
     return {
         key
         for key, value in recorded.items()
@@ -135,7 +136,7 @@ def own_kernels(recorded: Mapping[str, str]) -> set[str]:
 
 
 def relevant(conditions: Mapping[str, str], dut: str, stack: str) -> dict[str, str]:
-    """Pick the conditions of the whole run, of this device and of this stack, sorted."""
+    """Return the conditions of the whole run, of this device and of this stack, sorted by key."""
     return {key: conditions[key] for key in sorted(conditions) if Key.read(key).scope in ("", dut, stack)}
 
 
@@ -151,7 +152,7 @@ def _of_gateways(manifest: Manifest, entry: CaseEntry) -> Iterator[tuple[str, st
 
 
 def _is_own_kernel(manifest: Manifest, key: str) -> bool:
-    """Return whether a condition is of a kernel that the profile names by its path."""
+    """Return whether a condition belongs to a kernel that the profile names by its path."""
     dut = Key.read(key).scope
     profile = manifest.conditions.get("profiles", {}).get(dut, {})
     named = [value for part, value in flat({key: profile.get(key) for key in _OF_KERNELS}) if part]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a run measured at the loads of a base. Whatever is missing is a problem, and never counts as good."""
+"""Reads a run's measurements at the loads of a base; a missing measurement is a problem and never counts as good."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST = 0.05  # a floor is no lower than this share of a load
 def base_loads(
     base: Base, entries: Sequence[CaseEntry], limits: Mapping[Quantity, Limit]
 ) -> dict[str, list[BaseLoad]]:
-    """Return the loads of the base for each of these cases that it has; by the case's name in the new run."""
+    """Return the base's loads for each of these cases; by the case's name in the new run. Other cases are left out."""
     loads: dict[str, list[BaseLoad]] = {}
     for entry in entries:
         case = base.cases.get(Point.of(entry))
@@ -36,7 +36,7 @@ def base_loads(
 
 
 def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Problem]]:
-    """Return the measurements by sample of the base, and why a sample has none."""
+    """Return the measurement of each of the base's samples, and the problems: the reasons why a sample has none."""
     problems = [Problem(damage.case, f"trials.jsonl: {damage}") for damage in run.damage()]
     findings = {finding.case: finding for finding in run.findings() if finding.test == AT_BASE_LOADS}
     entries = {entry.case: entry for entry in run.manifest.cases}
@@ -67,7 +67,7 @@ def measurements(run: RunDirectory, base: Base) -> tuple[Measurements, list[Prob
 
 
 def _unfit(entry: CaseEntry, finding: Finding | None) -> str:
-    """Say why nothing of the case may be judged; empty if it may."""
+    """Say why the case may not be judged; empty if it may."""
     if finding is None:
         return "no result"
     if finding.status != "OK":
@@ -83,7 +83,7 @@ def _take(
     loads: Sequence[BaseLoad],
     trials: Mapping[tuple[float, float], Trial],
 ) -> list[Problem]:
-    """Put what the case's trials say into `measured`; why some say nothing."""
+    """Add the measurements of the case's trials to `measured`; return the problems of loads without a measurement."""
     problems = []
     for load in loads:
         trial, floor = (trials.get((fps, load.duration_s)) for fps in (load.load_fps, load.floor_fps))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A base from a run in virtual time: the final trial of each throughput, and what a frame cost in it."""
+"""Makes a base from a run in virtual time: the final trial of each throughput, and its instructions per frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_SHOWN = 5
 
 
 def base_of(run: RunDirectory) -> Base:
-    """Read the base; UsageError where the run is damaged, unfinished, in real time, or lacks a figure."""
+    """Return the base of a run; UsageError if the run is damaged, unfinished, in real time, or lacks a figure."""
     if not run.manifest.is_virtual:
         raise refused(
             run, "a run in virtual time, whose instructions can be counted", f"one on {run.manifest.platform}"
@@ -43,7 +43,7 @@ def base_of(run: RunDirectory) -> Base:
 
 
 def refused(run: RunDirectory, expected: str, got: str) -> UsageError:
-    """Return the message for a run that is no base."""
+    """Return the error for a run that cannot be a base."""
     return UsageError(
         f"{run.path}: not a base\n  expected: {expected}\n  got: {got}\n"
         "  what to do: mend the cause and measure the base again, or name another one"

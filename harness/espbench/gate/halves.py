@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a base of a run its second load: half of each throughput, where no gateway is busy all the time.
+"""Adds a second load to the base of a run: half of each throughput, where no gateway is busy all the time.
 
-A run's own trials are at its throughput and about it. There a busy gateway hides what a frame costs in the length of
-its queues. So the plan is measured once more, at the throughputs and at half of them, on the gateways as the run had
-them: its final trials must come out the same, to the last instruction, or they are not those gateways any more.
+A run's own trials are at loads near its throughput. There, a busy gateway's cost per frame depends on the length of its
+queues. So the plan is measured once more, at the throughputs and at half of them, on the same gateways. At the
+throughputs, the instructions must be exactly those of the run; otherwise the gateways are not the same any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _MOST_SHOWN = 5
 
 
 def to_measure(base: Base) -> Base:
-    """Return the base with a sample at half of each load; until it is measured, with the instructions at the whole."""
+    """Return the base with one more sample at half of each load.
+
+    Until the halves are measured, they have the instructions at the whole load.
+    """
 
     def half(sample: Sample) -> Sample:
         return replace(sample, load_fps=round(HALF * sample.load_fps, 3), share=HALF)
@@ -33,7 +36,10 @@ def to_measure(base: Base) -> Base:
 
 
 def measured(wanted: Base, run: RunDirectory) -> Base:
-    """Return the base with what the run measured at its halves; UsageError if some is missing, or the rest differs."""
+    """Return the base with the run's measurements at the half loads.
+
+    UsageError if one is missing, or if the instructions at a whole load differ from the base's.
+    """
     measurements, problems = from_check.measurements(run, wanted)
     if problems:
         lines = [f"{problem.case}: {problem.why}" for problem in problems]

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds trials at the loads of a base against it: what is the same, what moved, what is worse than its limit.
+"""Compares trials at the loads of a base with the base: which figures are the same, moved, or worse than the limit.
 
-**Instructions.** At half of the throughput (at the throughput itself where the base has no other load) the base's
-repeats are a band, from the least to the greatest figure; each repeat has random numbers of its own, the same in base
-and check, so that the band is what luck of layout is worth. Of one repeat it has no width. The new figure is the median
-over the same repeats. Within the band it is `same`; outside it `moved`; where it is above the band by more than the
-limit, `regressed`, and where it is below it by more, `improved`.
+**Instructions.** They are compared at half of the throughput, or at the throughput if the base has no other load. The
+base's repeats form a band, from the least to the greatest figure. Each repeat has random numbers of its own, the same
+in base and check, so the band shows the effect of chance in memory layout. With one repeat it has no width. The new
+figure is the median over the same repeats. Within the band it is `same`, outside it `moved`. It is `regressed` if it is
+above the band by more than the limit, and `improved` if it is below the band by more than the limit.
 
-**Throughput.** No search is made again: the trial at the base's throughput still meets the loss goal (`same`), or it
-does not, and then the one at the least throughput that the limit allows does (`moved`) or does not (`regressed`).
+**Throughput.** No new search is made. If the trial at the base's throughput still meets the loss goal, the figure is
+`same`. If not, a trial at the least throughput that the limit allows decides: it meets the goal (`moved`) or does not
+(`regressed`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from espbench.sentences import goal_name
 class Measured:
     """A new measurement of one of the base's samples.
 
-    met: the load met the loss goal; floor_met: so did the least throughput (None: it was not tried).
+    instructions: per frame, by gateway. met: the trial met the loss goal. floor_met: the trial at the least throughput
+    that the limit allows met it; None: it was not tried, because the first one met the goal.
     """
 
     instructions: Mapping[str, float]
@@ -36,7 +38,7 @@ class Measured:
     floor_met: bool | None
 
 
-# Measurements are found by point, repeat, loss goal and load.
+# The key of a measurement is its point, repeat, loss goal and load.
 Measurements = Mapping[tuple[Point, int, float, float], Measured]
 
 
@@ -52,7 +54,7 @@ def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) 
             for share in sorted({s.share for s in of_goal}):
                 samples = [s for s in of_goal if s.share == share]
                 measurements = [measured[point, s.repeat, goal, s.load_fps] for s in samples]
-                # At the throughput itself only where there is nothing better.
+                # Instructions at the throughput itself are used only if the base has no lower load.
                 if share == min(s.share for s in of_goal):
                     rows += _of_gateways(case, goal, samples, measurements, limits["instructions"])
                 if share == AT_THROUGHPUT:
@@ -84,7 +86,7 @@ def _instructions(
     low, middle, high = min(band), round(median(band), DIGITS), max(band)
     now = round(median(figures), DIGITS)
     allowed = limit.allowance(middle)
-    # The difference is rounded to the digits of the figures; else 0.1 above 0.3 would be over a limit of 0.1.
+    # The difference is rounded to the figures' decimal places. Otherwise 0.1 above 0.3 would exceed a limit of 0.1.
     excess = round(now - high if now > high else min(0.0, now - low), DIGITS)
     return Row(
         case=str(case.point),

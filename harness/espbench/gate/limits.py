@@ -18,13 +18,13 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(%?)")
 
 @dataclass(frozen=True)
 class Limit:
-    """A share of the base's figure and a number in its unit; a figure may be worse by the larger of the two."""
+    """A share of the base's figure, and a number in the figure's unit; a figure may be worse by the larger one."""
 
     share: float = 0.0
     number: float = 0.0
 
     def allowance(self, base: float) -> float:
-        """Return how much worse the figure may be, in its unit."""
+        """Return by how much a figure may be worse than the base's, in the figure's unit."""
         return max(self.share * base, self.number)
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ DEFAULTS: Mapping[Quantity, Limit] = {"instructions": Limit(share=0.001), "throu
 
 
 def limits(texts: Sequence[str]) -> dict[Quantity, Limit]:
-    """Return the limit of each quantity, as given or the default; UsageError for one that cannot be read."""
+    """Return the limit of each quantity, as given or the default; UsageError for a text that cannot be read."""
     given: dict[Quantity, Limit] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check in real time, where figures have noise: the verdicts of a comparison, held against the limits.
+"""Judges a check in real time, where figures have noise: compares the verdicts of a comparison with the limits.
 
-Two arms of one plan are compared in pairs (docs/comparison.md); two runs are not, since pairs exist only within a run.
-A figure is `regressed` where the comparison shows a difference and its best estimate is beyond the limit's share.
+Two arms of one plan are compared in pairs (docs/comparison.md). Two runs are not compared, because pairs exist only
+within a run. A figure is `regressed` if the comparison shows a difference, and its best estimate exceeds the limit's
+share.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _FIT = ("OK", "LOWER_BOUND", "BELOW_MINIMUM")
 
 
 def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """Return a row for each verdict on this arm beside the reference, by searches and by trials at the same loads."""
+    """Return a row for each verdict on this arm against the reference, by searches and by trials at fixed loads."""
     judged = []
     for panel in comparison.panels:
         for pair in panel.pairs:
@@ -34,7 +35,7 @@ def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> 
 
 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
-    """Return the cases of a run without a valid figure or proof of encryption; stacks: only of these, if any."""
+    """Return a problem for each case without a valid figure or proof of encryption; stacks: only these, if any."""
     wanted = set(stacks)
     entries = {e.case: e for e in run.manifest.cases if not wanted or e.stack in wanted}
     results = [result for result in run.results() if result.case in entries]
@@ -50,7 +51,7 @@ def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
 
 
 def has_throughput(run: RunDirectory) -> bool:
-    """Return whether there is anything that a comparison compares."""
+    """Return whether the run has an outcome of a throughput test, which a comparison needs."""
     return any(isinstance(result, Outcome) for result in run.results())
 
 
@@ -73,7 +74,7 @@ def _at_fixed_loads(verdict: FixedLoadVerdict, limits: Mapping[Quantity, Limit])
 def _word(shown: str, ratio: Estimate | None, limit: Limit, *, worse: str, better: str) -> Word:
     """Return the check's word for a verdict of the comparison.
 
-    A difference that is known only as a bound has no size that could be within the limit.
+    ratio: the estimate of the difference. If it is None, only a bound is known, which is never within the limit.
     """
     if shown not in (worse, better):
         return "no verdict" if shown == "no verdict" else "same"

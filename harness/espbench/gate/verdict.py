@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 Figure = Literal["instructions", "throughput", "CPU per frame"]
-# same: within the band. moved: outside it, within the limit. not judged: the base itself says nothing of it.
+# same: within the band. moved: outside the band, but within the limit. improved, regressed: beyond the limit.
+# not judged: the base's own trial does not allow a verdict. no verdict: a comparison could not decide.
 Word = Literal["same", "moved", "improved", "regressed", "not judged", "no verdict"]
 PASSED, NOT_JUDGED, REGRESSED = 0, 3, 5
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure of one case at one load. base is the median of the band from low to high, of so many repeats.
+    """One figure of one case at one load.
 
-    side: which gateway, of instructions. now and change are None of a throughput in virtual time, which is tried and
-    not searched again. allowed: what the limit allows, in the figure's unit. goal and load_fps are None, and the
-    figure is a ratio of which the base is 1, where the statistics of a comparison judged it.
+    base: the median of the base's band, which goes from low to high and has this many repeats. side: the gateway, for
+    instructions. now and change are None for a throughput in virtual time, because no new search is made. allowed: by
+    how much the figure may be worse, in its unit. If the statistics of a comparison judged the figure, goal and
+    load_fps are None, and the figure is a ratio to the base, which is 1.
     """
 
     case: str
@@ -59,10 +61,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Check:
-    """One plan held against one base.
+    """The check of one plan against one base.
 
-    subjects: key → (the base's value, the value now) of what was under test. notes: what a reader must know besides.
-    virtual: judged by instructions at the base's loads; else by the statistics of a comparison.
+    subjects: key → (the base's value, the value now) of the software under test. notes: further remarks for the reader.
+    virtual: True: judged by instructions at the base's loads; False: by the statistics of a comparison.
     """
 
     plan: str
@@ -79,13 +81,13 @@ class Check:
 
     @property
     def regressed(self) -> list[Row]:
-        """The rows beyond their limit, the worst share first."""
+        """The rows that are worse than their limit allows, the largest share first."""
         worse = [row for row in self.rows if row.word == "regressed"]
         return sorted(worse, key=lambda row: -(row.share or 0.0))
 
     @property
     def exit_code(self) -> int:
-        """0 only where something was judged and nothing is worse than its limit or could not be judged."""
+        """0 only if figures were judged, none is worse than its limit, and no case or figure lacks a verdict."""
         if self.regressed:
             return REGRESSED
         judged = [row for row in self.rows if row.word not in ("not judged", "no verdict")]
@@ -94,12 +96,12 @@ class Check:
 
     @property
     def word(self) -> str:
-        """The verdict in a word or two."""
+        """The verdict in one or two words."""
         return {PASSED: "passed", NOT_JUDGED: "not judged", REGRESSED: "regressed"}[self.exit_code]
 
     @property
     def moved(self) -> list[Row]:
-        """The rows that are not the same, in the order of the points."""
+        """The rows whose word is not `same`, in the order of the points."""
         return [row for row in self.rows if row.word != "same"]
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts counted instructions and names together: what each function cost, where it ran, and who called it."""
+"""Puts counted instructions and names together: the cost of each function, its context, and its callers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from espbench.profile.symbols import UNNAMED, Function, Symbols, is_named, is_of
 Where = Literal["hard interrupt", "softirq", "process", "idle", "user space", "asking"]
 """The context in which a function ran.
 
-process: system calls and threads of the kernel. asking: the cost of espbench's own last reading of the CPU's time,
-which no record contains; it counts negative.
+process: system calls and threads of the kernel. asking: the cost of espbench's own last reading of the CPU time. The
+trial's record does not contain it, so it is counted as negative.
 """
 WHERES: tuple[Where, ...] = ("hard interrupt", "softirq", "process", "idle", "user space", "asking")
 
 ASKING = Function("[espbench reads the CPU's time]", "")
 _SOFTIRQ = frozenset({"__do_softirq", "handle_softirqs"})
 _IDLE = frozenset({"do_idle", "cpu_startup_entry"})
-# Functions that calls only pass through; they are not the caller of what follows.
+# Calls only pass through these functions; they do not count as the caller of the next function.
 _PASSED = ("__x86_indirect_", "__x86_return_thunk", "its_return_thunk", "error_entry")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The instructions of one gateway in one trial. frames: how many the gateway forwarded in it.
+    """The instructions of one gateway in one trial. frames: the number of frames that the gateway forwarded in it.
 
-    costs: by function and where it ran. stacks: by who called whom, outermost first, asking left out.
+    costs: instructions by function and context. stacks: instructions by the chain of callers, outermost first, without
+    `asking`.
     """
 
     case: str
@@ -43,7 +44,7 @@ class Profile:
 
     @property
     def instructions(self) -> int:
-        """The instructions of all functions: what the trial's record holds."""
+        """The instructions of all functions; the same number as in the trial's record."""
         return sum(self.costs.values())
 
     @property
@@ -53,7 +54,7 @@ class Profile:
 
     @property
     def offset_share(self) -> float:
-        """The share of the instructions whose function has no name but its offset in a file."""
+        """The share of the instructions whose function is known only by its offset in a file."""
         return self._share(is_offset)
 
     def _share(self, of: Callable[[Function], bool]) -> float:
@@ -61,14 +62,14 @@ class Profile:
         return chosen / self.instructions if self.instructions else float(of(ASKING))
 
     def by_function(self) -> dict[Function, int]:
-        """Return the instructions of each function, wherever it ran."""
+        """Return the instructions of each function, summed over the contexts."""
         counts: Counter[Function] = Counter()
         for (function, _), count in self.costs.items():
             counts[function] += count
         return dict(counts)
 
     def by_where(self) -> dict[Where, int]:
-        """Return the instructions by where they were executed."""
+        """Return the instructions of each context."""
         counts: Counter[Where] = Counter()
         for (_, where), count in self.costs.items():
             counts[where] += count
@@ -84,9 +85,9 @@ def attribute(
     asking: int = 0,
     programs: Programs = NO_PROGRAMS,
 ) -> Profile:
-    """Return the profile of a section; asking: what reading the CPU's time takes, which no record holds, instructions.
+    """Return the profile of a section; asking: the instructions of reading the CPU time, which no record contains.
 
-    EspbenchError where the count by address is not the clock's: a fault of espbench's own.
+    EspbenchError if the count by address differs from the clock: a fault of espbench's own.
     """
     if section.counted != section.clock:
         raise EspbenchError(
@@ -104,7 +105,7 @@ def attribute(
     for (node, address), times in by_place.items():
         where, path = paths.of(node)
         if where == "user space" and symbols.at(address) is not None:
-            where, path = "process", ()  # the kernel's entry, before it has changed to its own stack
+            where, path = "process", ()  # the kernel's entry code, before it switches to its own stack
         if where == "user space":
             process = ran[section.nodes[node].entry]
             in_program = UNNAMED if process is None else programs.at(process, address)
@@ -126,7 +127,7 @@ def attribute(
 
 
 def _ran(section: Section, symbols: Symbols, programs: Programs) -> dict[int, Process | None]:
-    """Return which process each program of user space was, by its number, from the addresses that it executed."""
+    """Return the process of each user-space program, by the program's number; the executed addresses identify it."""
     addresses: defaultdict[int, set[int]] = defaultdict(set)
     for node, address, _ in section.executed():
         if section.nodes[node].how is How.USER and symbols.at(address) is None:
@@ -135,7 +136,7 @@ def _ran(section: Section, symbols: Symbols, programs: Programs) -> dict[int, Pr
 
 
 class _Paths:
-    """Names the nodes of a tree of calls."""
+    """Names the nodes of a tree of calls, each by its chain of callers."""
 
     def __init__(self, nodes: Mapping[int, Node], symbols: Symbols) -> None:
         self._nodes = nodes
@@ -143,7 +144,7 @@ class _Paths:
         self._known: dict[int, tuple[Where, tuple[str, ...]]] = {0: ("process", ())}
 
     def of(self, number: int) -> tuple[Where, tuple[str, ...]]:
-        """Return where a node runs, and the functions that led to it: the outermost first, its own last."""
+        """Return the context of a node, and its chain of callers: the outermost function first, its own last."""
         todo = [number]
         while todo[-1] not in self._known:
             todo.append(self._nodes[todo[-1]].parent)

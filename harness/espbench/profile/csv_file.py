@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles as a CSV file: a row for each function and where it ran, the dearest first."""
+"""Writes and reads profiles as a CSV file: a row for each function and context, the most expensive first."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _DIGITS = 6
 
 
 def text_of(profiles: Iterable[Profile]) -> str:
-    """Return the file's text."""
+    """Return the text of the CSV file."""
     return table_text(COLUMNS, (_cells(row) for profile in profiles for row in rows(profile)))
 
 
 def _cells(row: dict[str, Any]) -> list[object]:
     *others, per_frame = row.values()
-    # A number, not text: a negative one would be taken for a formula.
+    # The figure is a number and not text: a negative one as text would be escaped like a formula.
     return [*others, Decimal(f"{per_frame:.{_DIGITS}f}")]
 
 
 def rows(profile: Profile) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one profile, by column."""
+    """Yield the rows of one profile, each as column → value."""
     for (function, where), count in sorted(profile.costs.items(), key=lambda c: (-c[1], c[0])):
         values = (
             profile.case, profile.side, profile.frames, function.name, function.module, where, count,
@@ -43,7 +43,7 @@ def rows(profile: Profile) -> Iterator[dict[str, Any]]:
 
 
 def read(text: str, where: str) -> list[Profile]:
-    """Return the profiles of a file, without stacks; UsageError, which names `where`, for one that is none."""
+    """Return the profiles in a file, without stacks; UsageError, which names `where`, for another kind of file."""
     costs: dict[tuple[str, str, int], dict[tuple[Function, Where], int]] = {}
     lines = csv.reader(io.StringIO(text))
     if (header := tuple(next(lines, ()))) != COLUMNS:

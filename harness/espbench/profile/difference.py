@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds one profile against another, by function: where the difference in instructions per frame comes from."""
+"""Compares two profiles by function: where the difference in instructions per frame comes from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.profile.symbols import Function
 
 @dataclass(frozen=True)
 class Row:
-    """A function in both, instructions per frame; 0 where it was not executed."""
+    """The cost of one function in both profiles, instructions per frame; 0 if it was not executed."""
 
     function: Function
     was: float
@@ -19,12 +19,15 @@ class Row:
 
     @property
     def change(self) -> float:
-        """The increase of its cost."""
+        """The increase of the function's cost, instructions per frame."""
         return self.now - self.was
 
 
 def difference(was: Profile, now: Profile) -> list[Row]:
-    """Return each function of either, the largest change first; their changes add up to that of all instructions."""
+    """Return a row for each function of either profile, the largest change first.
+
+    The changes add up to the change of all instructions per frame.
+    """
     before, after = was.by_function(), now.by_function()
     rows = [
         Row(function, before.get(function, 0) / was.frames, after.get(function, 0) / now.frames)

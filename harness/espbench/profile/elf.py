@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the functions of a program or library from its ELF file, stripped or not.
 
-A file that is not stripped has all of them in .symtab. A stripped one has those that others may call (.dynsym); of
-the rest only the beginning is known, from the table for unwinding (.eh_frame_hdr), and is their name: `0x3a40`.
+A file that is not stripped has all functions in .symtab. A stripped file has only those that other files may call
+(.dynsym). Of the others only the address is known, from the unwind table (.eh_frame_hdr); it is their name: `0x3a40`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from functools import cached_property
 
 _MAGIC = b"\x7fELF"
 _LOAD, _NOTE = 1, 4  # kinds of segments
-_NOT_IN_FILE = 8  # a section's kind: in a file of debug information
-_EXECUTABLE = 4  # of a section's flags
-_FILE, _LOCAL = 4, 0  # a symbol's kind and binding
-_FUNCTIONS = (0, 2, 10)  # of no kind (assembler's labels), functions, and those that are chosen at start
+_NOT_IN_FILE = 8  # SHT_NOBITS, a kind of section: without content, as in a file of debug information
+_EXECUTABLE = 4  # SHF_EXECINSTR, a flag of a section
+_FILE, _LOCAL = 4, 0  # STT_FILE, a kind of symbol, and STB_LOCAL, a binding
+_FUNCTIONS = (0, 2, 10)  # STT_NOTYPE (labels of the assembler), STT_FUNC, STT_GNU_IFUNC
 _BUILD_ID = 3
-# The table for unwinding that linkers write: 4 bytes each, beside the table's own address.
+# Linkers write this form of the unwind table: its version, the encoding of the count (4 bytes) and of the entries
+# (4 bytes each, relative to the table's own address).
 _USUAL_TABLE = (1, 0x03, 0x3B)
 
 
@@ -31,7 +32,7 @@ class NoElf(ValueError):
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of the file that is mapped: where it is in the file and which addresses it was linked to."""
+    """A part of the file that is mapped: its offset in the file, and the address for which it was linked."""
 
     offset: int
     address: int
@@ -40,9 +41,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Binary:
-    """Holds what a file tells of its functions.
+    """The functions of a program or library.
 
-    functions: name by first address, as it was linked; build_id: empty if none. has_symbols: it is not stripped.
+    functions: first address, as it was linked → name. build_id: in hexadecimal; empty if the file has none.
+    has_symbols: the file is not stripped.
     """
 
     segments: tuple[Segment, ...]
@@ -55,7 +57,7 @@ class Binary:
         return sorted(self.functions)
 
     def at(self, offset: int) -> str | None:
-        """Return the function that a place in the file belongs to; None where no function begins before it."""
+        """Return the function that contains an offset in the file; None if no function of its segment begins before."""
         for segment in self.segments:
             if segment.offset <= offset < segment.offset + segment.size:
                 place = bisect_right(self._starts, segment.address + offset - segment.offset) - 1
@@ -77,7 +79,7 @@ class _Section:
 
 
 def read(data: bytes) -> Binary:
-    """Read an ELF file, of 32 or 64 bits, in either byte order; NoElf for what is none."""
+    """Read an ELF file, of 32 or 64 bits, in either byte order; NoElf if it is none, or is cut short."""
     if data[:4] != _MAGIC:
         raise NoElf("no ELF file")
     try:
@@ -101,7 +103,7 @@ class _File:
         ]  # fmt: skip
 
     def binary(self) -> Binary:
-        """Return what the file tells."""
+        """Return the functions and the build ID of the file."""
         tables = {section.name: section for section in self._sections if section.kind != _NOT_IN_FILE}
         whole = ".symtab" in tables
         functions = {start: hex(start) for start in self._unwound(tables.get(".eh_frame_hdr"))}
@@ -115,7 +117,11 @@ class _File:
         return Binary(loaded, functions, self._build_id(), whole)
 
     def _symbols(self, table: _Section) -> dict[int, str]:
-        """Return the name of each function's address; of several the shortest, with its source where it has doubles."""
+        """Return first address → name for each function.
+
+        If an address has several names, the shortest is used. A local name that occurs more than once is followed by
+        the name of its source file.
+        """
         code = {n for n, section in enumerate(self._sections) if section.flags & _EXECUTABLE}
         names = self._sections[table.link].offset
         found: dict[int, tuple[str, str]] = {}
@@ -136,7 +142,7 @@ class _File:
         }
 
     def _unwound(self, table: _Section | None) -> Iterator[int]:
-        """Yield where functions begin, from the table for unwinding."""
+        """Yield the first address of each function in the unwind table."""
         if table is None:
             return
         version, _, count_as, table_as = self._data[table.offset : table.offset + 4]
@@ -166,14 +172,14 @@ class _File:
         return kind, offset, address, size
 
     def _section(self, at: int) -> tuple[int, int, int, int, int, int, int, int]:
-        """Return (name's place, kind, flags, address, offset, size, link, size of an entry), as `_Section` has them."""
+        """Return (name's offset, kind, flags, address, offset, size, link, size of an entry), in `_Section`'s order."""
         name, kind, flags, address, offset, size, link, _, _, entry = self._unpacked(
             "IIQQQQIIQQ" if self._wide else "IIIIIIIIII", at
         )
         return name, kind, flags, address, offset, size, link, entry
 
     def _symbol(self, at: int) -> tuple[int, int, int, int]:
-        """Return (name's place, info, section, value)."""
+        """Return (name's offset, info, section, value)."""
         if self._wide:
             name, info, _, place, value = self._unpacked("IBBHQ", at)
         else:

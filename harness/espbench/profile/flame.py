@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws who called whom as a flame graph: one HTML file that fetches nothing; a click enlarges, words are found."""
+"""Draws chains of callers as flame graphs, in one HTML file that fetches nothing; it can be enlarged and searched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from espbench.profile.attribution import Profile
 from espbench.profile.sampled import SampledProfile
 
-# Boxes narrower than this share of all are not drawn.
+# Boxes narrower than this share of the whole width are not drawn.
 _LEAST = 0.0003
 
 _PAGE = """<!doctype html>
@@ -114,13 +114,13 @@ _SAMPLED = (
 
 
 def page(title: str, profiles: Sequence[Profile]) -> str:
-    """Return the document: a graph for each profile."""
+    """Return the HTML document with a graph for each profile."""
     each = [(p, f"{p.instructions / p.frames:,.1f} instructions per frame") for p in profiles]
     return _page(title, _COUNTED, [_graph(p, words, "instructions") for p, words in each])
 
 
 def sampled_page(title: str, profiles: Sequence[SampledProfile]) -> str:
-    """Return the document of sampled profiles, which says so wherever a figure stands."""
+    """Return the HTML document of sampled profiles, which says at each figure that it is sampled."""
     each = [
         (p, f"{p.ns_per_frame:,.0f} ns of CPU time per frame, sampled ({p.count:,} samples of {p.event})")
         for p in profiles
@@ -143,7 +143,7 @@ def _page(title: str, said: str, graphs: list[dict[str, Any]]) -> str:
 
 
 def tree(profile: Profile | SampledProfile) -> dict[str, Any]:
-    """Return the stacks as nested boxes: n is their name, v their cost with those above, c the boxes above."""
+    """Return the stacks as nested boxes: n is a box's name, c the boxes above it, v its cost including those."""
     root: dict[str, Any] = {"n": profile.side, "v": 0, "c": {}}
     for path, count in profile.stacks.items():
         at = root

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of a run that `espbench run --profiled` made: what its gateways left in logs/, held against its records."""
+"""Makes the profiles of a run in virtual time (`espbench run --profiled`) from the counts in logs/ and its records."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from espbench.profile.sections import Section, sections
 from espbench.results import RunDirectory
 from espbench.terms import Trial
 
-# The last section of a guest is that of the trial; the one before it is the time before the trial. The section before
-# that is the last one that weighs the reading of the CPU's time: it lasts from one reading to the next.
+# Sections of a guest, from the last: the trial; the time before the trial; and the time between two readings of the CPU
+# time without work in between, which shows the cost of one reading.
 _TRIAL, _WEIGHED = -1, -3
 _NS = "ns_per_instruction"
-# The record's time comes from two readings and two that weigh the reading, each off by less than 1 ns.
+# The record's CPU time is computed from four readings (two for the trial, two for the cost of a reading), each off by
+# less than 1 ns.
 ROUNDING_NS = 4
 
 
 def profiles(run: RunDirectory) -> list[Profile]:
-    """Return the profile of each gateway of each case; what was read is removed.
+    """Return the profile of each gateway of each case, and remove the files that were read.
 
-    EspbenchError where some is missing, or the sum is not what the trial's record holds.
+    EspbenchError if a profile is missing, or if its sum is not the CPU time of the trial's record.
     """
     profiles_made = []
     duts = {entry.case: entry.dut for entry in run.manifest.cases}
@@ -70,9 +71,10 @@ def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Pr
 
 
 def demand_the_records(case: str, side: str, trial: Section, asking: int, cpu_ns: int, ns: Fraction) -> None:
-    """Raise EspbenchError unless the record's time is that of the section's instructions.
+    """Raise EspbenchError unless the CPU time of the record, cpu_ns, equals that of the section's instructions.
 
-    Where an instruction takes a fraction of a ns, the record's time may be off by what whole ns cut off.
+    ns: the time of one instruction, ns. If it is not a whole number, the record's time may differ by its rounding to
+    whole ns.
     """
     counted = trial.clock - asking
     recorded = cpu_ns / ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of a run in real time that `espbench run --profiled` made: what perf left in logs/, and its records."""
+"""Makes the profiles of a run in real time (`espbench run --profiled`) from perf's samples in logs/ and its records."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _END = ".samples"  # of the files that platforms.sampling writes
 
 
 def profiles(run: RunDirectory) -> tuple[list[SampledProfile], list[str]]:
-    """Return the profile of each gateway of each case, of its last trial; and why a case has none.
+    """Return the profile of each gateway in the last trial of each case, and for cases without one the reason.
 
-    What was read is removed.
+    The files with the samples are removed.
     """
     made: list[SampledProfile] = []
     problems: list[str] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names addresses in user space: from the maps of a guest's processes, and the functions of the files mapped there."""
+"""Names addresses in user space, from the memory maps of a guest's processes and the functions of the mapped files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from espbench.profile import elf
 from espbench.profile.elf import Binary, NoElf
 from espbench.profile.symbols import UNNAMED, Function
 
-PROCESS = "process "  # begins the maps of one
-# Debian's packages of debug symbols put them here, by the build's id.
+PROCESS = "process "  # the beginning of the line before a process's maps
+# Debian's packages of debug symbols install them here, by build ID.
 _SYMBOLS_HERE = Path("/usr/lib/debug/.build-id")
 
 
 @dataclass(frozen=True)
 class Mapping:
-    """A part of a file, or of what the kernel has no file for, at executable addresses of a process."""
+    """A part of a file, or of memory without a file such as `[vdso]`, at executable addresses of a process."""
 
     start: int
     end: int
@@ -41,30 +41,30 @@ class Process:
 
     @cached_property
     def name(self) -> str:
-        """The name of its program."""
+        """The name of the process's program."""
         return self.mappings[0].module
 
     def mapping(self, address: int) -> Mapping | None:
-        """Return the mapping that an address is in."""
+        """Return the mapping that contains an address; None if there is none."""
         return next((each for each in self.mappings if each.start <= address < each.end), None)
 
 
 class Programs:
-    """The processes of a guest. binary: the functions of a file of its root by its path, None if it has no file."""
+    """The processes of a guest. binary: path in the guest's root → the file's functions; None if there is no file."""
 
     def __init__(self, processes: Collection[Process], binary: Callable[[str], Binary | None]) -> None:
         self._processes = processes
         self._binary = cache(binary)
 
     def running(self, addresses: Collection[int]) -> Process | None:
-        """Return the process that executed these addresses; None if there is none, or could be several."""
+        """Return the process that executed these addresses; None if no process has them all, or several have."""
         could = [p for p in self._processes if all(p.mapping(address) is not None for address in addresses)]
         return could[0] if len(could) == 1 else None
 
     def at(self, process: Process, address: int) -> Function:
-        """Return the function that an address of a process is in.
+        """Return the function that contains an address of a process.
 
-        In a file without symbols it has its offset for a name; what the kernel lends (`[vdso]`) is one function.
+        In a file without symbols, its offset is its name. Memory of the kernel such as `[vdso]` counts as one function.
         """
         mapping = process.mapping(address)
         assert mapping is not None
@@ -79,7 +79,10 @@ NO_PROGRAMS = Programs((), lambda path: None)
 
 
 def read(maps: str, files: ZipFile) -> Programs:
-    """Return the programs of these maps, each process after a line with PROCESS; files: those that are mapped."""
+    """Return the programs of these maps; files: the mapped files.
+
+    maps: /proc/PID/maps of all processes, each after a line that begins with PROCESS.
+    """
 
     def binary(path: str) -> Binary | None:
         name = path.lstrip("/")
@@ -89,7 +92,10 @@ def read(maps: str, files: ZipFile) -> Programs:
 
 
 def with_symbols(data: bytes, symbols: Path = _SYMBOLS_HERE) -> Binary | None:
-    """Return the functions of a file; if it is stripped, with the names that its debug symbols on this machine have."""
+    """Return the functions of a file; if it is stripped, with names from its debug symbols on this machine.
+
+    None if it is no ELF file.
+    """
     try:
         binary = elf.read(data)
     except NoElf:
@@ -112,5 +118,5 @@ def _processes(maps: str) -> Iterator[Process]:
             if permissions[2:3] == "x":
                 start, end = (int(word, 16) for word in addresses.split("-"))
                 mappings.append(Mapping(start, end, int(offset, 16), path[0] if path else "[anonymous]"))
-        if mappings:  # a thread of the kernel has none
+        if mappings:  # a kernel thread has none
             yield Process(tuple(mappings))

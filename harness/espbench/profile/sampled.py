@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Works out the cost of sampled functions per frame, and how sure that is: the error of a share of a sample."""
+"""Computes the cost of sampled functions per frame, and its statistical error."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from espbench.profile.attribution import Where
 from espbench.profile.samples import Sample, Samples
 from espbench.profile.symbols import UNNAMED, Function
 
-_Z = 1.959964  # of 95 %
+_Z = 1.959964  # the normal quantile of a two-sided 95 % interval
 _SOFTIRQ = frozenset({"__do_softirq", "handle_softirqs", "__softirqentry_text_start"})
 _INTERRUPT = (
     "asm_common_interrupt", "common_interrupt", "asm_sysvec_", "sysvec_", "el1h_64_irq", "el0t_64_irq",
     "gic_handle_irq", "do_IRQ",
 )  # fmt: skip
-# The samples of a gateway stand for the CPU time of its record, within this share and what chance may do.
+# The CPU time that the samples stand for may differ from the record's by this share, and by this many standard errors.
 _AGREE, _SIGMAS = 0.25, 4.0
 _LOST_AT_MOST = 0.01
 
 
 class Place(NamedTuple):
-    """A function, in which process it ran, and in which context."""
+    """A function, the process in which it ran, and the context in which it ran."""
 
     process: str
     function: Function
@@ -43,12 +43,12 @@ class Share:
 
 @dataclass(frozen=True)
 class SampledProfile:
-    """The samples of one gateway in one trial, and the CPU time that its record has.
+    """The samples of one gateway in one trial, and the CPU time in the trial's record.
 
-    frames: how many the gateway forwarded in it. samples: how many looks found the function there; a look with more
-    weight counts more (`shares`). weights: what these looks stand for. lost: looks that perf could not keep.
-    equal: as many looks of equal weight say as much as these. stacks: ns of CPU time by who called whom, the outermost
-    first.
+    frames: the number of frames that the gateway forwarded in it. samples: the number of samples at each place.
+    weights: the sum of these samples' periods; shares are computed from weights. equal: the effective number of
+    samples: so many of equal weight have the same statistical error. lost: samples that perf could not keep. stacks: ns
+    of CPU time by the chain of callers, the outermost first.
     """
 
     case: str
@@ -64,12 +64,12 @@ class SampledProfile:
 
     @property
     def count(self) -> int:
-        """All looks that found the gateway at work."""
+        """The number of samples in which the gateway was not idle."""
         return sum(self.samples.values())
 
     @property
     def ns_per_frame(self) -> float:
-        """The gateway's CPU time per frame, from the record and not from samples, ns."""
+        """The gateway's CPU time per frame, from the record and not from the samples, ns."""
         return self.cpu_ns / self.frames
 
     def share(self, places: Iterable[Place]) -> Share:
@@ -78,7 +78,7 @@ class SampledProfile:
         return Share(value, half_width(value, self.equal))
 
     def by_where(self) -> dict[Where, Share]:
-        """Return the shares of the contexts."""
+        """Return the share of each context."""
         of: defaultdict[Where, list[Place]] = defaultdict(list)
         for place in self.samples:
             of[place.where].append(place)
@@ -86,9 +86,9 @@ class SampledProfile:
 
 
 def half_width(share: float, looks: float) -> float:
-    """Return half of the 95 % interval of a share that so many looks found (Wilson); 1 without looks.
+    """Return half the width of the 95 % interval of a share of so many samples (Wilson); 1 without samples.
 
-    It is wider than 0 for a function that no look found: that one may have run too.
+    It is larger than 0 for a function that is in no sample, because that function may have run too.
     """
     if looks <= 0:
         return 1.0
@@ -97,9 +97,9 @@ def half_width(share: float, looks: float) -> float:
 
 
 def attribute(case: str, side: str, frames: int, cpu_ns: int, read: Samples) -> SampledProfile:
-    """Return the profile of a gateway; the looks at an idle CPU are left out, since they are no CPU time.
+    """Return the profile of a gateway; samples of an idle CPU are left out, because they are no CPU time.
 
-    EspbenchError where the samples cannot be those of the record: none, many lost, or another CPU time.
+    EspbenchError if the samples do not fit the record: there are none, many are lost, or their CPU time differs.
     """
     busy = [(sample, where) for sample in read.samples if (where := where_of(sample)) != "idle"]
     if not busy:
@@ -130,7 +130,7 @@ def attribute(case: str, side: str, frames: int, cpu_ns: int, read: Samples) -> 
 
 
 def _demand_the_records(case: str, side: str, cpu_ns: int, sampled_ns: int, looks: float) -> None:
-    """Raise EspbenchError unless samples of a clock stand for about the CPU time of the record."""
+    """Raise EspbenchError unless the samples of a clock event add up to about the CPU time of the record."""
     if abs(sampled_ns - cpu_ns) > (_AGREE + _SIGMAS / math.sqrt(looks)) * max(cpu_ns, sampled_ns):
         raise EspbenchError(
             f"{case}, {side}: the samples stand for {sampled_ns / 1e6:,.0f} ms of CPU time, the trial's record has "
@@ -152,7 +152,10 @@ def where_of(sample: Sample) -> Where:
 
 @dataclass(frozen=True)
 class Change:
-    """A function of a process in two profiles, ns of CPU time per frame; error: of the difference, 95 %."""
+    """The cost of a process's function in two profiles, ns of CPU time per frame.
+
+    error: half the width of the 95 % interval of the difference.
+    """
 
     process: str
     function: Function
@@ -162,17 +165,17 @@ class Change:
 
     @property
     def change(self) -> float:
-        """The increase of its cost."""
+        """The increase of the function's cost, ns per frame."""
         return self.now - self.was
 
     @property
     def is_certain(self) -> bool:
-        """Say whether it is more than what chance does in 19 of 20 functions that cost the same."""
+        """True if the change is larger than its error: by chance that happens to 1 of 20 functions without a change."""
         return abs(self.change) > self.error
 
 
 def difference(was: SampledProfile, now: SampledProfile) -> list[Change]:
-    """Return each function of either, the largest change first."""
+    """Return the change of each function of either profile, the largest change first."""
     before, after = _costs(was), _costs(now)
     nothing = {side: half_width(0.0, p.equal) * p.ns_per_frame for side, p in (("was", was), ("now", now))}
     changes = [
@@ -185,7 +188,7 @@ def difference(was: SampledProfile, now: SampledProfile) -> list[Change]:
 
 
 def by_function(profile: SampledProfile) -> dict[tuple[str, Function], list[Place]]:
-    """Return the places of each function in each process, the dearest first."""
+    """Return the places of each function in each process, the most expensive function first."""
     places: defaultdict[tuple[str, Function], list[Place]] = defaultdict(list)
     for place in profile.samples:
         places[place.process, place.function].append(place)

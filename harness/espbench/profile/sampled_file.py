@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sampled profiles as a CSV file: a row for each function, its process and where it ran, with its error."""
+"""Writes and reads sampled profiles as a CSV file: a row for each function, process and context, with its error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 def text_of(profiles: Iterable[SampledProfile]) -> str:
-    """Return the file's text; the errors are half of a 95 % interval."""
+    """Return the text of the CSV file; the errors are half the width of a 95 % interval."""
     return table_text(COLUMNS, (cells for profile in profiles for cells in _rows(profile)))
 
 
@@ -38,7 +38,7 @@ def _rows(p: SampledProfile) -> Iterator[list[object]]:
 
 
 def read(text: str, where: str) -> list[SampledProfile]:
-    """Return the profiles of a file, without stacks; UsageError, which names `where`, for one that is none."""
+    """Return the profiles in a file, without stacks; UsageError, which names `where`, for another kind of file."""
     made: dict[tuple[str, str], SampledProfile] = {}
     lines = csv.reader(io.StringIO(text))
     if (header := tuple(next(lines, ()))) != COLUMNS:

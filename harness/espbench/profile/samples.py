@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads samples as `perf script` writes them: who ran, for how much of the event, and which functions were called."""
+"""Reads samples as `perf script` writes them: the process that ran, the weight, and the chain of called functions."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _HEAD = re.compile(
     r"(?P<event>\S+):\s*$"
 )
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost\s+(\d+)")
-# A symbol of C++ may have blanks and parentheses, a path blanks.
+# A symbol of C++ may have blanks and parentheses; a path may have blanks.
 _FRAME = re.compile(r"^\s+[0-9a-f]+\s+(?P<symbol>.*)\s\((?P<file>[/\[][^()]*(?: \(deleted\))?|[^()\s]+)\)$")
 _KERNELS = ("[kernel.kallsyms]", "[kernel]")
-_BPF = "bpf_prog_"  # begins the name of a BPF program, which perf has as a file of its own
+_BPF = "bpf_prog_"  # the beginning of a BPF program's name, which perf shows as a file of its own
 _DELETED = " (deleted)"
 _UNKNOWN = "[unknown]"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at a CPU.
+    """One sample of a CPU.
 
-    process: the name of what ran, without numbers that each run has anew. idle: the CPU's idle task ran. period: how
-    much of the event it stands for (cpu-clock: ns). calls: the outermost function first, the one that ran last; empty
-    where perf could not say. in_kernel: whether that one is of the kernel.
+    process: the name of the process, without numbers that differ in each run. idle: the CPU's idle task ran. period:
+    how much of the event the sample stands for (cpu-clock: ns). calls: the chain of callers, the outermost function
+    first; the last one ran; empty if perf did not know it. in_kernel: whether the function that ran is the kernel's.
     """
 
     process: str
@@ -43,7 +43,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of one recording: event is perf's name for what it counted, lost how many perf could not keep."""
+    """The samples of one recording; event: perf's name of the counted event; lost: samples that perf could not keep."""
 
     event: str
     samples: list[Sample]
@@ -51,7 +51,7 @@ class Samples:
 
 
 def read(text: str, where: str, threads: Collection[int] | None = None) -> Samples:
-    """Return the samples of these threads, or of all; EspbenchError, which names `where`, for a text that is none."""
+    """Return the samples of these threads, or of all; EspbenchError, which names the file `where`, for another text."""
     samples: list[Sample] = []
     events: dict[str, None] = {}
     lost = 0
@@ -86,12 +86,12 @@ def _sample(head: re.Match[str], lines: list[str]) -> Sample:
 
 
 def _process(comm: str) -> str:
-    """Return a name that other runs have too: threads of the kernel end with a device, a CPU or a number."""
+    """Return the part of a name that is the same in other runs: kernel threads end with a device, CPU or number."""
     return re.sub(r"/.*", "", comm)
 
 
 def _function(line: str) -> tuple[Function, bool]:
-    """Return the function of a line, and whether it is the kernel's."""
+    """Return the function in a line, and whether it is the kernel's."""
     frame = _FRAME.match(line)
     if frame is None:
         return UNNAMED, False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what QEMU counted between two readings of a guest's idle time (harness/emulator/qemu/profile.c)."""
+"""Reads the counts that QEMU made between two readings of a guest's idle time (harness/emulator/qemu/profile.c)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class How(IntEnum):
 
 @dataclass(frozen=True)
 class Node:
-    """A function in the tree of calls; entry is its address, or the number of a user's program. 0 is the root."""
+    """A function in the tree of calls; entry: its address, or the number of a user-space program. 0 is the root."""
 
     parent: int
     how: How
@@ -30,9 +30,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Run:
-    """A block of instructions as one node executed it.
+    """A block of instructions, and how many times one node executed it.
 
-    cuts: how often, of so many times, it ended before the instruction at this place in it.
+    cuts: index of an instruction in the block → how many of these times the block ended before that instruction.
     """
 
     node: int
@@ -43,9 +43,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Section:
-    """All that was executed from one reading of the clock to the next; both in instructions since the machine's start.
+    """All instructions that were executed from one reading of the idle time (begin) to the next (end).
 
-    blocks are the addresses of their instructions.
+    Both are in instructions since the machine's start. blocks: number of a block → addresses of its instructions.
     """
 
     begin: int
@@ -65,7 +65,7 @@ class Section:
         return sum(times for _, _, times in self.executed())
 
     def executed(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (node, address, how often) of each instruction of each block."""
+        """Yield (node, address, times executed) of each instruction of each block."""
         for run in self.runs:
             left = run.times
             for place, address in enumerate(self.blocks[run.block]):
@@ -75,7 +75,7 @@ class Section:
 
 
 def sections(text: str) -> list[Section]:
-    """Return all sections of a file, in their order; EspbenchError where one is not whole."""
+    """Return all sections of a file, in their order; EspbenchError if one is incomplete."""
     whole = []
     for part in text.split("section ")[1:]:
         try:

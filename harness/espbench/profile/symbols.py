@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names addresses, from the kernel's own table of functions (/proc/kallsyms)."""
+"""Names addresses of a kernel, from its own table of functions (/proc/kallsyms)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 KERNEL = "kernel"
-# No function is longer; what is farther behind the last one before it is no part of that.
+# No function is longer than this; an address farther behind the start of a function does not belong to it.
 _LONGEST = 1 << 16
 _LINE = re.compile(r"^([0-9a-f]+) ([tTwW]) (\S+)(?:\t\[(\S+)\])?$", re.MULTILINE)
-# Marks at an address that a function has too.
+# Marks: names at the address of a function that are not the function's name.
 _MARKS = ("__pfx_", "__cfi_", "__UNIQUE_ID", "__ksymtab")
 _MARK_ENDS = ("_start", "_end", "_text", "_begin")
 
 
 class Function(NamedTuple):
-    """A function and the module that it is of; `kernel` for the kernel itself."""
+    """A function and its kernel module or file; module is `kernel` for the kernel itself."""
 
     name: str
     module: str = KERNEL
@@ -27,11 +27,11 @@ class Function(NamedTuple):
 
 
 UNNAMED = Function("[unnamed]", "")
-_OFFSET = "0x"  # begins the name of a function of which only the offset in its file is known
+_OFFSET = "0x"  # the beginning of a function's name if only its offset in its file is known
 
 
 def is_named(function: Function) -> bool:
-    """Return whether it is known which function it is, if only by its offset in a file without symbols."""
+    """Return whether the function is known, by its name or by its offset in a file without symbols."""
     return function.name != UNNAMED.name
 
 
@@ -51,7 +51,7 @@ class Symbols:
         return len(self._starts)
 
     def at(self, address: int) -> Function | None:
-        """Return the function that an address is in; None where there is none."""
+        """Return the function that contains an address; None if there is none."""
         place = bisect_right(self._starts, address) - 1
         if place < 0 or address - self._starts[place] >= _LONGEST:
             return None
@@ -59,7 +59,10 @@ class Symbols:
 
 
 def read(text: str) -> Symbols:
-    """Read symbols from the text of /proc/kallsyms; if an address has several names, take the plainest."""
+    """Read symbols from the text of /proc/kallsyms; if an address has several names, use the plainest one.
+
+    Names that are no marks come first, then symbols that are not weak, then short names.
+    """
     plainest: dict[int, tuple[tuple[bool, bool, int, str], Function]] = {}
     for line in _LINE.finditer(text):
         address, name = int(line[1], 16), line[3]

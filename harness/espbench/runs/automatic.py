@@ -14,7 +14,10 @@ _VIRTUAL = "virt-x86"
 
 @dataclass(frozen=True)
 class Automatic:
-    """The profile that `auto` chose, and why. instead: another way for the user if this machine lacks something."""
+    """The profile that `auto` chose, and why.
+
+    instead: another remedy for the user if this machine lacks something for that profile; empty if there is none.
+    """
 
     profile: Profile
     reason: str
@@ -22,10 +25,11 @@ class Automatic:
 
 
 def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic:
-    """Take namespaces where the running kernel has ESP, else UML, else, unless refused, gateways in virtual time.
+    """Choose namespaces if the running kernel has ESP; otherwise UML; if UML is not possible, virtual time.
 
-    virtual_time: whether it may come to gateways in virtual time. Whatever the machine lacks for UML is said when
-    the run demands it. UsageError where the plan asks what gateways in virtual time cannot do.
+    virtual_time: whether gateways in virtual time may be chosen. If nothing is possible, the choice is UML, and the
+    run's own check of the machine reports what is missing. UsageError if the choice is virtual time and the plan has
+    something that gateways in virtual time cannot do.
     """
     namespaces = load_profile("netns")
     lack = _lacks(namespaces) or esp_missing()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns a plan into test beds: which platform each device under test is on, its CPUs, its stack."""
+"""Turns a plan into test beds: chooses the platform of each device under test, its CPUs and its stack."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from espbench.runs.platform_kinds import PLATFORMS, External
 from espbench.stacks.base import Stack, Tunnel, split
 
 _Made = TypeVar("_Made", bound=Testbed | None)
-_SPARE_MB = 512  # of memory, left for the tester and everybody else
+_SPARE_MB = 512  # of memory, left for the tester and other programs
 
 
 @dataclass(frozen=True)
 class Choice:
     """The choice for one device under test of a plan: its name in results, its platform, its profile, and why.
 
-    Boxes that espbench did not build have neither a profile nor a reason. instead: what else the user could do if this
-    machine lacks something of it.
+    Boxes that espbench did not build have neither a profile nor a reason. instead: another remedy for the user if this
+    machine lacks something for this choice; empty if there is none.
     """
 
     dut: str
@@ -45,15 +45,15 @@ class Choice:
 
     @property
     def mtu(self) -> int:
-        """The MTU of its links, bytes."""
+        """The MTU of the device's links, bytes."""
         return self.profile.mtu if self.profile else USUAL_MTU
 
 
 def choose(resolved: ResolvedPlan, *, virtual_time: bool = True) -> list[Choice]:
     """Choose a platform for each of the plan's devices under test, in its order.
 
-    virtual_time: whether `auto` may come to gateways in virtual time. UsageError where the plan asks what the
-    gateways that `auto` came to cannot do.
+    virtual_time: whether `auto` may choose gateways in virtual time. UsageError if the plan has something that the
+    gateways chosen by `auto` cannot do.
     """
     if resolved.plan.topology == External.name:
         return [Choice(resolved.plan.duts[0], External(resolved))]
@@ -70,19 +70,20 @@ def _choice(resolved: ResolvedPlan, dut: str, profile: Profile | None, virtual_t
 
 
 def cases_of(resolved: ResolvedPlan, choices: Sequence[Choice]) -> list[Case]:
-    """List the plan's cases on the devices they came to, whose narrowest links say what fragments."""
+    """List the plan's cases on the chosen devices; the smallest MTU of these decides which frames are fragmented."""
     return cases(resolved, [choice.dut for choice in choices], mtu=min(choice.mtu for choice in choices))
 
 
 def profiles_of(choices: Sequence[Choice]) -> list[Profile]:
-    """List the profiles the plan's devices came to, `auto` resolved; none of boxes espbench did not build."""
+    """List the profiles of the chosen devices; boxes that espbench did not build have none."""
     return [choice.profile for choice in choices if choice.profile is not None]
 
 
 def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
-    """Say who runs where; this process is kept off the gateways' CPUs: what it uses there would look like their load.
+    """Assign CPUs to the gateways and the tester, and keep this process off the gateways' CPUs.
 
-    UsageError where there are too few CPUs for what the plan asks.
+    CPU time of this process on a gateway's CPU would be counted as the gateway's. UsageError if there are too few CPUs
+    for the plan.
     """
     if virtual(choices):
         return virtual_pair.placement()
@@ -94,15 +95,16 @@ def place(resolved: ResolvedPlan, choices: Sequence[Choice]) -> Placement:
 
 
 def virtual(choices: Sequence[Choice]) -> bool:
-    """Return whether all choices are in virtual time, where nothing depends on who else uses the CPUs."""
+    """Return whether all choices are in virtual time, where other programs on the CPUs change no result."""
     return all(choice.platform.virtual_time for choice in choices)
 
 
 def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) -> None:
     """Raise MachineLacks if the machine cannot carry the plan's platforms and stacks, before anything is made.
 
-    Daemons are looked for and their packages fetched here, but for guests in virtual time, which are built with them: a
-    run that was begun should not fail for want of them. UsageError where a plan's prefix holds none.
+    Daemons are searched for and their packages are fetched here, so that a run that has begun cannot fail because they
+    are missing. Guests in virtual time do not need this: they are built with their daemons. UsageError if there is no
+    daemon below the plan's prefix.
     """
     for choice in choices:
         try:
@@ -126,7 +128,7 @@ class Beds:
         workspace: Workspace,
         on_note: OnNote = lambda text: None,
     ) -> None:
-        """platforms: by the devices' names in results; all of one kind and line rate."""
+        """platforms: by the devices' names in results; all have the same kind and line rate."""
         self._resolved = resolved
         self._topology = load_topology(resolved.plan.topology)
         self._platforms = platforms
@@ -136,7 +138,7 @@ class Beds:
 
     @property
     def virtual_time(self) -> bool:
-        """True if its test beds keep virtual time (see Platform)."""
+        """True if the test beds are in virtual time (see Platform)."""
         return self._first.virtual_time
 
     @property
@@ -145,40 +147,40 @@ class Beds:
         return self._workspace.profiled
 
     def notes(self, case: Case) -> list[str]:
-        """List what every figure of the case is to be read with."""
+        """List the remarks that apply to every figure of the case."""
         return self._platforms[case.dut].notes()
 
     def apart(self, cases: Sequence[Case]) -> str:
-        """Say why the pairs of these cases cannot stand at the same time; empty if they can."""
+        """Say why the gateways of these cases cannot run at the same time; empty if they can."""
         return no_room([self._platforms[case.dut].memory_mb() for case in cases])
 
     def build(self, case: Case) -> Testbed:
-        """Build a fresh test bed, routes set, no stack yet; what was made before a failure is undone at once."""
+        """Build a new test bed with its routes, without a stack; if that fails, undo at once what was made."""
         return self._whole(lambda: self._platforms[case.dut].build(case, self._workspace))
 
     def calibration_bed(self) -> Testbed | None:
-        """Join the tester's ports, which are the same for all devices, without one; None where that cannot be had."""
+        """Connect the tester's ports (the same for all devices) without a DUT; None if the platform cannot do that."""
         return self._whole(lambda: self._first.calibration_bed(self._workspace))
 
     def capturing(self, bed: Testbed, file: Path) -> AbstractContextManager[None]:
-        """Write what crosses the middle link to a pcap file while the context lasts."""
+        """Write the frames that cross the middle link to a pcap file while the context lasts."""
         return capture.capturing(self._workspace.registry, bed, file)
 
     def stack(self, bed: Testbed, case: Case) -> Stack | None:
-        """Put the case's stack on a test bed, neither blocking nor established; None for boxes espbench did not build.
+        """Return the case's stack on a test bed, not yet blocking or established; None for boxes not built by espbench.
 
-        Its daemons' files are laid over the gateways.
+        The files of its daemons are laid over the gateways' root file systems.
         """
         if not bed.gateways:
             return None
         return stacking.on_bed(bed, self._tunnel(case), case, self._resolved.path, self._on_note)
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-        """Ask gateways whose stack is up: facts for the Security Context, and what is not as the plan asks."""
+        """Ask gateways whose stack is up; return facts for the Security Context, and the mismatches with the plan."""
         return self._platforms[case.dut].inspect(bed, case)
 
     def tunnel_bits(self, case: Case) -> int:
-        """Return the prefix length of the subnet behind each of the case's tunnels; 0 where there is only one."""
+        """Return the prefix length of the subnet behind each of the case's tunnels; 0 if there is only one tunnel."""
         if case.stack.tunnels == 1:
             return 0
         return ip_network(self._tunnel(case).pairs[0][0]).prefixlen
@@ -205,7 +207,10 @@ class Beds:
 
 
 def no_room(needs_mb: Sequence[float], free_mb: float | None = None) -> str:
-    """Say why pairs of gateways that need so much memory cannot stand at the same time; empty if they can."""
+    """Say why pairs of gateways that need this much memory each cannot run at the same time; empty if they can.
+
+    free_mb: the free memory; without it, this machine's.
+    """
     if math.inf in needs_mb:
         return "the gateways are boxes of which there is one pair"
     free = machine.free_memory_mb() if free_mb is None else free_mb

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the results of a run so far: on disk in the plan's order, and for the cases that begin with them.
+"""Keeps the results of a run so far: on disk in the plan's order, and for later cases that start from them.
 
-A case is given only results of cases that the plan puts before it, whatever else is finished by then. So its trials
-are the same in whatever order, and on however many processes, a run is measured.
+A case gets only results of cases that come before it in the plan, even if others are finished too. So its trials do
+not depend on the order in which a run is measured, or on the number of processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Results = list[Outcome | Finding]
 
 
 class Records(Protocol):
-    """The records of a run, or of a part of it: the run directory itself, or what stands for it on another machine."""
+    """The records of a run, or of a part of it: the run directory itself, or its stand-in on another machine."""
 
     @property
     def manifest(self) -> Manifest: ...
@@ -35,7 +35,7 @@ class Records(Protocol):
 
 
 class Book:
-    """The results of one run's cases, and what each case knows before it begins."""
+    """The results of one run's cases, and the results of earlier cases that each case starts from."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Book:
         directory: Records,
         only: Collection[str] | None = None,
     ) -> None:
-        """cases: in the plan's order. only: the ids of those this book is of; they keep the whole run's order."""
+        """cases: in the plan's order. only: the ids of the cases of this book, in the order of the whole run."""
         measured = directory.manifest.base_loads or {case.id for case in cases}
         in_order = execution_order([case for case in cases if case.id in measured], resolved)
         self.cases = [case for case in in_order if only is None or case.id in only]
@@ -57,11 +57,11 @@ class Book:
         self._needs = _needs(self.cases)
 
     def number(self, case: Case) -> int:
-        """Return a case's place in the order of measuring, from 1."""
+        """Return a case's position in the order of measuring, from 1."""
         return self._number[case.id]
 
     def needs(self, case: Case) -> list[Case]:
-        """Return the cases whose results it begins with, all of them before it."""
+        """Return the cases whose results this case starts from; all of them are measured before it."""
         return self._needs[case.id]
 
     def has(self, case: Case) -> bool:
@@ -87,7 +87,7 @@ class Book:
         return limits(case, line_rate_bps, self._calibration_of(case), self._fastest_fps)
 
     def finish(self, case: Case, results: Results) -> None:
-        """Keep a case's results, on disk at once."""
+        """Keep a case's results, and write them to disk at once."""
         self._results[case.id] = results
         self.save()
 
@@ -96,14 +96,14 @@ class Book:
         return [r for results in self._results.values() for r in results if isinstance(r, Outcome)]
 
     def save(self, compared: Sequence[Finding] = ()) -> Results:
-        """Write the results in the plan's order; compared: those that are of no case of the plan."""
+        """Write the results in the plan's order and return them; compared: results that are of no case of the plan."""
         results = [r for case in self._listed for r in self._results.get(case.id, [])]
         results += compared
         self._directory.save_results(results)
         return results
 
     def arrange(self) -> None:
-        """Put what came as its case was measured, trials and what gateways said, into the order of measuring."""
+        """Sort the trials, and the manifest's Security Contexts and search hints, into the order of measuring."""
         order = [case.id for case in self.cases]
         self._directory.arrange(order)
         manifest = self._directory.manifest
@@ -116,9 +116,9 @@ class Book:
         )
 
     def _hints(self, case: Case) -> list[float | None]:
-        """Return where the case's searches begin.
+        """Return the loads at which the case's searches begin, frames/s, one for each loss goal; empty: no guess.
 
-        This is on disk before the first trial, so that a resumed case begins at the same loads.
+        They are on disk before the first trial, so that a resumed case begins at the same loads.
         """
         recorded = self._directory.manifest.search_hints
         if case.id not in recorded and not self._directory.trials_of(case.id):
@@ -137,7 +137,10 @@ class Book:
 
 
 def _needs(cases: Sequence[Case]) -> dict[str, list[Case]]:
-    """Find for each case those before it whose throughput it uses: of its point, of sizes its search begins with."""
+    """Return, for each case, the earlier cases whose throughput it uses.
+
+    These are the throughput tests at the same point, and those of other frame sizes that give a search its first load.
+    """
     needed: dict[str, list[Case]] = {}
     searched: defaultdict[Hashable, list[Case]] = defaultdict(list)
     for case in cases:
@@ -152,5 +155,5 @@ def _needs(cases: Sequence[Case]) -> dict[str, list[Case]]:
 
 
 def _point(case: Case) -> tuple[object, ...]:
-    """Return what is equal for the tests of one configuration, size, direction and repeat."""
+    """Return a key that is equal for all tests of one configuration, frame size, direction and repeat."""
     return case.pair, case.frame_size, case.direction, case.repeat

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generator's own ceiling, per frame size, before the first case (docs/method.md, rule 5)."""
+"""Measures the generator's own ceiling, per frame size, before the first case (docs/method.md, rule 5)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from espbench.terms import Calibration
 
 _FLOOD_S, _FLOODS = 0.5, 3
 _PROBE_S = 0.25
-# A run keeps to the first of the generator's paths unless another is clearly faster: runs by different paths are not
-# comparable, and probes differ from run to run by tens of percent on a shared machine. Probed again only in doubt.
+# A run uses the first of the generator's paths unless another is faster by the factor _FASTER: runs with different
+# paths are not comparable, and probes differ from run to run by tens of percent on a shared machine. The paths are
+# probed again only if another path was faster than the first one by more than the factor _IN_DOUBT.
 _FASTER, _IN_DOUBT = 1.5, 1.1
 _PROBES = 3
 _RESIDUE_S = 1.0
@@ -31,11 +32,11 @@ def choose_path(
     returns: bool,
     on_note: Callable[[str], None],
 ) -> WirePath | None:
-    """Return the first of the generator's paths, or one that is clearly faster; None where there is no choice.
+    """Return the first of the generator's paths, or one that is clearly faster; None if it has none that works.
 
-    attach opens the ports anew and gives the next hops. Each path floods the ports; where a later one was faster, all
-    do so again in turns, and the medians decide. Where nothing returns, nothing is known of how well a path receives:
-    then it is chosen for sending only.
+    attach opens the ports again and returns the test bed and the next hops. The ports are flooded by each path. If a
+    later path was faster, all paths are probed again in turns, and the medians decide. returns: whether the frames
+    come back. If not, the rate at which a path receives is unknown, and the path is chosen for sending only.
     """
     paths = [WirePath(name, receives=returns or name == "auto") for name in generator.paths()]
     rates: dict[WirePath, list[float]] = {}
@@ -52,7 +53,7 @@ def choose_path(
                 rates.pop(path, None)
                 continue
             frames = sum(s.rx_frames if returns else s.tx_frames for s in offered.streams)
-            # A tester that was kept from its CPU all the while sent one frame at most: no rate is known of it.
+            # If the tester did not get its CPU during the whole flood, it sent at most one frame, and has no rate.
             rates.setdefault(path, []).append(frames / offered.duration_s if offered.duration_s else 0.0)
         median = {path: statistics.median(of_path) for path, of_path in rates.items()}
         if not median:
@@ -79,11 +80,11 @@ def calibrate(
     path: WirePath | None = None,
     on_note: Callable[[str], None] = lambda text: None,
 ) -> list[Calibration]:
-    """Flood the ports at each frame size; traffics: the plan's frame size → what is sent.
+    """Flood the ports at each frame size and return the ceilings; traffics: the plan's frame size → the traffic.
 
-    `returns` is False where nothing leads the frames back (external boxes): then only the
-    sender's ceiling is known. Rates are sums over both directions. Where the tester is to be an ESP peer it
-    seals and opens each frame itself, which is more than it has to do in a run.
+    `returns` is False if the frames do not come back (external boxes): then only the sender's ceiling is known. Rates
+    are frames/s, summed over both directions. If the tester will be an ESP peer, it seals and opens each frame
+    itself here, which is more work than in a run.
     """
     calibrations = []
     for frame_size, variants in traffics.items():
@@ -112,7 +113,10 @@ def calibrate(
 
 
 def flooded(generator: Generator, streams: list[Stream], duration_s: float) -> Offered:
-    """Flood until it took some time: a tester that was kept from its CPU all the while sent one frame at most."""
+    """Flood the ports for duration_s, and try again if the tester did not get its CPU and so sent at most one frame.
+
+    GeneratorFailed if that happens each time.
+    """
     for _ in range(_FLOODS):
         offered = generator.offer(streams, duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
         if offered.duration_s > 0:

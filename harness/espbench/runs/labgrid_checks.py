@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check what a profile's boxes name of labgrid, and that it can do what the plan asks, before anything is opened."""
+"""Checks the labgrid files, targets and drivers that a profile's boxes name, before anything is opened."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from espbench.platforms.remote.labgrid_board import LabgridTarget, Unsuitable, e
 def check(resolved: ResolvedPlan) -> None:
     """Check the boxes of every profile that a plan names.
 
-    UsageError names each file, target and driver that is not as it must be, at its place in the profile.
-    MachineLacks where boxes have labgrid and it is not installed.
+    UsageError names each unsuitable file, target and driver, with its place in the profile. MachineLacks if boxes
+    have `labgrid:` and labgrid is not installed.
     """
     for dut, profile in resolved.duts:
         if profile is not None and (problems := list(_problems(resolved.plan, profile))):
@@ -28,7 +28,7 @@ def check(resolved: ResolvedPlan) -> None:
 
 
 def target_of(board: Labgrid) -> LabgridTarget:
-    """Return a profile's `labgrid:` as the platform takes it."""
+    """Return a profile's `labgrid:` in the form that the platform takes."""
     return LabgridTarget(Path(board.config), board.target, board.back_within)
 
 
@@ -53,7 +53,7 @@ def _problems(plan: Plan, profile: Profile) -> Iterator[Problem]:
 
 
 def _power_cycles(plan: Plan, side: Side) -> list[str]:
-    """Return which of the plan's tests switch that gateway off and on, as key paths."""
+    """Return the key paths of the plan's tests that switch this gateway off and on."""
     return [
         key_path(("tests", index, test.name))
         for index, test in enumerate(plan.tests)

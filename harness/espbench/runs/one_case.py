@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One case from its first trial to its last: gateways set up, and anew where they die, each record kept as it comes."""
+"""Measures one case from its first trial to its last: sets gateways up, again if they die, and keeps each record."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.stacks.plain import Plain
 from espbench.terms import SAME_AS_TRIAL, Encryption, Reason, Remark, Trial
 
-# A load at which gateways die again and again is not worth more rebuilding than this.
+# After this many rebuilds at one load, the load is given up if the gateways die there again.
 MAXIMUM_REBUILDS = 2
-# After a trial that the host spoilt, some time for whatever did it to end, s; doubled each time.
+# The pause after a trial that the host disturbed, s; it doubles with each attempt. The disturbance may end meanwhile.
 HOST_PAUSE_S, MAXIMUM_PAUSE_S = 0.25, 2.0
-_RESOLUTION = 0.01  # of tests that search nothing
+_RESOLUTION = 0.01  # of tests without a search
 
 
 class TrialObserver(Protocol):
@@ -41,10 +41,10 @@ class TrialObserver(Protocol):
 
 
 class _Deaths:
-    """Counts at which loads the gateways of a case died.
+    """Counts the deaths of a case's gateways at each load.
 
-    A load at which they did too often is tried no more: a lower one may do. Where they die at another load too, and
-    lived through none since, it is not the load.
+    A load at which they died too often is given up, because they may survive a lower one. If they then die at another
+    load too, with no complete trial in between, the load is not the cause.
     """
 
     def __init__(self) -> None:
@@ -53,15 +53,15 @@ class _Deaths:
         self._lived_since = True
 
     def reason(self, load_fps: float) -> Reason | None:
-        """Say why no more trials are made at this load; None if they are."""
+        """Return why no more trials are made at this load; None if it is not given up."""
         return self._given_up.get(load_fps)
 
     def went_through(self) -> None:
-        """Note that a trial came to its end."""
+        """Note that a trial was complete."""
         self._lived_since = True
 
     def died(self, load_fps: float, why: Reason) -> bool:
-        """Count a trial in which gateways died; True when they do wherever they are tried."""
+        """Count a trial in which gateways died; return whether they die at other loads too."""
         elsewhere = bool(self._given_up) and not self._lived_since
         self._at[load_fps] += 1
         if self._at[load_fps] > MAXIMUM_REBUILDS:
@@ -73,27 +73,27 @@ class _Deaths:
 class OneCase:
     """Makes the trials that a case's procedure asks for, for one case after the other.
 
-    keep puts a trial on disk: nothing of it is lost when that returns.
+    keep writes a trial to disk and returns when it is durable there.
     """
 
     def __init__(
         self, setups: Setups, keep: Callable[[Trial], None], observer: TrialObserver, *, virtual_time: bool
     ) -> None:
-        self.pace = 1.0  # of the host's seconds for one of a trial: virtual ones take what they take
+        self.pace = 1.0  # the host's seconds for one second of a trial: not 1 in virtual time
         self._setups = setups
         self._keep = keep
         self._observer = observer
         self._virtual_time = virtual_time
         self._repeated = Repeated()
-        self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that cannot be had → why
+        self._hopeless: dict[tuple[Any, ...], str] = {}  # pairs that can never be set up → why
 
     def measure(
         self, running: Procedure, pair: Setup | None, on_left: Callable[[float], None]
     ) -> Setup | None:
-        """Make every trial that is still wanted; the pair that stands then, to be used again or closed.
+        """Make every trial that the procedure still wants; return the pair that is up then, to be used again or closed.
 
-        pair: gateways of the case's own kind that stand already. on_left is told, after each trial, about how many
-        seconds the rest takes.
+        pair: gateways of the case's own kind that are up already. on_left is called after each trial with an estimate
+        of the time left for the case, s.
         """
         case = running.case
         deaths = _Deaths()
@@ -125,7 +125,7 @@ class OneCase:
                 elsewhere = deaths.died(request.load_fps, why)
                 if isinstance(error, NegotiationFailed) and error.final:
                     self._hopeless[self._kind(case)] = str(error)
-                # Gateways in virtual time that were not ready once never will be.
+                # Gateways in virtual time that were not ready once will never be ready.
                 for_good = self._virtual_time and isinstance(error, readiness.NotReady)
                 if not leak and (elsewhere or for_good or self._kind(case) in self._hopeless):
                     self._give_up(running, why)
@@ -137,7 +137,7 @@ class OneCase:
         return pair
 
     def _kind(self, case: Case) -> tuple[Any, ...]:
-        """Say of what pair a failure speaks: in virtual time each case has its own, and asks none before it."""
+        """Return the key of the pairs that a failure rules out: in virtual time only the pair of this case."""
         return (case.id,) if self._virtual_time else case.pair
 
     def _set_up(self, case: Case) -> Setup:
@@ -146,7 +146,10 @@ class OneCase:
         return self._setups.set_up(case)
 
     def _give_up(self, running: Procedure, reason: Reason) -> None:
-        """Give the case up since its pair keeps failing: the rest of it is INVALID, and a replay says the same."""
+        """Give the case up because its pair keeps failing: record all its other trials as INVALID.
+
+        The records are on disk, so a resumed run gives the case up too.
+        """
         while (request := running.next()) is not None:
             record = trial.broken(request, reason, case=running.case.id, sequence=len(running.trials))
             self._take(running, record)
@@ -157,7 +160,7 @@ class OneCase:
         self._observer.trial_done(record)
 
     def _maker(self, case: Case, setup: Setup, sequence: int) -> TrialMaker:
-        """Return what makes the trials of the case's procedure."""
+        """Return the TrialMaker for the case's procedure."""
 
         def measured(request: Request, actions: Sequence[Action]) -> Trial:
             of = OfCase(case.id, sequence, resolution_of(case), case.fragments)
@@ -195,12 +198,15 @@ def waits_of(case: Case) -> Waits:
 
 
 def resolution_of(case: Case) -> float:
-    """Return how far the rate received may fall short of the load until it counts as stored, as a share of it."""
+    """Return the share of the load by which the received rate may be lower; beyond it, frames count as stored."""
     return case.settings.resolution if isinstance(case.settings, Throughput) else _RESOLUTION
 
 
 def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Encryption:
-    """`baseline`, `proven` or `not proven`, the latter two from the trials' own records."""
+    """Return `baseline` for a stack without ESP; otherwise `proven` or `not proven`, from the trials' records.
+
+    external: the boxes are the user's own, so that the stack is unknown and `plain` is no baseline.
+    """
     if case.stack.stack == Plain.name and not external:
         return "baseline"
     trials = list(trials)
@@ -211,7 +217,7 @@ def encryption_of(case: Case, trials: Iterable[Trial], *, external: bool) -> Enc
 
 
 def case_warnings(case: Case, notes: Iterable[str], shared: Iterable[str]) -> list[Remark]:
-    """Return the remarks for every figure of a case; notes: about its device, shared: CPUs that two roles have."""
+    """Return the remarks for every figure of a case; notes: about its device; shared: about CPUs with two roles."""
     return [
         *(Remark.of(Code.OF_CASE, text=note) for note in case.notes),
         *(Remark.of(Code.STANDING_IN, text=note) for note in notes),

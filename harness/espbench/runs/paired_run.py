@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison at fixed loads, made: the gateways of two arms built for each round, their trials taken in turns.
+"""Measures a comparison at fixed loads: builds two arms' gateways for each round, and makes their trials in turns.
 
-Where memory allows, both arms' gateways stand at the same time, each with a generator of its own; else one arm's
-after the other's, built anew.
+If memory allows, both arms' gateways run at the same time, each with its own generator. Otherwise the gateways of one
+arm are closed before those of the other arm are built.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from espbench.sentences import Code
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
 
-# Beside its length a trial takes about so long, s: learning frames, counters, late frames. For the guess of time left.
+# The time that a trial takes in addition to its duration, s: learning frames, counters, late frames. It is used only to
+# estimate the time left.
 OVERHEAD_S = 0.4
-# Gateways that die again and again in one round are not worth more rebuilding than this.
+# If more trials than this fail in one round, the round's other trials are not made.
 MAXIMUM_REBUILDS = 2
-# After a trial that the host spoilt, s.
+# The pause after a trial that the host disturbed, s.
 HOST_PAUSE_S = 0.5
 
 
@@ -44,7 +45,7 @@ class RunRecords(Records, Notebook, Protocol):
 
 
 class Observer(Protocol):
-    """Gets the news of a comparison: the terminal."""
+    """Gets the news of a comparison, such as the terminal."""
 
     def note(self, text: str) -> None: ...
     def trial_started(
@@ -57,18 +58,18 @@ class Observer(Protocol):
 
 
 class Room(Protocol):
-    """The part of a platform that says whether two pairs of gateways can stand at once."""
+    """The part of the test beds that says whether two pairs of gateways can run at the same time."""
 
     @property
     def virtual_time(self) -> bool: ...
 
     def apart(self, cases: Sequence[Case]) -> str:
-        """Say why the pairs of these cases cannot stand at the same time; empty if they can."""
+        """Say why the gateways of these cases cannot run at the same time; empty if they can."""
 
 
 @dataclass(frozen=True)
 class Rivals:
-    """One point: the reference's case and another arm's, of the first repeat."""
+    """One point of a comparison: the reference's case (a) and another arm's (b), both of the first repeat."""
 
     a: Case
     b: Case
@@ -81,7 +82,7 @@ class Rivals:
         return self.a if arm == "a" else self.b
 
     def trials_id(self, arm: Arm) -> str:
-        """Return the case its trials are filed under."""
+        """Return the case name under which the arm's trials are recorded."""
         return f"{self.id}-{arm}"
 
 
@@ -89,7 +90,7 @@ class Rivals:
 class RunParts:
     """The parts of a run that its comparisons at fixed loads use.
 
-    maximum_fps: the highest load of a case. encryption: what a case's trials prove.
+    maximum_fps: returns the highest load of a case, frames/s. encryption: returns what a case's trials prove.
     """
 
     plan: Plan
@@ -103,7 +104,10 @@ class RunParts:
 
 
 def rivals(resolved: ResolvedPlan, cases: Sequence[Case]) -> list[Rivals]:
-    """Return every point at which an arm can be held against the reference, in the order that builds gateways least."""
+    """Return every point at which an arm can be compared with the reference.
+
+    The order is the one in which gateways are built least often.
+    """
     plan = resolved.plan
     if plan.fixed_loads is None or plan.compare is None:
         return []
@@ -139,12 +143,12 @@ class PairedRun:
         self._running: dict[str, PairedLoads] = {}
         self._makers: dict[Arm, Setups] = {}
         self._standing: dict[Arm, Setup] = {}
-        # Cleartext that was found in an arm while the other arm's trial was asked for.
+        # Cleartext of an arm that was detected while the other arm's trial was to be made.
         self._leaks: dict[tuple[str, Arm], readiness.InClear] = {}
         self._together = True
 
     def run(self) -> list[Finding]:
-        """Make what is missing; one finding for each point."""
+        """Make the missing trials, and return one finding for each point; none in virtual time."""
         if self._parts.room.virtual_time:
             self._parts.observer.note(
                 "no comparison at fixed loads: in virtual time the searches have no noise"
@@ -176,7 +180,10 @@ class PairedRun:
         return [findings[point.id] for point in self._points]
 
     def _stand_together(self) -> bool:
-        """Decided once and kept: what comes next depends on it."""
+        """Return whether both arms' gateways run at the same time.
+
+        This is decided once and kept in the manifest, because the order of the trials depends on it.
+        """
         manifest = self._parts.directory.manifest
         if "together" not in manifest.compare:
             why = next((facts for p in self._points if (facts := self._parts.room.apart([p.a, p.b]))), "")
@@ -229,7 +236,7 @@ class PairedRun:
                     self._parts.observer.time_left(left * (self._settings.trial + OVERHEAD_S))
 
     def _made(self, point: Rivals, ask: Ask, *, hopeless: bool) -> tuple[Trial, str]:
-        """Return the trial's record; and, where it could not be carried through, why."""
+        """Return the trial's record, and why the trial could not be made; empty if it was made."""
         case, name = point.case(ask.arm), point.trials_id(ask.arm)
         sequence = len(self._running[point.id].trials[ask.arm])
         self._parts.observer.trial_started(ask.request, [])
@@ -258,7 +265,10 @@ class PairedRun:
         return record.model_copy(update={"measured": {**record.measured, "compared": ask.place}}), ""
 
     def _setup(self, point: Rivals, arm: Arm) -> Setup:
-        """Return the arm's gateways, built and warmed up if needed; if both pairs may stand, build the other's too."""
+        """Return the arm's gateways, built and warmed up if needed.
+
+        If both pairs may run at the same time, the other arm's gateways are built too.
+        """
         if leak := self._leaks.pop((point.id, arm), None):
             raise leak
         wanted = ARMS if self._together else (arm,)
@@ -272,7 +282,7 @@ class PairedRun:
             except readiness.InClear as leak:
                 if each == arm:
                     raise
-                # The trial asked for is not to blame: the leak is raised when the leaking arm is asked for.
+                # The trial to be made is of the other arm: the leak is raised at the leaking arm's next trial.
                 self._leaks[point.id, each] = leak
                 self._makers[each].discard(self._standing.pop(each, None))
         return self._standing[arm]
@@ -322,7 +332,7 @@ class PairedRun:
 
 
 def name_of(case: Case, by: str) -> str:
-    """Return the name of the case's arm on this axis."""
+    """Return the name of the case's arm; by: the compared property (the plan's compare.by)."""
     return case.suite if by == "suite" else case.dut if by in ("dut", "kernel") else case.stack.shown
 
 

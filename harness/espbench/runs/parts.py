@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the parts of a run from its plan, where it is measured: the generator, and the platforms in another process."""
+"""Makes the parts of a run from its plan, in the process that measures: the generator, and a worker's platforms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Devices = Sequence[tuple[str, Profile | None]]
 
 
 def new_generator(resolved: ResolvedPlan, registry: Registry, logs: Path) -> Generator:
-    """Make the plan's generator with nothing open."""
+    """Return the plan's generator; no port is open yet."""
     asked = resolved.plan.generator
     esp = resolved.plan.topology == SINGLE
     return generators.new(asked.name, asked.settings, registry, logs / "generator.log", esp=esp)
 
 
 def platforms_of(resolved: ResolvedPlan, devices: Devices) -> dict[str, Platform]:
-    """Return the platform of each device, by its name."""
+    """Return the platform of each device, by the device's name."""
     return {
         name: External(resolved) if profile is None else PLATFORMS[profile.platform].make(resolved, profile)
         for name, profile in devices

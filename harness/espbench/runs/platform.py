@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what a run asks of a platform: to build test beds for one device under test, and to tell about them."""
+"""Defines the interface of a platform: it builds test beds for one device under test, and describes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ OnNote = Callable[[str], None]
 class Workspace:
     """The tools for a run's test beds: the registry that undoes them, the folder of their logs, the CPUs of each part.
 
-    profiled: in virtual time the gateways' instructions are counted by address, into files beside the logs.
+    profiled: the gateways' instructions are counted by address (virtual time), or their CPUs are sampled (real time);
+    the files are beside the logs.
     """
 
     registry: Registry
@@ -36,9 +37,10 @@ class Workspace:
 class Platform(Protocol):
     """The place where the gateways of one device under test run.
 
-    virtual_time: the host has no influence on what they do. Then every case has gateways of its own, each trial begins
-    in the state in which they became ready, and the generator's ceiling is the line rate. takes_cpus: they run on CPUs
-    of this machine. line_rate_bps is that of the tester's ports; 0 if it is not known.
+    virtual_time: the gateways' clocks count instructions, so the host has no influence on them. Then every case has
+    gateways of its own, each trial begins in the state in which they became ready, and the generator's ceiling is the
+    line rate. takes_cpus: the gateways run on CPUs of this machine. line_rate_bps is the rate of the tester's ports,
+    bit/s; 0 if it is not known.
     """
 
     name: str
@@ -49,32 +51,32 @@ class Platform(Protocol):
     def line_rate_bps(self) -> float: ...
 
     def require(self, on_note: OnNote) -> None:
-        """Raise MachineLacks or UsageError if the plan cannot be run there; nothing is made yet."""
+        """Raise MachineLacks or UsageError if the plan cannot be run on this platform; nothing is made yet."""
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
-        """Build two gateways (or one, or none where they are the user's) between the tester's ports, without a stack.
+        """Build the gateways between the tester's ports, without a stack: two, or one; none if they are the user's.
 
-        What was made before a failure stays registered.
+        If that fails, what was made stays in the registry.
         """
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
-        """Join the same kind of ports without a device under test; None where that cannot be had."""
+        """Connect the same kind of ports without a device under test; None if the platform cannot do that."""
 
     def memory_mb(self) -> float:
-        """Say what one test bed takes of the machine's memory; infinite where its boxes exist but once."""
+        """Return the memory that one test bed takes on this machine, MB; infinite if there is one pair of boxes."""
 
     def links_mb(self) -> float:
-        """Say what the links of one test bed take of the room that virtual_pair has for links; 0 if there are none."""
+        """Return the space that one test bed takes of virtual_pair's memory for links, MB; 0 without such links."""
 
     def notes(self) -> list[str]:
-        """List what every figure of the device is to be read with."""
+        """List the remarks that apply to every figure of the device."""
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-        """Ask gateways whose stack is up: facts for the Security Context, and what is not as the plan asks."""
+        """Ask gateways whose stack is up; return facts for the Security Context, and the mismatches with the plan."""
 
 
 def demand(needs: list[Readiness]) -> None:
-    """Raise MachineLacks naming everything of these that is not there."""
+    """Raise MachineLacks if any of these needs is not met; the error names all of those."""
     lacking = [need for need in needs if not need.ready]
     if lacking:
         what = "; ".join(need.missing for need in lacking)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of platforms, by the name a DUT profile gives; each is made from a plan and a profile."""
+"""Holds the table of platforms by their names in DUT profiles; each platform is made from a plan and a profile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from espbench.this_machine import own_ssh
 
 
 class _FromProfile:
-    """Has the common parts of platforms whose gateways espbench builds or sets up from a profile."""
+    """Holds the common parts of platforms whose gateways espbench builds or sets up from a profile."""
 
     virtual_time = False
     takes_cpus = True
@@ -95,7 +95,7 @@ class Namespaces(_FromProfile):
         self._builder = netns.NetnsPlatform(self._addressing)
 
     def require(self, on_note: OnNote) -> None:
-        """Demand the programs and, where a stack needs them, ESP by the running kernel and its TUN devices."""
+        """Require the programs and, if a stack needs them, the running kernel's ESP and TUN devices."""
         demand(netns.readiness())
         if any(stacking.kernel_esp(s) for s in self._plan.stacks) and (lack := esp_missing()):
             raise MachineLacks(
@@ -168,12 +168,12 @@ class Boards(_FromProfile):
 
     @property
     def kits(self) -> list[Kit[Any]]:
-        """List what its guests are built of; programs only if a stack of the plan has a daemon."""
+        """List the kits of which the guests are built; strongSwan's only if a stack of the plan has a daemon."""
         daemons = any(stacking.daemons_of(stack) for stack in self._plan.stacks)
         return [E500_KIT, *([E500_STRONGSWAN_KIT] if daemons else [])]
 
     def require(self, on_note: OnNote) -> None:
-        """Demand what boards are made of; UsageError where one cannot boot the user's kernel."""
+        """Require the kits of the boards; UsageError if a board cannot boot the user's kernel."""
         demand([kit.readiness() for kit in self.kits])
         self._builder.examine()
 
@@ -203,7 +203,7 @@ class Boards(_FromProfile):
         return [self._profile.core_note] if self._profile.core_note else []
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
-        """Ask the boards what they do with their crypto engine."""
+        """Ask the boards how they use their crypto engine; return facts, and the mismatches with the plan."""
         return emulated.engines(bed, case)
 
 
@@ -223,7 +223,7 @@ class Machines(_FromProfile):
         self._own_daemons: dict[tuple[str, Path], qemu_x86.OwnDaemon] = {}
 
     def require(self, on_note: OnNote) -> None:
-        """Demand what guests are made of; UsageError where one cannot run the user's kernel, modules or daemons."""
+        """Require the kit of the guests; UsageError if a guest cannot run the user's kernel, modules or daemons."""
         demand([X86_KIT.readiness()])
         self._builder.examine()
         for stack in self._plan.stacks:
@@ -249,7 +249,7 @@ class Machines(_FromProfile):
         )  # fmt: skip
 
     def _own(self, choice: StackChoice) -> tuple[qemu_x86.OwnDaemon, ...]:
-        """Return the daemons of the user's that a stack names, packed once for all cases."""
+        """Return the user's own daemons that a stack names, packed once for all cases."""
         daemons = []
         for name, build in stacking.own_in_root(choice, self._resolved.path).items():
             key = name, build.folder
@@ -264,7 +264,7 @@ class Machines(_FromProfile):
         return None  # the generator's ceiling in virtual time is the line rate
 
     def memory_mb(self) -> float:
-        """Count each guest three times: as it booted, with its case's stack, and in a trial."""
+        """Return the memory of a test bed, MB; each guest counts three times: as booted, with its stack, in a trial."""
         return 3 * (1 if self._single else 2) * self._profile.memory
 
     def links_mb(self) -> float:
@@ -272,7 +272,7 @@ class Machines(_FromProfile):
 
 
 class NetworkProcessors:
-    """Processors that run kernels by themselves, in virtual time: there is no gateway and no test bed."""
+    """Network processors that run cipher kernels alone, in virtual time, without a gateway or a test bed."""
 
     name = "ixp"
     virtual_time = True
@@ -309,7 +309,7 @@ class NetworkProcessors:
 
 
 class LoneBoards(NetworkProcessors):
-    """Emulated boards whose cores run kernels by themselves."""
+    """Emulated boards whose cores run cipher kernels alone, without a gateway or a test bed."""
 
     name = "qemu_e500"
 
@@ -320,7 +320,7 @@ class LoneBoards(NetworkProcessors):
 
     @property
     def kits(self) -> list[Kit[Any]]:
-        """List what a board is built of."""
+        """List the kits of which a board is built."""
         return [E500_KIT]
 
     def notes(self) -> list[str]:
@@ -333,7 +333,7 @@ def _boards(resolved: ResolvedPlan, profile: Profile | None) -> Platform:
 
 
 def ixp_readiness() -> list[Readiness]:
-    """List what network processors need of this machine: compilers for their code, and the machine that runs it."""
+    """List what network processors need on this machine: compilers for their code, and the emulator that runs it."""
     return [machine.readiness(), *compilers.readiness()]
 
 
@@ -350,7 +350,7 @@ class Boxes(_FromProfile):
         self._boards_open = False
 
     def require(self, on_note: OnNote) -> None:
-        """Demand that both boxes answer, have what is needed, and can run the daemons that are brought to them."""
+        """Require that both boxes answer, have the programs needed, and can run the daemons that are copied to them."""
         demand(remote_platform.readiness())
         labgrid_checks.check(self._resolved)
         self._builder = remote_platform.RemotePlatform(self._boxes, self._addressing, on_note)
@@ -370,7 +370,7 @@ class Boxes(_FromProfile):
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w = workspace
-        if not self._boards_open:  # once for a run: from here on the boxes' consoles are in its logs
+        if not self._boards_open:  # once for a run: from here on its logs have the boxes' consoles
             self._builder.open_boards(w.registry, w.logs)
             self._boards_open = True
         bed = self._builder.build(w.registry, w.logs, w.placement, line_rate_bps=self.line_rate_bps)
@@ -386,7 +386,7 @@ class Boxes(_FromProfile):
 
 
 class External:
-    """The user's own boxes between two ports; nothing there is made, asked or undone."""
+    """The user's own boxes between two ports of the tester; espbench builds, asks and undoes nothing on them."""
 
     name = "external"
     virtual_time = False
@@ -397,7 +397,7 @@ class External:
 
     @cached_property
     def line_rate_bps(self) -> float:
-        """The plan's, else what the ports report."""
+        """The plan's line rate; without one, the rate that the ports report, bit/s."""
         return self._plan.line_rate or external.line_rate_bps(self._ports().values())
 
     def require(self, on_note: OnNote) -> None:
@@ -442,9 +442,9 @@ class External:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of platform: how it is made of a plan and a profile, and what it needs of this machine.
+    """One kind of platform: how it is made from a plan and a profile, and what it needs on this machine.
 
-    kits: what its guests are built of, if they are.
+    kits: returns the kits of which a platform's guests are built; empty if it builds none.
     """
 
     make: Callable[[ResolvedPlan, Profile | None], Platform]
@@ -464,13 +464,13 @@ PLATFORMS: Mapping[str, Kind] = {
 
 
 def kits_of(platforms: Iterable[Platform]) -> list[Kit[Any]]:
-    """Return what the guests of these platforms are built of, each once."""
+    """Return the kits of which the guests of these platforms are built, each once."""
     kits = (kit for platform in platforms for kit in PLATFORMS[platform.name].kits(platform))
     return [*{kit.name: kit for kit in kits}.values()]
 
 
 def own_files_of(platforms: Iterable[Platform]) -> list[OwnFiles]:
-    """Return the files of the user's that these platforms' guests boot, each path once."""
+    """Return the user's own files that the guests of these platforms boot, each path once."""
     files = (
         each for platform in platforms if isinstance(platform, Machines) for each in platform.own_files()
     )
@@ -489,7 +489,7 @@ def esp_missing() -> str:
 
 
 def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
-    """Return the topology's addresses, both IP versions, as the platforms take them."""
+    """Return the topology's addresses of both IP versions, in the form that the platforms take."""
     by_version = {4: topology.addresses(4), 6: topology.addresses(6)}
     macs = topology.macs
     if macs is None:
@@ -512,7 +512,7 @@ def addressing_of(topology: Topology, mtu: int) -> PairAddressing:
 
 
 def boxes_of(profile: Profile) -> remote_platform.RemoteProfile:
-    """Return a profile's boxes and ports as the platform takes them."""
+    """Return a profile's boxes and ports in the form that the platform takes."""
     boxes, ports = profile.boxes, profile.ports
     assert boxes is not None
     assert ports is not None
@@ -541,14 +541,14 @@ def boxes_of(profile: Profile) -> remote_platform.RemoteProfile:
 
 
 def _this_machine(workspace: Workspace, threads: Mapping[Side, Callable[[], set[int]]]) -> sampling.Sampled:
-    """Return the gateways that are namespaces, each with its threads, as a profile samples them."""
+    """Return the sampling of gateways that are namespaces: their CPUs, and the threads of each."""
     cpus = sorted({cpu for side in threads for cpu in workspace.placement.cpus[side]})
     folder = workspace.registry.directory("perf")
     return sampling.Sampled("this machine", cpus, threads, lambda argv: ["env", f"TMPDIR={folder}", *argv])
 
 
 def _boxes_to_sample(profile: remote_platform.RemoteProfile) -> list[sampling.Sampled]:
-    """Return boxes as a profile samples them: whole, as their CPU time is counted."""
+    """Return the sampling of boxes: each as a whole, because its CPU time is counted as a whole too."""
     return [
         sampling.Sampled(f"{side} ({box.login})", [], {side: None}, partial(ssh.command, box.login))
         for side, box in profile.boxes.items()
@@ -616,7 +616,7 @@ def _coalescing(board: Board) -> qemu_e500.Coalescing:
 
 
 def _facts_of(board: Board) -> dict[str, str]:
-    """Return what the emulation makes of the board, for the Security Context."""
+    """Return the emulated board's properties, for the Security Context."""
     said = board.model_dump(mode="json")
     return {
         "device": board.device,
@@ -666,13 +666,13 @@ def _x86_machine(
 
 
 def _boards_kernels(profile: Profile) -> dict[Side, Path]:
-    """Return the kernels that the profile of a board names, by gateway; empty where both are espbench's."""
+    """Return the kernels that the profile of a board names, by gateway; empty if both are espbench's."""
     kernel = profile.own_kernel
     return {side: Path(getattr(kernel, side)) for side in SIDES} if kernel else {}
 
 
 def _own_kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
-    """Return the kernels and modules that a profile names, by gateway; empty where all are Debian's."""
+    """Return the kernels and modules that a profile names, by gateway; empty if all are Debian's."""
     kernel, modules = profile.own_kernel, profile.modules
     if kernel is None and modules is None:
         return {}
@@ -685,7 +685,7 @@ def _own_kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
 
 
 def _images(choice: StackChoice) -> tuple[str, ...]:
-    """Return the userland parts that its guests need: the daemons, and ip(8) for devices that init cannot make."""
+    """Return the userland parts that a stack's guests need: daemons, and ip(8) for devices that init cannot make."""
     daemons = stacking.daemons_of(choice)
     devices = choice.interface or choice.mode == "transport"
     return ("base", *daemons) if daemons or devices else ()
@@ -694,8 +694,8 @@ def _images(choice: StackChoice) -> tuple[str, ...]:
 def x86_images(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
     """Return the userland parts of each stack's guests, by the stack's name, for all cases of a plan.
 
-    They are the same in each case of a stack, so that its cases have one configuration: where one test runs OpenSSL's
-    own program, the guests of the others have it too.
+    They are the same in each case of a stack, so that all its cases have one configuration: if one test runs the
+    program openssl, the guests of the other tests have it too.
     """
     of_stack: dict[str, tuple[str, ...]] = {}
     for case in cases:
@@ -712,7 +712,7 @@ def _runs_openssl(case: Case) -> bool:
 
 
 def _facts_of_machine(machine: Machine) -> dict[str, str]:
-    """Return what the emulation makes of the machine, for the Security Context."""
+    """Return the emulated machine's properties, for the Security Context."""
     adapting = machine.interrupts == ADAPTING
     return {
         "cpu": machine.cpu,

@@ -72,7 +72,7 @@ _PROCEDURES: dict[type[AroundTrials], Callable[[Case, Known, Sequence[Trial]], P
 
 
 def procedure_for(case: Case, known: Known, trials: Sequence[Trial]) -> Procedure:
-    """Return the case's test, fed with the trials that are on disk already; in a check, that of its base's loads."""
+    """Return the procedure of the case's test, or of a check at its base's loads, with the trials that are on disk."""
     if known.base_loads:
         return BaseLoadsCase(case, known, trials)
     return _PROCEDURES[type(case.settings)](case, known, trials)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run from the first calibration to the last outcome.
+"""Makes a run, from the first calibration to the last outcome.
 
-It lets a pair of gateways be made for each stack and suite, measures the cases on it, and writes everything to disk at
-once.
+A pair of gateways is built for each stack and suite, and its cases are measured on it. Each record is written to disk
+at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
 from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial
 
-# The guess of the time left takes so many trials for a case, until one has been timed.
+# The estimate of the time left assumes this many trials for a case, until one case has been timed.
 _USUAL_TRIALS = 9
 
 
 class Observer(TrialObserver, Protocol):
-    """Receives the progress of the run: the terminal."""
+    """Receives the progress of a run, such as the terminal."""
 
     def note(self, text: str) -> None: ...
     def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None: ...
@@ -43,7 +43,7 @@ class Observer(TrialObserver, Protocol):
 
 
 class Session:
-    """One run over a list of cases, measured in the order the plan asks for; call `run` once."""
+    """One run over a list of cases, measured in the plan's order; call `run` once."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Session:
         observer: Observer,
         only: Collection[str] | None = None,
     ) -> None:
-        """only: the cases to be measured, by their ids; all without it."""
+        """only: the ids of the cases to measure; without it, all cases are measured."""
         self._resolved = resolved
         self._plan = resolved.plan
         self._listed = [case for case in cases if only is None or case.id in only]
@@ -70,9 +70,9 @@ class Session:
         self._case_seconds: list[float] = []
 
     def run(self) -> list[Outcome | Finding]:
-        """Measure every case that is not complete; returns the results in the plan's order."""
+        """Measure every case that is not complete; return the results in the plan's order."""
         self._calibrate()
-        # No repeat inherits its gateways from the one before where configurations are compared.
+        # If configurations are compared, each repeat has new gateways.
         fresh = self._plan.compare is not None
         own = self._beds.virtual_time
         for _, group in itertools.groupby(
@@ -111,7 +111,7 @@ class Session:
     # -- calibration --------------------------------------------------------------------------
 
     def _calibrate(self) -> None:
-        """Calibrate once per run; a resumed run keeps its calibration."""
+        """Measure the generator's ceiling once per run; a resumed run keeps its figures."""
         manifest = self._directory.manifest
         if self._beds.virtual_time:
             self._observer.note("virtual time: the generator's ceiling is the line rate")
@@ -153,7 +153,7 @@ class Session:
             hops = self._setups.attach(bed, resolve=False).next_hops
             return bed, hops if returns else {"west": _NOBODY, "east": _NOBODY}
 
-        self._setups.attach(bed)  # a next hop that does not answer is named before anything is sent
+        self._setups.attach(bed)  # reports a next hop that does not answer, before traffic is sent
         probe = next(iter(wanted.values()))[0]
         self._setups.path = choose_path(
             self._setups.generator, attach, probe, returns=returns, on_note=self._observer.note
@@ -181,7 +181,7 @@ class Session:
                 pair.bed.close()
             raise
         if pair is not None:
-            # After the last case nobody would use what stays.
+            # After the last case nothing would use a released bed.
             done = cases[-1] is self._cases[-1]
             (pair.bed.close if done else pair.bed.release)()
 
@@ -209,14 +209,14 @@ class Session:
         return case_warnings(case, self._beds.notes(case), shared)
 
     def _time_left(self, now_s: float, case: Case) -> float:
-        """Guess the time left, s: this case's remainder, and the other cases as long as those before."""
+        """Estimate the time left, s: this case's remainder, and for each other case the mean time of a case so far."""
         before = self._case_seconds
         typical = sum(before) / len(before) if before else self._one_case.pace * usual_s(case)
         return now_s + (len(self._cases) - self._book.number(case)) * typical
 
 
 def usual_s(case: Case) -> float:
-    """Guess how long a case takes, until one has been timed; s of its trials' own time."""
+    """Estimate how long a case takes, before one has been timed, in seconds of the trials' own time."""
     s = case.settings
     return s.longest_s + _USUAL_TRIALS * (s.learning + s.residue + s.settle + OVERHEAD_S)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the test set-ups of a run: gateways built, the generator attached, the stack up and shown to do its work."""
+"""Makes the test set-ups of a run: builds gateways, attaches the generator, and brings up and verifies the stack."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Notebook(Protocol):
 
 
 class Setups:
-    """Makes the test set-ups of a run, one after the other, and keeps the generator they are attached to."""
+    """Makes the test set-ups of a run, one after the other, and holds the generator that they are attached to."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class Setups:
         self._new_generator = new_generator
         self.generator = new_generator()
         self._opened: list[OpenedPort] = []
-        self.path: WirePath | None = None  # the generator's path to the wire, where it has a choice
+        self.path: WirePath | None = None  # the generator's path to the wire, if it has several
 
     def set_up(self, case: Case) -> Setup:
-        """Build the case's pair and bring its stack up; what it is found to be goes into the manifest.
+        """Build the case's pair, bring its stack up, and record its Security Context in the manifest.
 
-        NegotiationFailed, or NotReady with the reason; nothing of the pair is left then.
+        NegotiationFailed or NotReady, with the reason, if that is not possible; then the pair is removed.
         """
         bed = self._beds.build(case)
         setup: Setup | None = None
         try:
             setup = self.attach(bed)
-            self._record_notes()  # not in attach: a calibration tries ways that are not taken
+            self._record_notes()  # not in attach: a calibration tries paths that are not used later
             setup.stack = self._beds.stack(bed, case)
             shown = readiness.establish(setup, self.traffic(case))
             if self._plan.capture and setup.encrypts:
@@ -108,7 +108,10 @@ class Setups:
         return setup
 
     def attach(self, bed: Testbed, *, resolve: bool = True) -> Setup:
-        """Open the ports; resolve the next hop on the wire where the platform does not know it."""
+        """Open the ports and return the set-up, still without a stack.
+
+        resolve: if the platform does not know a next hop, ask for its MAC address on the wire.
+        """
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
         self._opened = [OpenedPort.model_validate(port) for port in self.generator.open(ports, watched)]
@@ -129,7 +132,7 @@ class Setups:
         return Setup(bed, self.generator, None, next_hops)
 
     def discard(self, setup: Setup | None) -> None:
-        """Remove a pair after a death, and start a new generator if the old one died."""
+        """Remove a pair that failed, and start a new generator if the old one died."""
         if setup is not None:
             setup.bed.close()
         try:
@@ -141,7 +144,7 @@ class Setups:
                 self.generator.take(self.path)
 
     def traffic(self, case: Case) -> Traffic:
-        """Return the traffic that the case offers, without the load."""
+        """Return the traffic that the case offers; its load is not part of it."""
         frame = rfc2544_frame()
         return Traffic(
             frames=case.sizes,
@@ -164,26 +167,29 @@ class Setups:
             self._directory.update_manifest(tools={**tools, name: version})
 
     def _record_notes(self) -> None:
-        """Put what the generator says of its ports among the warnings of the run."""
+        """Add the generator's notes on its ports to the warnings of the run."""
         notes = [f"Tester port {port.name}: {note}" for port in self._opened for note in port.notes]
         before = self._directory.manifest.warnings
         if new := [note for note in dict.fromkeys(notes) if note not in before]:
             self._directory.update_manifest(warnings=[*before, *new])
 
     def _name_of(self, case: Case) -> str:
-        """Return the name of its Security Context in the manifest."""
+        """Return the name of the case's Security Context in the manifest."""
         parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
         return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
 
 
 def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:
-    """Repeats and a resumed run are of one configuration: a newer package or kernel makes another run."""
+    """Raise UsageError if a Security Context differs from the one of that name that the run has recorded.
+
+    All cases of a run, also of a resumed one, have one configuration; another package or kernel needs a new run.
+    """
     before = contexts.get(name, context)
     recorded = [BUILD] if BUILD in before else []  # runs that did not record it can be resumed
     for what in ("kernel", "stack_version", EMULATION, *recorded):
         was, now = before.get(what), context.get(what)
         if was != now:
-            if what == EMULATION:  # much of it is the same
+            if what == EMULATION:  # a large table; only its differences are shown
                 was, now = _apart(was or {}, now or {})
             raise UsageError(
                 f"{name}: {what.replace('_', ' ')} was {_told(was)} for the cases measured so far, "
@@ -192,19 +198,19 @@ def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any])
 
 
 def _kernels(bed: Testbed) -> dict[str, str]:
-    """Return the kernel's release of each gateway, read inside it."""
+    """Return the kernel release of each gateway, read inside the gateway."""
     path = "/proc/sys/kernel/osrelease"
     return {side: (g.read([path])[path] or "").strip() for side, g in bed.gateways.items()}
 
 
 def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parts that differ."""
+    """Return the entries of two tables that differ."""
     keys = [key for key in was | now if was.get(key) != now.get(key)]
     return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
 
 
 def _told(value: Any) -> str:
-    """Return a fact of the Security Context that both gateways share, or each one's."""
+    """Return a fact of the Security Context as text: each different value of the gateways once."""
     kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
     return " and ".join(map(str, kinds))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what each generator can do on a pair of ports without a DUT: its ceiling, and how exact it is below that."""
+"""Measures each generator on a pair of ports without a DUT: its ceiling, and how exact it is below the ceiling."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from espbench.runs.generator_ceiling import flooded
 
 _FLOOD_S = 1.0
 _RESIDUE_S, _QUIET_S = 1.0, 0.2
-# Without a rate of the user's: this share of what the generator can send and receive itself.
+# If the user gives no rate, the paced rate is this share of the rate that the generator can send and receive.
 _PACED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A generator, or one of its ways to the wire; `make` starts it."""
+    """A generator, or one of its paths to the wire; `make` starts it."""
 
     name: str
     make: Callable[[], Generator]
@@ -29,11 +29,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Examined:
-    """The measurements of one generator at one frame size. None: it cannot tell, or nothing came back.
+    """The measurements of one generator at one frame size. None: it cannot measure this, or no frame came back.
 
-    offered, received: frames/s of a flood. paced: the rate then asked for; accuracy_pct: the rate sent (frames by the
-    time that they took) as a share of it; lost: frames sent and not received; lateness: the µs by which frames left
-    after their time (percentiles); pdv_us: the 99.9th percentile of the delay over its minimum (RFC 5481, 4.2).
+    offered_fps, received_fps: of a flood. paced_fps: the intended rate of the trial after it; accuracy_pct: the
+    deviation of the rate sent from that rate, %; lost: frames sent and not received; lateness_us: by how much frames
+    left after their time (percentiles); pdv_us: the 99.9th percentile of the delay minus its minimum (RFC 5481, 4.2);
+    stalled_ms: how long the host stalled. failure: why there are no measurements; empty if there are.
     """
 
     name: str
@@ -60,7 +61,11 @@ def examine(
     rate_fps: float | None,
     on_note: Callable[[str], None],
 ) -> list[Examined]:
-    """Measure a generator at each frame size; traffics: frame size → what is sent, one way."""
+    """Measure a generator at each frame size.
+
+    attach: opens the ports; returns the test bed, the next hops, and how it sends and receives. traffics: frame size →
+    the traffic, in one direction. seconds: the length of the paced trial. rate_fps: its rate.
+    """
     try:
         generator = candidate.make()
     except EspbenchError as error:

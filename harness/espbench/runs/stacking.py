@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the stack that a plan chose onto a test bed: fetches its files, lays them over the root, makes its keys."""
+"""Puts the stack that a plan names onto a test bed: fetches its files, lays them over the root, makes its keys."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ OnNote = Callable[[str], None]
 
 
 def daemons_of(choice: StackChoice) -> list[str]:
-    """Return the daemons whose files a stack needs; none where nothing negotiates."""
+    """Return the daemons whose files a stack needs; none for a stack without IKE."""
     return list(dict.fromkeys(daemon for side in SIDES if (daemon := STACKS[_name(choice, side)].daemon)))
 
 
 def kernel_esp(choice: StackChoice) -> bool:
-    """Return whether the kernel's ESP carries its traffic."""
+    """Return whether the kernel's ESP carries the stack's traffic."""
     return any(STACKS[_name(choice, side)].kernel_esp for side in SIDES)
 
 
 def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> dict[str, Build]:
-    """Return the build of each daemon a stack needs, its packages fetched; relative prefixes start at plan_path.
+    """Return the build of each daemon a stack needs, and fetch its packages; relative prefixes start at plan_path.
 
-    UsageError or MachineLacks where there is none: to be asked before any gateway is made.
+    UsageError or MachineLacks if there is none. Call this before any gateway is made.
     """
     prefix = choice.prefix_beside(plan_path)
     return {daemon: builds.find(daemon, choice.version, prefix, on_note) for daemon in daemons_of(choice)}
 
 
 def own_in_root(choice: StackChoice, plan_path: Path | None) -> dict[str, Build]:
-    """Return the user's build of each daemon, as guests in virtual time have it; nothing if the plan names none.
+    """Return the user's own build of each daemon, for guests in virtual time; empty if the plan names no prefix.
 
-    UsageError where the plan's prefix holds no such daemon.
+    UsageError if there is no such daemon below the plan's prefix.
     """
     prefix = choice.prefix_beside(plan_path)
     return {d: builds.own_in_root(d, prefix) for d in daemons_of(choice)} if prefix else {}
@@ -91,7 +91,7 @@ def _name(choice: StackChoice, side: Side) -> str:
 
 
 def options_of(choice: StackChoice) -> IkeOptions:
-    """Return the plan's keys as stacks and daemons take them."""
+    """Return the plan's keys in the form that stacks and daemons take."""
     return IkeOptions(
         mode=choice.mode,
         replay_window=choice.replay_window,

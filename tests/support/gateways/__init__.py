@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has real gateways and boxes for tests: pairs that they build, and what they leave behind."""
+"""Builds real gateways and boxes for tests, and finds things that runs leave behind."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Dask cluster with certificates whose workers measure in real time, each with a machine-id of its own.
+"""Starts a Dask cluster with certificates whose workers measure in real time, each with a machine-id of its own.
 
-All are on this machine, so they take turns: the machine's lock is one. Only the machine-id says that they are two.
+All workers are on this machine, so they take turns by its lock. Only their machine-ids make them look like several
+machines.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from support.virtual.cluster import certificates
 PATIENCE_S = 900.0  # only ends a hang
 _SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
 _WORKER = "if __name__ == '__main__':\n    from distributed.cli.dask_worker import main; main()"
-# The command that follows sees another file as /etc/machine-id, in a mount namespace of its own.
+# This script runs a command with another file as /etc/machine-id, in a mount namespace of its own.
 _AS_ANOTHER = 'mount --bind "$0" /etc/machine-id && exec "$@"'
 
 
@@ -44,7 +45,7 @@ class BenchCluster:
     def worker(self, digit: str, *options: str, path: str | None = None) -> subprocess.Popen[bytes]:
         """Start a worker on a machine whose machine-id consists of this digit; wait until it is registered.
 
-        path: where it finds programs, if not where we do.
+        path: the worker's PATH, if it is not this process's.
         """
         registered = self.log.count("Registered to:")
         file = self.folder / f"machine-id-{digit}"
@@ -59,7 +60,7 @@ class BenchCluster:
         return process
 
     def bench(self, digit: str, path: str | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker that has such a machine to itself."""
+        """Start a worker that measures in real time, on the machine with this digit."""
         return self.worker(digit, "--resources", "bench=1", path=path)
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -68,18 +69,18 @@ class BenchCluster:
 
     @property
     def log(self) -> str:
-        """The text that its processes have written."""
+        """The output of the cluster's processes."""
         return (self.folder / "cluster.log").read_text()
 
     def until(self, condition: Callable[[], object]) -> None:
-        """Wait for something that it does."""
+        """Wait until a condition is true; AssertionError with the log if it takes too long."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline, self.log
             time.sleep(0.1)
 
     def run(self, folder: Path, *options: str | Path) -> Observed:
-        """Start `espbench run` on it."""
+        """Start `espbench run` on this cluster."""
         return Observed(folder, *options, "--cluster", self.address, env=self.env)
 
     def end(self) -> None:

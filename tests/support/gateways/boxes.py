@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes of known truth, built by the tests and handed to espbench as external DUTs.
+"""Builds boxes with a known rate, loss and delay, which espbench measures as external DUTs.
 
 netns <tag>-w          netns <tag>-d            netns <tag>-e
  a0 10.0.1.2 ───── d0 10.0.1.1   10.0.2.1 d1 ───── a1 10.0.2.2
@@ -27,13 +27,13 @@ from espbench.this_machine import network
 from espbench.this_machine.processes import start_time
 from support.plans import PINNED
 
-IFA_F_NODAD = 0x02  # linux/if_addr.h: usable at once
+IFA_F_NODAD = 0x02  # linux/if_addr.h: the address is usable at once
 GONE_S = 60.0
 _PROCESS = "process "
 
 
 class RouterBox:
-    """A namespace that routes between two links; `tc` and `nft` then spoil it in known ways."""
+    """A namespace that routes between two links; `tc` and `nft` then limit, delay or drop its frames in known ways."""
 
     def __init__(self) -> None:
         tag = "box" + secrets.token_hex(2)
@@ -71,7 +71,7 @@ class RouterBox:
         network.by_netlink(self.dut, add, f"cannot give {port} the address {address}")
 
     def give_own_threads(self, cpu: int) -> None:
-        """Serve both of its ports by kernel threads on one CPU, with rings that overflow, as a real box does."""
+        """Serve both ports by kernel threads on one CPU, with rings that overflow like those of a real box."""
         for number, (netns, port) in enumerate(((self.west, "a0"), (self.east, "a1"))):
             network.set_features(netns, port, tso=False, gso=False)
             network.set_features(self.dut, f"d{number}", gro=True)
@@ -86,14 +86,14 @@ class RouterBox:
         sh(f"ip netns exec {self.dut} {command}")
 
     def limit_rate(self, bits_per_second: int, *, burst: int = 15_000, limit: int = 60_000) -> None:
-        """Forward at most so much, counting frames without FCS; burst and queue in bytes."""
+        """Forward at most this rate, counting frames without FCS; burst and limit (the queue) in bytes."""
         for port in ("d0", "d1"):
             self.inside(
                 f"tc qdisc replace dev {port} root tbf rate {bits_per_second}bit burst {burst} limit {limit}"
             )
 
     def delay(self, microseconds: int) -> None:
-        """Every frame leaves so much later, at the earliest. Skips the test where the kernel has no netem."""
+        """Delay every frame by at least this time; skip the test if the kernel has no netem."""
         probe = "tc qdisc replace dev lo root netem && tc qdisc del dev lo root"
         if subprocess.run(
             f"ip netns exec {self.dut} sh -c '{probe}'", shell=True, capture_output=True, check=False
@@ -103,7 +103,7 @@ class RouterBox:
             self.inside(f"tc qdisc replace dev {port} root netem delay {microseconds}us limit 100000")
 
     def hold(self, frames: int, bits_per_second: int) -> None:
-        """A queue of exactly so many frames (any more are dropped) before a server that is as fast as that."""
+        """Hold at most this many frames in a queue before a server of this rate, and drop the others."""
         for port in ("d0", "d1"):
             self.inside(
                 f"tc qdisc replace dev {port} root handle 1: tbf rate {bits_per_second}bit burst 1600 limit 100000"
@@ -112,7 +112,7 @@ class RouterBox:
 
     @contextlib.contextmanager
     def drops_all(self, after_s: float, for_s: float) -> Iterator[None]:
-        """Forward nothing for so long, at least, from so long after the block's start."""
+        """Forward nothing for at least for_s, from after_s after the start of the context."""
 
         def drop() -> None:
             time.sleep(after_s)
@@ -130,11 +130,11 @@ class RouterBox:
             thread.join()
 
     def drop_one_in(self, n: int) -> None:
-        """Drop exactly every n-th forwarded frame, whatever the rate."""
+        """Drop exactly every n-th forwarded frame, at any rate."""
         self._on_forwarding(f"numgen inc mod {n} == 0 drop")
 
     def limit_frames(self, per_second: int, *, burst: int = 100) -> None:
-        """Forward at most so many frames a second, whatever their size, and drop the others: a token bucket."""
+        """Forward at most this many frames per second, of any size, by a token bucket, and drop the others."""
         self._on_forwarding(f"limit rate over {per_second}/second burst {burst} packets drop")
 
     def _on_forwarding(self, rule: str) -> None:
@@ -143,7 +143,7 @@ class RouterBox:
         self.inside(f"nft add rule ip box forward {rule}")
 
     def plan(self, **changes: Any) -> dict[str, Any]:
-        """A plan for this box; keys of `throughput` are replaced by the argument of that name."""
+        """Return a plan for this box; changes: keys of the plan; `throughput`: keys of the throughput test."""
         throughput = {
             "loss_goals": [0], "trial": "1s", "final_trial": "2s", "resolution": "1%", "settle": "50ms",
             "residue": "200ms", "learning": "50ms", "warm_up": "200ms",
@@ -165,18 +165,18 @@ class RouterBox:
 
 
 def sh(command: str) -> str:
-    """Run a shell command; its output, or an AssertionError with its words."""
+    """Run a shell command and return its output; AssertionError with its messages if it fails."""
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
     return done.stdout
 
 
 def leftovers(run_id: str | None = None) -> set[str]:
-    """Return what a run left on the machine: namespaces, journal, files, mounts, processes.
+    """Return the things that a run left on the machine: namespaces, journal, files, mounts, processes.
 
-    Without a run id: everything of espbench that belongs to no living controller, since other runs may go on, and that
-    was not there before the tests, since they are not responsible for runs that others killed. Processes of a run are
-    waited for: a killed process ends when it gets a CPU, as do the copies that a guest in virtual time makes of itself.
+    Without a run id: everything of espbench that belongs to no living controller (other runs may be active), and that
+    was not there before the tests (others may have killed a run). Processes of a run get some time to disappear: a
+    killed process ends only when it gets a CPU, and so do the copies that a guest in virtual time makes of itself.
     """
     if run_id is None:
         return _ownerless() - _BEFORE
@@ -220,13 +220,13 @@ def _of_run(run_id: str) -> set[str]:
 
 
 def _control_groups() -> Iterator[Path]:
-    """All of the machine; not by glob(), which fails where one vanishes while it looks."""
+    """Yield all control groups of the machine; glob() would fail if one vanishes meanwhile."""
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
         yield from (Path(folder, name) for name in names)
 
 
 def _orphans() -> set[str]:
-    """Generators and agents whose controller is gone: process 1 has taken them over."""
+    """Return the generators and agents whose controller is gone, so that process 1 is their parent."""
     names = set()
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A strongSwan that is told from Debian's: the same programs, whose version is another."""
+"""Makes a strongSwan that tests can distinguish from Debian's: the same programs with another version number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.stacks.daemons import packages
 
 
 def own_strongswan(image: Path) -> Path:
-    """Make a DESTDIR image of Debian's strongSwan whose version, as charon tells it, begins with 7 instead of 5."""
+    """Make a DESTDIR image of Debian's strongSwan for which charon reports a version with 7 in place of 5."""
     shutil.copytree(packages.unpacked("strongswan"), image, symlinks=True)
     plugin = image / "usr/lib/ipsec/plugins/libstrongswan-vici.so"
     code = plugin.read_bytes()

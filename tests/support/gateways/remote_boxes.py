@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two boxes that a test reaches over ssh: User-Mode Linux guests with a real sshd, wired as real boxes would be.
+"""Builds two boxes that a test reaches over ssh: User-Mode Linux guests with a real sshd, wired like real boxes.
 
 netns of the tester:  west tap ─ vec0 Home vec1 ══ taps and a bridge ══ vec1 Office vec0 ─ east tap
 netns of management:  mgmt-home 10.77.1.1 ─ vec2 Home (10.77.1.2)    mgmt-office 10.77.2.1 ─ vec2 Office (10.77.2.2)
 
-Each has a power outlet and a serial console that labgrid's own drivers reach: a script asks this process, which has the
-guests, to end or boot one, and `tail` shows what a guest's kernel prints.
+Each box has a power outlet and a serial console that labgrid's own drivers can use: a script asks this process, which
+started the guests, to end or boot one, and `tail` shows the output of a guest's kernel.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ UseDNS no
 KexAlgorithms curve25519-sha256
 Banner /root/sshd/banner
 """
-# This box, like many, greets whoever logs in, and everyone who runs something.
+# Like many boxes, this one prints a greeting at each login and at each remote command.
 _SHELL = """\
 #!/bin/sh
 echo Welcome to this box
@@ -80,7 +80,7 @@ exec /bin/sh "$@"
 
 
 def sshd_folder() -> Path:
-    """Debian's openssh-server, unpacked into the cache as the daemons are."""
+    """Return the folder of Debian's openssh-server, unpacked into the cache like the daemons."""
     packages.PACKAGES.setdefault("openssh", ("openssh-server",))
     packages._SAME_VERSION.setdefault("openssh", ("openssh-server",))
     return packages.unpacked("openssh")
@@ -88,7 +88,7 @@ def sshd_folder() -> Path:
 
 @contextmanager
 def inside(netns: str) -> Iterator[None]:
-    """Put this thread, and what it starts, into a network namespace."""
+    """Put this thread, and the processes that it starts, into a network namespace while the context lasts."""
     setns = ctypes.CDLL(None, use_errno=True).setns
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(NETNS_DIR / netns, os.O_RDONLY)
@@ -103,32 +103,32 @@ def inside(netns: str) -> Iterator[None]:
 
 @dataclass
 class RemoteBoxes:
-    """Both guests, and what a profile needs to reach them."""
+    """Both guests, and the data that a profile needs to reach them."""
 
     netns: str
     management: str
     folder: Path
     registry: Registry
-    # Guests die with the thread that started them: this one lives as long as all.
+    # Guests die with the thread that started them, so this thread lives as long as they do.
     hands: ThreadPoolExecutor
     consoles: dict[Side, AgentChannel] = field(default_factory=dict)
     entries: dict[Side, list[Entry]] = field(default_factory=dict)
-    dead: set[Side] = field(default_factory=set)  # those that do not boot any more
+    dead: set[Side] = field(default_factory=set)  # the boxes that do not boot any more
     booted: dict[Side, Future[None]] = field(default_factory=dict)
-    process_list: list[str] = field(default_factory=list)  # all command lines whenever power was switched
+    process_list: list[str] = field(default_factory=list)  # all command lines at each power switch
 
     def host(self, side: Side) -> str:
-        """Its address on the management link."""
+        """Return a box's address on the management link."""
         return f"{_MANAGEMENT[side]}.2"
 
     def run(self, side: Side, script: str) -> str:
-        """Run a shell command in the guest, over its serial line, whatever ssh does, and return its output."""
+        """Run a shell command in the guest over its serial line, independently of ssh, and return its output."""
         reply = self.consoles[side].request("exec", 120.0, argv=["sh", "-c", script], stdin="", timeout_s=60)
         assert reply["rc"] == 0, (script, reply["err"])
         return str(reply["out"])
 
     def state(self, side: Side) -> dict[str, str]:
-        """Everything a test could leave on a box: addresses, routes, settings, policies, mounts, processes, files."""
+        """Return all state that a run may leave on a box: addresses, routes, settings, mounts, processes, files …"""
         commands = {
             "links": "for d in vec0 vec1 lo; do ip -o link show $d; done | sed 's/qdisc [a-z_]* //'",
             "addresses": "for d in vec0 vec1; do ip -o addr show dev $d scope global; done",
@@ -143,14 +143,14 @@ class RemoteBoxes:
         return {what: self.run(side, f"{command} || true") for what, command in commands.items()}
 
     def switch(self, side: Side, state: str) -> None:
-        """Cut a box's power, or have it boot; the latter goes on when this returns (`booted`)."""
+        """Cut a box's power, or start its boot, which `booted` reports when it is done."""
         if state == "off" and side in self.entries:
             self.hands.submit(self.registry.undo, self.entries.pop(side)).result()
         elif state == "on" and side not in self.entries and side not in self.dead:
             self.booted[side] = self.hands.submit(self.boot, side)
 
     def boot(self, *sides: Side) -> None:
-        """Boot these side by side, until their sshd listens."""
+        """Boot these guests in parallel, and wait until their sshd listens."""
         guests: dict[Side, Guest] = {}
         for side in sides:
             already = len(self.registry.entries)
@@ -162,18 +162,18 @@ class RemoteBoxes:
             _start_sshd(self, side)
 
     def labgrid(self, side: Side, **changes: Any) -> dict[str, Any]:
-        """A box's `labgrid:` as a profile writes it."""
+        """Return the key `labgrid:` of a box for a profile."""
         return {"config": str(self.folder / "labgrid.yaml"), "target": side} | changes
 
     def box(self, side: Side, **changes: Any) -> dict[str, Any]:
-        """One gateway as a profile writes it."""
+        """Return the keys of one box for a profile."""
         return {
             "host": self.host(side), "identity": str(self.folder / "key"), "python": interpreter(),
             "known_hosts": str(self.folder / "known_hosts"), "lan": "vec0", "wan": "vec1",
         } | changes  # fmt: skip
 
     def profile(self, name: str = "boxes", **boxes: dict[str, Any]) -> Path:
-        """A profile's file; home= and office= change keys of a box."""
+        """Write a profile, and return its file; home= and office= change keys of a box."""
         written = {
             "name": name, "description": "guests behind ssh", "platform": "remote", "line_rate": "1Gbps",
             "ports": {end: {"netns": self.netns, "interface": end} for end in ("west", "east")},
@@ -186,7 +186,7 @@ class RemoteBoxes:
 
 @contextmanager
 def two_boxes(folder: Path) -> Iterator[RemoteBoxes]:
-    """Boot both, start their sshd and their power outlets; afterwards nothing of them is left."""
+    """Boot both boxes and start their sshd and their power outlets; afterwards remove all of it."""
     for name in ("key", "host_home", "host_office", "other"):
         sh(f"ssh-keygen -q -t ed25519 -N '' -C test -f {folder}/{name}")
     with ThreadPoolExecutor(1) as hands, Registry("t" + secrets.token_hex(3)) as registry:
@@ -201,7 +201,7 @@ def two_boxes(folder: Path) -> Iterator[RemoteBoxes]:
             yield boxes
 
 
-# It stands in labgrid's file, and must stand nowhere else.
+# This password is in labgrid's file, and must appear nowhere else.
 SECRET = "hunter22"
 _OUTLET = """\
 import socket, sys
@@ -215,7 +215,8 @@ with socket.socket(socket.AF_UNIX) as strip:
 @contextmanager
 def _outlets(boxes: RemoteBoxes) -> Iterator[None]:
     """Answer the script that labgrid's ExternalPowerDriver runs, and write labgrid's file."""
-    # Whoever asks is in another network namespace, where the kernel's nameless sockets are others; and a path is short.
+    # The script runs in another network namespace, which has its own abstract sockets. So the socket has a path, which
+    # must be short.
     strip = boxes.registry.directory("outlets") / "strip"
     script = boxes.folder / "outlet.py"
     script.write_text(_OUTLET)
@@ -258,7 +259,10 @@ def _serve(server: socket.socket, boxes: RemoteBoxes) -> None:
 
 
 def _links(registry: Registry) -> tuple[str, str]:
-    """A guest opens all its taps in one namespace, where ssh must not be: a bridge leads out of it."""
+    """Make the links; return the namespaces of the tester and of the management.
+
+    A guest opens all its taps in one namespace, in which the ssh client must not be, so a bridge leads out of it.
+    """
     netns, management = registry.netns("lab"), registry.netns("management")
     write_sysctls(netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
     for tap in ("west", "east", "middle-home", "middle-office", "mgmt-home", "mgmt-office"):
@@ -285,7 +289,7 @@ def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
             UmlKernel(),
             384,
             devices=[
-                # Addresses are fixed, as those of real ports are whenever they boot.
+                # MAC addresses are the same at each boot, like those of real ports.
                 f"vec{number}:transport=tap,ifname={tap},depth=64,gro=1,mac={_MACS[side]}:{number}"
                 for number, tap in enumerate((_LAN[side], f"middle-{side}", f"mgmt-{side}"))
             ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of User-Mode Linux gateways that tests build themselves: where they run, and which processes they are."""
+"""Helps tests that build pairs of User-Mode Linux gateways themselves: CPUs, processes, and frames to send."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACEMENT = Placement(
 
 
 def guest_pids(bed: UmlTestbed) -> list[int]:
-    """Return every process of both guests."""
+    """Return the ids of all processes of both guests."""
     return [
         pid
         for entry in bed.made
@@ -39,7 +39,10 @@ def send(
     wait_s: float = 60.0,
     pause_s: float = 0.001,
 ) -> dict[str, int]:
-    """Send frames from west to east; what arrived. wait_s: how much silence means that the missing ones are lost."""
+    """Send frames from west to east; return the counts of frames.py.
+
+    wait_s: missing frames count as lost after this time without a frame.
+    """
     west = bed.ports["west"]
     assert west.netns is not None
     assert west.next_hop_mac is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real pairs of gateways with a stack of a plan on them, one after another, and a generator between."""
+"""Builds real pairs of gateways with a plan's stack, one after another, attached to one generator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WAITS = Waits(learning_s=0.0, residue_s=1.0, settle_s=0.0)
 
 
 class Workshop:
-    """Keep a registry and a generator for many tests; each pair is built and undone in it."""
+    """Holds a registry and a generator for many tests; builds and removes their pairs."""
 
     def __init__(self, registry: Registry, folder: Path) -> None:
         self.registry = registry
@@ -66,7 +66,7 @@ class Workshop:
 
 @contextmanager
 def workshop(folder: Path) -> Iterator[Workshop]:
-    """Open one; afterwards nothing of it is left, and this process may use all CPUs again."""
+    """Open a workshop; afterwards remove all of it, and let this process use all CPUs again."""
     allowed = os.sched_getaffinity(0)
     with Registry("t" + secrets.token_hex(3)) as registry:
         made = Workshop(registry, folder)
@@ -85,7 +85,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 
 def established(setup: Setup, traffic: Traffic = TRAFFIC) -> dict[str, Any]:
-    """Prove network, block on cleartext and tunnel; return the Security Context, which must have no mismatch."""
+    """Prove that the network works, cleartext is blocked, and the tunnel carries frames; return the Security Context.
+
+    The Security Context must have no mismatches.
+    """
     assert setup.stack is not None
     shown = readiness.establish(setup, traffic)
     assert shown["cleartext blocked, tunnel down"].startswith("0 of ")
@@ -103,8 +106,8 @@ def trial_of(
     waits: Waits = _WAITS,
     attempts: int = 12,
 ) -> Trial:
-    """Make a short trial: 200 frames unless told."""
-    for _ in range(attempts):  # a busy machine spoils one now and then: not what is tested here
+    """Make a short trial, by default of 200 frames; repeat it if the host disturbed it, up to `attempts` times."""
+    for _ in range(attempts):  # a busy machine disturbs trials at times, which is not tested here
         trial = measure(setup, traffic, Request(fps, seconds, "search"), OfCase("test", 0, 0.01), waits)
         if not trial.disturbed:
             break

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has generators for tests: real ones on real links, a TRex without a wire, and streams by themselves."""
+"""Provides generators for tests: real ones on real links, a simulated TRex server, and streams with their counts."""

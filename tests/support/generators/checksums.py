@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checksum of the Internet's protocols, computed in another way than espbench does."""
+"""Computes the Internet checksum, independently of espbench's own code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 
 
 def ones_sum(data: bytes) -> int:
-    """Return the Internet sum (RFC 1071): 0xffff over data whose checksum is right."""
+    """Return the ones' complement sum of data (RFC 1071); it is 0xffff if the checksum in the data is right."""
     data += b"\0" * (len(data) % 2)
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send numbered UDP frames into one interface, count those that come out of another; print both as JSON.
+"""Sends numbered UDP frames into one interface, and counts those that come out of another; prints the counts as JSON.
 
-Run inside the tester's namespace:
+Run it inside the tester's namespace:
 
     frames.py FROM TO SOURCE_MAC NEXT_HOP_MAC IP_VERSION COUNT SIZE WAIT_S PAUSE_S
 
-PAUSE_S is slept after every 64 frames; 0 floods. Silence ends it: WAIT_S where not all have come, a moment where they
-have.
+It pauses for PAUSE_S after every 64 frames; 0 floods. It ends after WAIT_S without a frame if frames are missing, and
+after a moment without a frame if all have arrived.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MOMENT_S = 0.3
 
 
 def checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071)."""
+    """Return the Internet checksum of data of even length (RFC 1071)."""
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     total = (total & 0xFFFF) + (total >> 16)
     return ~(total + (total >> 16)) & 0xFFFF
 
 
 def frame(source_mac: str, next_hop_mac: str, version: int, number: int, size: int) -> bytes:
-    """One frame from the west's network 1 to the east's network 1, `size` bytes without FCS."""
+    """Return a frame from west's network 1 to east's network 1, `size` bytes without FCS."""
     macs = bytes.fromhex(next_hop_mac.replace(":", "") + source_mac.replace(":", ""))
     payload_size = size - 14 - (20 if version == 4 else 40) - 8
     payload = struct.pack("!Q", number).ljust(payload_size, b"\0")
@@ -54,7 +54,7 @@ def frame(source_mac: str, next_hop_mac: str, version: int, number: int, size: i
 
 
 def main() -> None:
-    """Send all, then receive until nothing comes any more."""
+    """Send all frames, then receive until no frame arrives any more."""
     outgoing, incoming, source_mac, next_hop_mac = sys.argv[1:5]
     version, count, size = (int(text) for text in sys.argv[5:8])
     wait_s, pause_s = (float(text) for text in sys.argv[8:10])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One stream: as espbench asks a generator for it, and its counts as a generator reports them."""
+"""Makes streams as espbench gives them to a generator, and counts as a generator reports them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.terms import Latency
 
 
 def stream(**changes: Any) -> Stream:
-    """Return a stream of 64-byte frames from west to east."""
+    """Return a stream of 64-byte frames from west to east; changes: other fields."""
     usual: dict[str, Any] = {
         "id": 0, "from_": "west", "to": "east", "rate_fps": 5000.0, "frames": [FrameShare(size=64)],
         "src_mac": "02:00:00:00:00:01", "dst_mac": "02:00:00:00:00:11", "ip_version": 4,
@@ -23,7 +23,7 @@ def stream(**changes: Any) -> Stream:
 def counts(
     tx: int, rx: int, *, source: PortName = "west", corrupted: int = 0, **changes: Any
 ) -> StreamCounts:
-    """Return the counts of a stream: frames that arrived neither whole nor corrupted are lost."""
+    """Return the counts of a stream; sent frames that arrived neither intact nor corrupted are lost."""
     usual: dict[str, Any] = {
         "id": 0, "from": source, "to": "east" if source == "west" else "west", "intended_frames": tx,
         "tx_frames": tx, "unsent": 0,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generator of one's own, and real links to send over, in namespaces that end with the test.
+"""Gives a test a generator of its own and real links, in namespaces that are deleted at the test's end.
 
     t1 ── a0 ═══ a1 ── t2                          (wire)
     t1 ── a0 ═══ r0 ── router ── r1 ═══ a1 ── t2   (router)
 
-The kernel's own chatter (IPv6) is switched off in the namespaces.
+IPv6 is off in the namespaces, so that the kernel sends no frames of its own.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from espbench.this_machine import network
 from espbench.this_machine.processes import renice_sessions
 from support.gateways.boxes import sh
 
-# A host that stands still at the end of a trial leaves its sender no time for the last frames.
+# The number of attempts of a trial: if the host stalls at its end, the sender has no time for the last frames.
 ATTEMPTS = 5
 RESIDUE_S = 5.0
-# The ways to the wire.
+# The generator's paths to the wire.
 WAYS = ("af_packet", "xdp", "af_xdp")
-# A generator sends and receives here: each worker of pytest-xdist has another CPU, as far as there are any.
+# The CPU on which a generator sends and receives; each worker of pytest-xdist has another one if there are enough.
 CPUS = sorted(os.sched_getaffinity(0))
 CPU = CPUS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % len(CPUS)]
 
 
 class Generator:
-    """One `espbench-traffic serve`: commands go in, events come out, a JSON object a line."""
+    """One process `espbench-traffic serve`: it reads commands and writes events, each a JSON object on a line."""
 
     def __init__(self, tx: str = "auto", rx: str = "auto") -> None:
         self.paths = {"tx": tx, "rx": rx}
@@ -45,20 +45,20 @@ class Generator:
             [native.binary(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
-        # Before whoever else is busy here, as espbench starts it, where that is allowed.
+        # Give it a high priority, as espbench does, if that is allowed.
         with contextlib.suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, self.process.pid, NICE)
         renice_sessions(self.process.pid, NICE)
 
     def tell(self, command: dict[str, Any] | str) -> None:
-        """Send a command, and wait for nothing."""
+        """Send a command without waiting for an answer."""
         assert self.process.stdin is not None
         line = command if isinstance(command, str) else json.dumps(command)
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def next_line(self) -> str:
-        """Return the next event that is not progress, as it came."""
+        """Return the next event that is not progress, as text."""
         assert self.process.stdout is not None
         while True:
             line = self.process.stdout.readline()
@@ -72,7 +72,7 @@ class Generator:
         return event
 
     def line(self, command: dict[str, Any]) -> str:
-        """Send a command and return the event that answers it, as it came."""
+        """Send a command and return the event that answers it, as text."""
         self.tell(command)
         return self.next_line()
 
@@ -82,7 +82,7 @@ class Generator:
         return self.hear()
 
     def close(self) -> None:
-        """End it as its controller does, by closing its input; it must exit with 0."""
+        """End the process as its controller does, by closing its input; it must exit with 0."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         assert self.process.wait(timeout=60) == 0
@@ -91,14 +91,14 @@ class Generator:
 
 
 class Net:
-    """Make namespaces for one test, and delete them with everything in them at its end."""
+    """Makes namespaces for one test, and deletes them with everything in them at its end."""
 
     def __init__(self) -> None:
         self.tag = uuid.uuid4().hex[:8]
         self.made: list[str] = []
 
     def namespace(self, name: str) -> str:
-        """Make one without IPv6; return its full name."""
+        """Make a namespace without IPv6; return its full name."""
         full = f"esp-{self.tag}-{name}"
         network.make_netns(full)
         self.made.append(full)
@@ -109,11 +109,11 @@ class Net:
         return full
 
     def inside(self, name: str, command: str) -> str:
-        """Run a command in one; return its output."""
+        """Run a command in a namespace; return its output."""
         return sh(f"ip netns exec esp-{self.tag}-{name} {command}")
 
     def nft(self, name: str, rules: str) -> None:
-        """Give one the nftables rules."""
+        """Load nftables rules in a namespace."""
         subprocess.run(
             ["ip", "netns", "exec", f"esp-{self.tag}-{name}", "nft", "-f", "-"],
             input=rules,
@@ -122,7 +122,7 @@ class Net:
         )
 
     def pair(self, left: str, a: str, right: str, b: str) -> None:
-        """Join two by a veth pair whose ends are a and b."""
+        """Connect two namespaces by a veth pair with the ends a and b."""
         one, two = f"esp-{self.tag}-{left}", f"esp-{self.tag}-{right}"
         network.make_veth(one, a, two, b, 1500)
         for space, end in ((one, a), (two, b)):
@@ -131,11 +131,11 @@ class Net:
         network.set_link(two, b, up=True)
 
     def path(self, name: str) -> str:
-        """Return the file of one, as the generator wants it."""
+        """Return the file of a namespace, which the generator needs."""
         return f"/run/netns/esp-{self.tag}-{name}"
 
     def close(self) -> None:
-        """Delete them all."""
+        """Delete all namespaces."""
         for name in self.made:
             with contextlib.suppress(EspbenchError):
                 network.remove_netns(name)
@@ -153,7 +153,7 @@ def net() -> Iterator[Net]:
 
 @pytest.fixture(params=WAYS)
 def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
-    """Start one for each way to the wire: they keep one contract."""
+    """Start a generator for each path to the wire, because all must behave alike."""
     made = Generator(tx=request.param, rx=request.param)
     try:
         yield made
@@ -167,7 +167,7 @@ def generator(request: pytest.FixtureRequest) -> Iterator[Generator]:
 
 @pytest.fixture
 def wire(net: Net) -> Net:
-    """Join two ports directly."""
+    """Connect two ports directly."""
     net.namespace("t1")
     net.namespace("t2")
     net.pair("t1", "a0", "t2", "a1")
@@ -188,7 +188,7 @@ def router(net: Net) -> Net:
 
 
 def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict[str, Any]]:
-    """Open west (a0 in t1) and east (a1 in t2); return what the generator says of each."""
+    """Open west (a0 in t1) and east (a1 in t2); return the generator's answer for each port, by name."""
     ports = [
         {
             "name": "west",
@@ -215,7 +215,7 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
 
 
 def stream(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]:
-    """Return a stream of 64 B frames from west to east, 5,000 a second; `more` replaces its keys."""
+    """Return a stream of 64 B frames from west to east, 5,000 frames/s; `more` replaces keys."""
     return {
         "id": 0,
         "from": "west",
@@ -234,7 +234,7 @@ def stream(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, An
 
 
 def back(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]:
-    """Return the same from east to west."""
+    """Return the same stream from east to west, with the id 1."""
     turned = {
         "id": 1,
         "from": "east",
@@ -250,7 +250,7 @@ def back(opened: dict[str, dict[str, Any]], /, **more: object) -> dict[str, Any]
 def trial(generator: Generator, *streams: dict[str, Any], **more: object) -> dict[str, Any]:
     """Run a trial of half a second; `more` replaces keys of the command.
 
-    What has not come may come late, on a busy host: only a trial that loses frames waits for all of residue_s.
+    residue_s is long, because frames may arrive late on a busy host; only a trial with missing frames waits that long.
     """
     command = {"cmd": "trial", "id": "t", "duration_s": 0.5, "residue_s": RESIDUE_S, "quiet_s": 0.1, **more}
     result = generator.ask({**command, "streams": list(streams)})
@@ -259,7 +259,7 @@ def trial(generator: Generator, *streams: dict[str, Any], **more: object) -> dic
 
 
 def begin(generator: Generator, *streams: dict[str, Any], duration_s: float, **more: object) -> None:
-    """Begin a trial, and return when frames of it have left; its result is what the generator says next."""
+    """Begin a trial, and return when frames of it have left; the generator's next event is its result."""
     command = {
         "cmd": "trial", "id": "t", "duration_s": duration_s, "residue_s": RESIDUE_S, "quiet_s": 0.1, **more,
     }  # fmt: skip
@@ -273,7 +273,7 @@ def begin(generator: Generator, *streams: dict[str, Any], duration_s: float, **m
 
 
 def arrived(one: dict[str, Any]) -> None:
-    """Check that of a stream all arrived that the next device took, once and intact."""
+    """Check that all frames of a stream that the next device accepted arrived, once and intact."""
     assert one["rx_frames"] == one["tx_frames"] - one["tx_refused"] > 0
     assert (one["lost"], one["duplicated"], one["reordered"], one["corrupted"]) == (
         one["tx_refused"],

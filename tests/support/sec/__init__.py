@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model of the Freescale SEC on its console, and the descriptors a driver gives it."""
+"""Controls the model of the Freescale SEC by its console, and makes the descriptors that a driver would give it."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has what pytest does around the tests: which of them this machine can run, and what a failure is worth."""
+"""Holds the pytest hooks around the tests: which tests this machine can run, and which failures are excused."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries what failed beside other tests once more by itself; more than a few such files are not excused.
+"""Runs tests that failed beside other tests once more alone, unless they are of more than a few files.
 
-Tests that tolerate other tests run several at once, on a machine whose CPUs they then have to wait for. A test that
-fails there and passes alone did not tolerate this: the summary names it, and it is to be mended or marked `alone`. A
-test that fails alone as well is red, and so are failures in more than MOST_FILES files at once: then the machine, or
-the change, is broken.
+Most tests run in parallel with others, and then have to wait for CPUs. A test that fails there and passes alone does
+not tolerate this: the summary names it, and it must be fixed, or marked `alone`. A test that fails alone too is red.
+Failures in more than MOST_FILES files at once are red too: then the machine, or the change, is broken.
 """
 
 import pytest
@@ -15,14 +14,14 @@ TITLE = "failed beside other tests; once more, alone"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `make test`, which goes with pytest's own --last-failed."""
+    """Add the option that `make test` uses together with pytest's own --last-failed."""
     parser.addoption(
         OPTION, action="store_true", help=f"refuse to run if the tests are of more than {MOST_FILES} files"
     )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """End the session where too much failed to be excused."""
+    """End the session if tests of too many files failed."""
     if not session.config.getoption(OPTION):
         return
     files = {item.path for item in session.items}
@@ -33,5 +32,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Name the tests."""
+    """Name the tests that are run again."""
     return [f"{TITLE}: {item.nodeid}" for item in items] if config.getoption(OPTION) else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the collector of garbage from what was imported: it would look through all of that again and again."""
+"""Excludes imported objects from garbage collection, which would otherwise examine all of them again and again."""
 
 import gc
 
@@ -10,6 +10,6 @@ gc.disable()  # until all is imported
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
-    """Let it look at what the tests make."""
+    """Exclude all objects made so far, and collect those that the tests make."""
     gc.freeze()
     gc.enable()

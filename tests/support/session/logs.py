@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test that failed shows what the programs that it started have said: the ends of the logs in its folders."""
+"""Adds, to the report of a failed test, the ends of the logs in its folders, which its programs have written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = ("*.log", "stderr*")
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add a section for each log, newest first."""
+    """Add a section for each log to the report of a failed test, the newest first."""
     report = yield
     if report.failed:
         files = {file for folder in folders(item) for name in _NAMES for file in folder.rglob(name)}
@@ -28,7 +28,7 @@ def pytest_runtest_makereport(
 
 
 def folders(item: pytest.Item) -> Iterator[Path]:
-    """Its tmp_path, and those of its fixtures: `folder` or `logs`; temporary ones only."""
+    """Yield a test's temporary folders: its tmp_path, and the attributes `folder` and `logs` of its fixtures."""
     temporary = tempfile.gettempdir()
     for value in getattr(item, "funcargs", {}).values():
         for candidate in (value, getattr(value, "folder", None), getattr(value, "logs", None)):

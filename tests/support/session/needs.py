@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Skip a test where this machine lacks what its markers name, and say what was missing.
+"""Skips a test if this machine lacks something that its markers name, and says what is missing.
 
     @pytest.mark.root                     root's rights
     @pytest.mark.uml                      User-Mode Linux gateways
@@ -7,8 +7,8 @@
     @pytest.mark.browser                  Chromium
     @pytest.mark.needs("nftables", …)     Debian packages (names of scripts/packages.txt), or others of NEEDS
 
-Each need is looked for once a session. With --nothing-missing, which `make test` sets, the lack of what it
-installs or builds fails the test: it would not have been run, and nobody would have seen it.
+Each need is checked once in a session. With --nothing-missing, which `make test` sets, a test fails if something is
+missing that `make test` installs or builds; otherwise a test could be skipped unnoticed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from support.headless import find_browser
 
 ROOT = Path(__file__).parents[3]
 OPTION = "--nothing-missing"
-MARKERS = ("root", "uml", "boards", "browser")  # each is the need of its name
+MARKERS = ("root", "uml", "boards", "browser")  # each stands for the need with the same name
 
 
 class Lack(NamedTuple):
-    """A thing that is missing, with what to do about it, and whether the set-up should have done that."""
+    """Something that is missing. reason: what it is, and the remedy. is_installed: the set-up should install it."""
 
     reason: str
     is_installed: bool
@@ -115,7 +115,7 @@ def _package(name: str, witness: str) -> Callable[[], Lack | None]:
 
 
 def _packages() -> dict[str, Callable[[], Lack | None]]:
-    """Read the packages that the set-up installs, each with what shows that it is there."""
+    """Return the checks of the packages that the set-up installs; a file or program shows that a package is there."""
     lines = (line.split() for line in (ROOT / "scripts" / "packages.txt").read_text().splitlines())
     return {words[0]: _package(*words) for words in lines if len(words) == 2}
 
@@ -144,12 +144,12 @@ NEEDS: dict[str, Callable[[], Lack | None]] = _packages() | {
 
 @functools.cache
 def lack_of(name: str) -> Lack | None:
-    """Look for one need; None: it is here."""
+    """Check one need; return None if it is met."""
     return NEEDS[name]()
 
 
 def named_by(item: pytest.Item) -> list[str]:
-    """Return the needs that the markers of a test name."""
+    """Return the needs that a test's markers name."""
     names = [name for name in MARKERS if item.get_closest_marker(name)]
     for marker in item.iter_markers("needs"):
         unknown = [name for name in marker.args if name not in NEEDS]
@@ -162,7 +162,7 @@ def named_by(item: pytest.Item) -> list[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `make test`."""
+    """Add the option that `make test` uses."""
     parser.addoption(
         OPTION,
         action="store_true",
@@ -172,7 +172,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip or fail a test before any of its fixtures is made."""
+    """Skip or fail a test with unmet needs before its fixtures are made."""
     lacks = [lack for name in named_by(item) if (lack := lack_of(name))]
     if not lacks:
         return

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Begins with the files that take longest: a worker that comes to one of them last would be waited for by all."""
+"""Runs the longest test files first, so that the session does not have to wait for one of them at its end."""
 
 from __future__ import annotations
 
 import pytest
 
-# The longest first (docs/testing.md says how long). A file that is not named here takes less than a minute.
+# The longest file comes first (docs/testing.md has the times). Files that are not listed take less than a minute.
 LONGEST = (
     "x86/test_x86_daemons.py",
     "e500/test_qemu_e500.py",
@@ -18,7 +18,7 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put their tests in front; else nothing moves."""
+    """Put the tests of these files first; the order of the others stays."""
     items.sort(key=lambda item: _place("/".join(item.path.parts[-2:])))
 
 

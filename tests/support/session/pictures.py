@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts of unit tests are not drawn, which takes a quarter of a second each: in their place stands the digest of what
-would be drawn, and its title. What looks at drawn ones makes them inside `with drawn():`.
+"""Replaces the charts of unit tests by their titles and digests, because to draw one takes a quarter of a second.
+
+Tests that need real charts make them inside `with drawn():`.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ _DRAW = vl_convert.vegalite_to_svg
 
 @pytest.fixture(scope="session", autouse=True)
 def pictures_by_digest() -> Iterator[None]:
-    """Put the digest of a chart in the place of its drawing."""
+    """Replace the drawing of charts by digest_of."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "vegalite_to_svg", digest_of)
         yield
@@ -26,14 +27,14 @@ def pictures_by_digest() -> Iterator[None]:
 
 @contextlib.contextmanager
 def drawn() -> Iterator[None]:
-    """Draw the charts of the block."""
+    """Draw real charts while the context lasts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "vegalite_to_svg", _DRAW)
         yield
 
 
 def digest_of(chart: dict[str, Any], **options: Any) -> str:
-    """Return an SVG without a shape; its description changes with whatever the drawing would depend on."""
+    """Return an SVG without shapes; its description is a digest of everything that the drawing would depend on."""
     asked = json.dumps([chart, options], sort_keys=True).encode()
     title = " ".join(html.escape(str(text)) for text in chart.get("title", {}).values())
     digest = hashlib.sha256(asked).hexdigest()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices under test that exist only as arithmetic: searches, procedures and comparisons run against them."""
+"""Simulates devices under test by arithmetic, for tests of searches, procedures, comparisons and drivers of workers."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines that measure in real time, as threads whose gateways are a queue by arithmetic: their driver by itself."""
+"""Simulates machines that measure in real time by threads with simulated gateways, for tests of their driver."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from espbench.terms import Calibration, Finding, Outcome, Trial
 from support.simulated.workers import Silent, queue_of
 
 BeforeTrial = Callable[[str, ShareTask, int], None]
-"""It is told of the machine, the task, and how many trials that attempt has made; it raises what befalls the worker."""
+"""Gets the machine, the task, and the number of trials in this attempt; raises the error that happens to the worker."""
 
 
 def bench(name: str, **host: Any) -> Bench:
-    """Return a machine of that name."""
+    """Return a machine with this name; host: facts of its `host`."""
     facts = {"cpu": "Q", "kernel": "Linux 6.1", "cpus usable": [0, 1], "cpu_mhz": 2000.0} | host
     tools = {"python": "3.11", "generator": "native"}
     return Bench(name, f"host-{name}", f"tls://{name}", {"host": {"machine": name, **facts}, "tools": tools})
 
 
 class _Records:
-    """The run directory as a share's session sees it there."""
+    """A share's view of the run directory on a simulated machine."""
 
     def __init__(self, task: ShareTask, on_news: OnNews) -> None:
         self.manifest = task.manifest
@@ -71,13 +71,14 @@ class _Records:
         self.tell(ResultsMade(list(results), {case: len(trials) for case, trials in self._trials.items()}))
 
     def arrange(self, cases: Sequence[str]) -> None:
-        """Do nothing: the driver does."""
+        """Do nothing: the driver arranges the trials."""
 
 
 class SimulatedBenches:
-    """So many machines; `befalls` says what happens to one before a trial.
+    """Simulated machines with these names; `befalls` is called before each trial, and may raise an error.
 
-    tasks: (machine, task), as given. measured: by share, its cases in the order in which they were measured.
+    tasks: (machine, task), in the order in which they were given. measured: share → its cases, in the order of
+    measuring.
     """
 
     def __init__(self, *names: str, befalls: BeforeTrial = lambda machine, task, made: None) -> None:
@@ -146,7 +147,7 @@ def begun(resolved: ResolvedPlan, folder: Path) -> RunDirectory:
 def session(
     resolved: ResolvedPlan, directory: RunDirectory, benches: SimulatedBenches, observer: Silent | None = None
 ) -> OnBenches:
-    """Return the driver, which takes a machine that it does not see for gone after a moment."""
+    """Return the driver of a run; a machine counts as gone after 0.2 s."""
     (choice,) = choose(resolved)
     return OnBenches(
         resolved, cases(resolved, [choice.dut]), [(choice.dut, choice.profile)], directory, benches,

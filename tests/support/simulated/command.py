@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench` as it is, but that gateways in virtual time are a queue by arithmetic: runs without a generator or a lock.
+"""Runs `espbench` with simulated gateways in virtual time, without a generator and without the machine's lock.
 
     python -m support.simulated.command run plan.yaml --out runs --jobs 2
 
-`check` measures with it, too. `--jobs 1` would want real gateways.
+`check` measures with it, too. `--jobs 1` would need real gateways.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROOF = {"kind": "SA counters and blocked cleartext", "proven": True, "problems"
 
 
 class Counting(Threads):
-    """Its gateways count the instructions of a frame, and encrypt."""
+    """Simulated workers whose gateways report instructions per frame, and a proof of encryption."""
 
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
         def tell(news: News, kept: Callable[[], None]) -> None:
@@ -53,7 +53,7 @@ def _queue(case: Case) -> QueueDut:
 
 
 def put_in_place() -> None:
-    """Replace gateways, generator, the machine's lock, and the program that measures for `check`."""
+    """Replace espbench's gateways, generator and machine lock, and the program that measures for `check`."""
 
     def nothing(*_: object, **__: object) -> Any:
         return contextlib.nullcontext()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole runs of two arms that exist only as arithmetic: real searches against simulated, noisy DUTs."""
+"""Simulates whole runs of several arms: real searches on simulated, noisy DUTs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,20 @@ from support.simulated import duts
 
 SIZES = (64, 128, 256, 512, 1024, 1424)
 GOALS = (0.0, 1e-5)
-WOBBLE = 0.002  # from trial to trial within a search, relative
-EDGE = 0.05  # how far from an edge of the search the true rate lies at most, relative
+WOBBLE = 0.002  # the relative change of a limit from trial to trial within a search
+EDGE = 0.05  # the largest relative distance of a true rate from an edge of the search
 _EDGES = {"": (1000, 150_000), "minimum": (20_000, 150_000), "maximum": (1000, 60_000)}
-STEP = 2e-4  # limits are told apart as finely as this, much finer than any resolution
-SPREAD = (0.99, 1.0, 1.01, 1.004, 0.996)  # of five repeats
+STEP = 2e-4  # limits are rounded to steps of this relative size, much finer than any resolution
+SPREAD = (0.99, 1.0, 1.01, 1.004, 0.996)  # the relative figures of five repeats
 CAPPED: dict[str, Any] = {"warnings": [Remark.of(Code.TESTER_LIMITED, ceiling_fps=1e5)]}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The way two arms are measured; noise is run to run and relative, drift the loss of speed over the run."""
+    """The truth of two arms and the way they are measured.
+
+    noise: the relative standard deviation between measurements. drift: the relative loss of speed over the run.
+    """
 
     ratio: float = 1.0  # B / A in truth, at every size
     noise: float = 0.03
@@ -48,7 +51,7 @@ class Setting:
 
 
 def a_run(setting: Setting, chance: random.Random) -> Run:
-    """One simulated run, ready to compare by stack."""
+    """Return one simulated run, ready to be compared by stack."""
     turns = list(product(range(1, setting.repeats + 1), setting.sizes, setting.arms))
     if setting.interleaved:
         turns = [
@@ -78,7 +81,7 @@ def a_run(setting: Setting, chance: random.Random) -> Run:
 def searched(
     step: int, goals: tuple[float, ...], resolution: float, minimum_fps: float, maximum_fps: float
 ) -> list[GoalResult]:
-    """The real search against a DUT of exp(STEP · step) frames/s; kept, for thousands of them are asked for."""
+    """Return the results of the real search on a DUT of exp(STEP · step) frames/s; cached for thousands of calls."""
     dut = Wobbling(math.exp(STEP * step), WOBBLE, random.Random(step))
     return duts.results_of(
         dut, goals, resolution=resolution, minimum_fps=minimum_fps, maximum_fps=maximum_fps
@@ -86,7 +89,7 @@ def searched(
 
 
 class Wobbling:
-    """A hard limit that is a little different in each trial."""
+    """A DUT with a hard limit that differs slightly in each trial."""
 
     def __init__(self, limit_fps: float, noise: float, chance: random.Random) -> None:
         self._limit_fps, self._noise, self._chance = limit_fps, noise, chance
@@ -96,7 +99,7 @@ class Wobbling:
 
 
 def an_outcome(result: GoalResult, stack: str, size: int, repeat: int) -> Outcome:
-    """A search's answer as a run directory holds it."""
+    """Return a search's result as an outcome of a run directory."""
     fps = result.throughput_fps
     return Outcome(
         case=f"{stack}-{size}-r{repeat}", test="throughput", dut="simulated", stack=stack, suite="aes128gcm16",
@@ -110,7 +113,7 @@ def an_outcome(result: GoalResult, stack: str, size: int, repeat: int) -> Outcom
 
 
 def run_of(outcomes: list[Outcome], compare: dict[str, object] | None, name: str = "run") -> Run:
-    """Outcomes as a run that compares what the plan says."""
+    """Return outcomes as a run; compare: the manifest's `compare`."""
     manifest = Manifest(
         format=FORMAT, espbench="0", name=name, started="", platform="simulated", platform_reason="",
         topology="gateway-to-gateway", line_rate_bps=1e9,
@@ -126,22 +129,22 @@ def run_of(outcomes: list[Outcome], compare: dict[str, object] | None, name: str
 
 
 def compared(setting: Setting, chance: random.Random) -> Comparison:
-    """One whole simulated comparison, A the reference."""
+    """Return one whole simulated comparison with the reference A."""
     return of([a_run(setting, chance)], by="stack", reference="A")
 
 
 def verdicts_of(comparison: Comparison) -> list[PointVerdict]:
-    """Return all its verdicts."""
+    """Return all verdicts of a comparison."""
     return [point for panel in comparison.panels for pair in panel.pairs for point in pair.points]
 
 
 def is_none_shown(comparison: Comparison) -> bool:
-    """Return whether no difference at all is claimed."""
+    """Return whether a comparison claims no difference at all."""
     return all(point.word in ("no difference shown", "no verdict") for point in verdicts_of(comparison))
 
 
 def made(stack: str, size: int | str, repeat: int, fps: float | None, **changed: Any) -> Outcome:
-    """One outcome by hand; a resolution of 1 %, BELOW_MINIMUM without a figure unless told otherwise."""
+    """Return one invented outcome with a resolution of 1 %; fps None: BELOW_MINIMUM; changed: other fields."""
     values: dict[str, Any] = {
         "case": f"{stack}-{size}-r{repeat}", "test": "throughput", "dut": "simulated", "stack": stack,
         "suite": "none" if stack == "plain" else "aes128gcm16", "ip_version": 4, "frame_size": size,
@@ -155,7 +158,7 @@ def made(stack: str, size: int | str, repeat: int, fps: float | None, **changed:
 
 
 def repeats(stack: str, size: int | str, fps: float | None, n: int = 5, **changed: Any) -> list[Outcome]:
-    """An arm at a point, with about 1 % of noise; no figure = below the minimum."""
+    """Return the outcomes of an arm's n repeats at one point, with about 1 % of noise; fps None: BELOW_MINIMUM."""
     return [
         made(stack, size, r + 1, fps * SPREAD[r] if fps else None, case=f"{stack}-{size}-r{r + 1}", **changed)
         for r in range(n)
@@ -163,11 +166,11 @@ def repeats(stack: str, size: int | str, fps: float | None, n: int = 5, **change
 
 
 def by_stack(*arms: Iterable[Outcome], reference: str = "a") -> Comparison:
-    """One interleaved run compared by stack."""
+    """Return the comparison by stack of one interleaved run with the outcomes of these arms."""
     return of([run_of([o for arm in arms for o in arm], {"by": "stack"})], reference=reference)
 
 
 def only(comparison: Comparison) -> PointVerdict:
-    """The one verdict there is."""
+    """Return the only verdict of a comparison."""
     (verdict,) = verdicts_of(comparison)
     return verdict

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DUTs that exist only as arithmetic: what each would show of a trial, exactly and repeatably."""
+"""Simulates DUTs by arithmetic: each is a function from a trial to an observation, exact and repeatable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Dut = Callable[[TrialRequest], Observation]
 
 
 def seen(asked: TrialRequest, lost: float, *, sustained: bool = True, directions: int = 1) -> Observation:
-    """The observation of a trial that ran as asked and lost so many frames."""
+    """Return the observation of a trial that offered its load and lost this many frames."""
     frames = round(asked.load_fps * asked.duration_s)
     whole = min(max(int(lost), 0), frames)
     return Observation(
@@ -46,7 +46,7 @@ def seen(asked: TrialRequest, lost: float, *, sustained: bool = True, directions
 
 @dataclass
 class HardLimit:
-    """Forwards up to `limit_fps`, loses all above."""
+    """A DUT that forwards up to `limit_fps`, and loses all frames above."""
 
     limit_fps: float
 
@@ -56,7 +56,7 @@ class HardLimit:
 
 @dataclass
 class Collapses:
-    """Forwards up to `limit_fps`; above it spends its time on interrupts and forwards ever less."""
+    """A DUT that forwards up to `limit_fps`; above that, it forwards the less the higher the load (interrupts)."""
 
     limit_fps: float
 
@@ -69,7 +69,7 @@ class Collapses:
 
 @dataclass
 class SoftLimit:
-    """A DUT whose loss rises a hundredfold for each further tenth of the load, from `start_fps` on."""
+    """A DUT whose loss ratio rises a hundredfold with each 10 % of load above `start_fps`."""
 
     start_fps: float
 
@@ -82,7 +82,7 @@ class SoftLimit:
 
 
 class Noisy:
-    """A hard limit; now and then a burst of loss below it, now and then an INVALID trial."""
+    """A DUT with a hard limit, with random bursts of loss below it, and with random INVALID trials."""
 
     def __init__(self, limit_fps: float, seed: int, bursts: float = 0.1, invalid: float = 0.1) -> None:
         self._ideal = HardLimit(limit_fps)
@@ -101,7 +101,7 @@ class Noisy:
 
 @dataclass
 class NotMonotone:
-    """Forwards up to `limit_fps`, save between `hole` (from, to), where it loses one frame in a hundred."""
+    """A DUT that forwards up to `limit_fps`, except inside `hole` (from, to), where it loses one frame in a hundred."""
 
     limit_fps: float
     hole: tuple[float, float]
@@ -113,7 +113,7 @@ class NotMonotone:
 
 
 class DropsOneIn:
-    """Drops exactly one frame in `every`, whatever the load; it goes on counting between trials."""
+    """A DUT that drops exactly one frame in `every`, at any load; its count continues between trials."""
 
     def __init__(self, every: int, limit_fps: float = float("inf")) -> None:
         self._every = every
@@ -128,7 +128,7 @@ class DropsOneIn:
 
 
 class RandomlyDrops:
-    """Loses each frame with the same small chance, whatever the load."""
+    """A DUT that loses each frame with the same small probability, at any load."""
 
     def __init__(self, ratio: float, seed: int) -> None:
         self._ratio = ratio
@@ -144,7 +144,7 @@ class RandomlyDrops:
 
 @dataclass
 class DeepQueue:
-    """Forwards `limit_fps` and stores what comes faster: it loses nothing, it only delays."""
+    """A DUT that forwards `limit_fps`, and stores the frames above that: it loses nothing, but delays frames."""
 
     limit_fps: float
 
@@ -153,17 +153,17 @@ class DeepQueue:
 
 
 def never_passes(asked: TrialRequest) -> Observation:
-    """Loses half of everything."""
+    """Lose half of the frames at any load."""
     return seen(asked, asked.load_fps * asked.duration_s / 2)
 
 
 def always_passes(asked: TrialRequest) -> Observation:
-    """Loses nothing at any load."""
+    """Lose nothing at any load."""
     return seen(asked, 0)
 
 
 def invalid(asked: TrialRequest, why: str = "host stall") -> Observation:
-    """A trial that may not be trusted."""
+    """Return the observation of an INVALID trial without counts."""
     return Observation(
         load_fps=asked.load_fps,
         frames=0,
@@ -177,7 +177,7 @@ def invalid(asked: TrialRequest, why: str = "host stall") -> Observation:
 
 
 def spoilt(observation: Observation, *reasons: str) -> Observation:
-    """The same, but the host disturbed it: its counts are right, and it proves nothing."""
+    """Return the same observation, but disturbed by the host: its counts are right, but it proves nothing."""
     return dataclasses.replace(
         observation,
         valid=False,
@@ -187,13 +187,13 @@ def spoilt(observation: Observation, *reasons: str) -> Observation:
 
 
 def short(asked: TrialRequest, dut: Dut, share: float) -> Observation:
-    """Return what the DUT shows if the tester offers only a share of what it was asked for."""
+    """Return the DUT's observation if the tester offers only a share of the intended load."""
     offered = dataclasses.replace(asked, load_fps=share * asked.load_fps)
     return dataclasses.replace(dut(offered), load_fps=asked.load_fps, offered_fps=offered.load_fps)
 
 
 def disturbed(data: st.DataObject, seed: int, dut: Dut) -> Dut:
-    """The DUT, whose trials are disturbed, short, broken or clean as hypothesis likes."""
+    """Return the DUT with trials that are disturbed, short, broken or clean, as Hypothesis chooses."""
     chance = random.Random(seed)
     kinds = data.draw(st.lists(st.sampled_from(["void", "short", "broken", "clean"]), min_size=1, max_size=4))
 
@@ -208,7 +208,7 @@ def disturbed(data: st.DataObject, seed: int, dut: Dut) -> Dut:
 
 
 def adversary(data: st.DataObject) -> Dut:
-    """A DUT that answers each trial as hypothesis likes."""
+    """Return a DUT that answers each trial as Hypothesis chooses."""
 
     def dut(asked: TrialRequest) -> Observation:
         kinds = ["clean", "clean", "one", "some", "all", "stored", "invalid", "short"]
@@ -225,7 +225,7 @@ def adversary(data: st.DataObject) -> Dut:
 
 
 def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> ThroughputSearch:
-    """The search of a plausible plan; keyword arguments replace its parameters."""
+    """Return the search of a typical plan; keyword arguments replace its parameters."""
     parameters: dict[str, Any] = {
         "minimum_fps": 1_000,
         "maximum_fps": 100_000,
@@ -239,7 +239,7 @@ def a_search(goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> Throughp
 
 
 def an_mlr_search(preset: PresetName, goals: tuple[float, ...] = (0.0, 1e-5), **changed: Any) -> MlrSearch:
-    """The same with MLRsearch and one of its presets, as a plan that says no more gets it."""
+    """Return the same search with MLRsearch and one of its presets, as in a plan that states no more."""
     asked = PRESETS[preset]
     parameters: dict[str, Any] = {
         "minimum_fps": 1_000,
@@ -260,7 +260,7 @@ Log = list[tuple[TrialRequest, Observation]]
 
 
 def run(search: ThroughputSearch | MlrSearch, dut: Dut, limit: int = 1000) -> Log:
-    """Run the search against the DUT to its end; fails if it takes more than `limit` trials."""
+    """Run the search on the DUT to its end, and return its trials; AssertionError if there are more than `limit`."""
     log: Log = []
     while (asked := search.next()) is not None:
         assert len(log) < limit, "the search does not end"
@@ -271,16 +271,17 @@ def run(search: ThroughputSearch | MlrSearch, dut: Dut, limit: int = 1000) -> Lo
 
 
 def results_of(dut: Dut, goals: tuple[float, ...] = (0.0, 1e-5), **changed: float) -> list[GoalResult]:
-    """The results of a whole search against the DUT."""
+    """Return the results of a whole search on the DUT."""
     search = a_search(goals, **changed)
     run(search, dut)
     return search.results()
 
 
 def assert_honest(results: list[GoalResult], log: Log) -> None:
-    """Check that each figure stands on final trials that meet its goal.
+    """Check that each figure is supported by final trials that meet its goal.
 
-    They were made at that very load and meet it together; OK takes valid ones; none at or below that load missed it.
+    They were made at exactly that load, and meet the goal together; for OK they must be valid. No trial at or below
+    that load missed the goal.
     """
     for result in results:
         if result.status not in WITH_FIGURE:

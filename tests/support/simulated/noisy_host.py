@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of DUTs of known loss, on a host with noise that is independent of them; arithmetic alone, no clock.
+"""Simulates trials of DUTs of known loss on a host with independent noise, by arithmetic, without a clock.
 
-The noise disturbs gateways (starvation, steal, stalls), or senders: a pause puts off what follows it as far as the
-trial's leeway lasts, and what it cost beyond that is made good at 1.1 times the rate, as long as the trial lasts. A
-slow sender takes longer. So the load changes within a trial, as a real one does.
+The noise disturbs gateways (starvation, steal, stalls) or senders. After a sender's pause, the schedule is delayed as
+far as the trial's leeway lasts; the rest of the pause is caught up at 1.1 times the rate, as long as the trial lasts.
+A slow sender takes longer. So the load changes within a trial, as in a real one.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from support.generators.streams import counts
 # The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs.
 CATCH_UP = 1.1
 LISTED = 1000
-# The frames of one direction that find room while the DUT's CPU stands still; those beyond are lost.
+# The number of frames of one direction that are stored while the DUT's CPU stands still; others are lost.
 RING = 512
-# Losses beyond this number are one episode that lasts as long as the overload; fewer have a time each.
+# More losses than this are one episode that lasts as long as the overload; fewer have their own times.
 _FEW = 50
 _SLICES, _STEPS = 20, 10
 _DUTS_CPU = 1
 
 
 class Span(NamedTuple):
-    """A time from the start of a trial, s, and how long it lasts, s."""
+    """A span of time: its start after the start of the trial, s, and its length, s."""
 
     at_s: float
     length_s: float
@@ -41,9 +41,9 @@ class Span(NamedTuple):
 class Dut:
     """A DUT of known truth.
 
-    loss: the loss ratio at a load in frames/s, the sum of both directions. stores_above: it loses nothing, but what is
-    offered above this load (frames/s) waits in a queue. together: so many frames are lost at once. sharp: luck does not
-    move its figure.
+    loss: the loss ratio at a load in frames/s, the sum of both directions. stores_above: the DUT loses nothing, but
+    frames above this load (frames/s) wait in a queue. together: this many frames are lost at once. sharp: chance does
+    not change its figure.
     """
 
     loss: Callable[[float], float]
@@ -56,8 +56,8 @@ class Dut:
 class Disturbance:
     """The noise of one trial.
 
-    starved_pct, steal_pct: of the gateways' CPUs. stalls: times in which the DUT's CPU stood still. pauses: times in
-    which a sender did. pace: the share of its rate that this sender can make. sender: its stream's number.
+    starved_pct, steal_pct: of the gateways' CPUs. stalls: when the DUT's CPU stood still. pauses: when a sender stood
+    still. pace: the share of its rate that this sender reaches. sender: the number of its stream.
     """
 
     starved_pct: float = 0.0
@@ -68,7 +68,7 @@ class Disturbance:
     sender: int = 0
 
     def host_record(self, duration_s: float) -> dict[str, object]:
-        """Return the parts of the host's record that follow from it."""
+        """Return the entries of the trial's host record that follow from the noise."""
         waited_s = sum(p.length_s for p in self.pauses) + duration_s * (1 / self.pace - 1)
         return {
             "starved_pct": self.starved_pct,
@@ -81,17 +81,17 @@ QUIET = Disturbance()
 
 
 def starvation(chance: random.Random, _duration_s: float) -> Disturbance:
-    """Others use the gateways' CPUs, more than a trial may bear."""
+    """Return noise in which others use the gateways' CPUs, more than a trial tolerates."""
     return Disturbance(starved_pct=chance.uniform(5.5, 30))
 
 
 def steal(chance: random.Random, _duration_s: float) -> Disturbance:
-    """A hypervisor takes the CPUs, now and then less than a trial may bear."""
+    """Return noise in which a hypervisor takes the CPUs, at times less than a trial tolerates."""
     return Disturbance(steal_pct=chance.uniform(1, 15))
 
 
 def stalls(chance: random.Random, duration_s: float) -> Disturbance:
-    """The DUT's CPU stands still for up to 15 % of the trial, 1 to 50 ms each time."""
+    """Return noise in which the DUT's CPU stands still for up to 15 % of the trial, 1 to 50 ms each time."""
     left_s = duration_s * chance.uniform(0.0025, 0.15)
     spans = []
     while left_s > 0:
@@ -102,7 +102,7 @@ def stalls(chance: random.Random, duration_s: float) -> Disturbance:
 
 
 def pauses(chance: random.Random, duration_s: float) -> Disturbance:
-    """A sender stands still one to four times for 5 to 150 ms; it cannot make good a pause near the end."""
+    """Return noise in which a sender pauses one to four times for 5 to 150 ms; near the end it cannot catch up."""
     spans = [
         Span(chance.uniform(0, duration_s), chance.uniform(0.005, 0.15)) for _ in range(chance.randint(1, 4))
     ]
@@ -110,9 +110,10 @@ def pauses(chance: random.Random, duration_s: float) -> Disturbance:
 
 
 def many_pauses(chance: random.Random, duration_s: float) -> Disturbance:
-    """A sender stands still for 0.6 to 2 ms, 2.5 to 12 times a second: in a long trial, more often than is listed.
+    """Return noise in which a sender pauses for 0.6 to 2 ms, 2.5 to 12 times a second.
 
-    Each pause is made good before the next; else they would be one.
+    In a long trial these are more pauses than its list holds. The sender catches up after each pause before the next
+    one; otherwise they would count as one.
     """
     every_s = chance.uniform(0.08, 0.4)
     spans = [
@@ -123,7 +124,7 @@ def many_pauses(chance: random.Random, duration_s: float) -> Disturbance:
 
 
 def shortfall(chance: random.Random, _duration_s: float) -> Disturbance:
-    """A sender makes 75 to 99.5 % of its rate."""
+    """Return noise in which a sender reaches only 75 to 99.5 % of its rate."""
     return Disturbance(pace=chance.uniform(0.75, 0.995), sender=chance.randrange(2))
 
 
@@ -131,7 +132,7 @@ Kind = Callable[[random.Random, float], Disturbance]
 
 
 class Part(NamedTuple):
-    """A time in which a sender's rate is steady: share of its intended rate; times from the start, s."""
+    """A span of time in which a sender's rate is steady. from_s, to_s: from the start. share: of its intended rate."""
 
     from_s: float
     to_s: float
@@ -140,7 +141,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Sending:
-    """A sender's rate over time, and its pauses as it lists them."""
+    """A sender's rate over time, and the pauses that it lists."""
 
     parts: list[Part]
     stalls: list[Stall]
@@ -150,17 +151,17 @@ class Sending:
         return self.parts[-1].to_s
 
     def share_at(self, at_s: float) -> float:
-        """Return the share of the intended rate that leaves at a time."""
+        """Return the sender's rate at a time, as a share of its intended rate."""
         return next((part.share for part in self.parts if part.from_s <= at_s < part.to_s), 0.0)
 
 
 def sending(
     duration_s: float, pauses: Sequence[Span] = (), pace: float = 1.0, leeway_s: float = 0.0
 ) -> Sending:
-    """Send what is planned for so long: stand still in the pauses, then make good until nothing is late or left.
+    """Return the rate over time of a sender with a schedule of duration_s that pauses and then catches up.
 
-    Pauses put off what follows them by leeway_s in all. A stall lasts until it is made good; pauses meanwhile belong to
-    it.
+    Pauses may delay the schedule by leeway_s in all. A stall lasts until the sender has caught up; pauses meanwhile
+    belong to it.
     """
     parts: list[Part] = []
     listed: list[Stall] = []
@@ -203,7 +204,7 @@ def _stall(begun_s: float, paused_s: float, until_s: float) -> Stall:
 
 
 def poisson(chance: random.Random, mean: float) -> int:
-    """A Poisson variable; of a large mean its normal approximation."""
+    """Return a Poisson-distributed number; for a large mean by the normal approximation."""
     if mean > 500:
         return max(0, round(chance.gauss(mean, math.sqrt(mean))))
     count, waited = 0, chance.expovariate(1)
@@ -220,7 +221,7 @@ def offer(
     directions: int = 1,
     leeway: float = 0.0,
 ) -> Offered:
-    """Return what the generator counts of a trial. chance: of the DUT's losses alone. leeway: Stream.leeway."""
+    """Return the generator's counts of a trial. chance: for the DUT's losses only. leeway: see Stream.leeway."""
     rate = asked.load_fps / directions
     frames = round(rate * asked.duration_s)
     concerned = noise.sender % directions
@@ -262,10 +263,10 @@ def offer(
 def _losses(
     rate: float, dut: Dut, noise: Disturbance, senders: Sequence[Sending], chance: random.Random
 ) -> list[list[LossEpisode]]:
-    """Return each stream's losses: of the DUT at the load of each moment, and what a stalled CPU's ring cannot hold."""
+    """Return each stream's losses: those of the DUT at each moment's load, and those of a full ring in a stall."""
     episodes: list[list[LossEpisode]] = [[] for _ in senders]
     edges = sorted({edge for s in senders for part in s.parts for edge in (part.from_s, part.to_s)})
-    # Both ends belong to parts in the order of time: one place for each sender moves along.
+    # Edges and parts are both in the order of time, so one index for each sender moves forward.
     places = [0] * len(senders)
     for from_s, to_s in pairwise(edges):
         shares = []
@@ -298,7 +299,7 @@ def _episodes(
 def _queued(
     asked: Request, dut: Dut, noise: Disturbance, senders: Sequence[Sending]
 ) -> tuple[list[Slice], int]:
-    """Return the lowest latency of each part of the trial, and the frames that wait in the end."""
+    """Return the lowest latency in each slice of the trial, and the number of frames that wait at its end."""
     if dut.stores_above == math.inf:
         return [], 0
     rate, took_s = asked.load_fps / len(senders), max(sender.end_s for sender in senders)

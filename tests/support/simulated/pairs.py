@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons at fixed loads of two arms that exist only as arithmetic, on a host that is anything but steady."""
+"""Simulates comparisons at fixed loads of two arms, on a host whose speed changes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ IDENTITY: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Host:
-    """The host on which two arms are measured; all but void, hit and stay are relative standard deviations.
+    """The host on which two arms are measured; boot, slow, fast and search are relative standard deviations.
 
-    boot: from one set of gateways to the next. slow: the host's speed, which forgets itself over `stay` trials.
-    fast: from trial to trial. drift: how much slower it is at the end than at the beginning. void: share of trials
-    that are recognised as disturbed. hit: share of trials that are disturbed and not recognised: a quarter more CPU per
-    frame, and frames lost. search: how far the bounds of the searches are off.
+    boot: between sets of gateways. slow: of the host's speed, which is correlated over `stay` trials. fast: between
+    trials. drift: by how much the host is slower at the end than at the beginning. void: the share of trials that are
+    recognised as disturbed. hit: the share of trials that are disturbed, but not recognised: a quarter more CPU per
+    frame, and lost frames. search: of the throughputs that the searches give.
     """
 
     boot: float = 0.004
@@ -48,7 +48,7 @@ BUSY = Host(boot=0.008, slow=0.05, fast=0.03, drift=0.15, void=0.2, hit=0.08, se
 
 
 class Bed:
-    """Two arms of known cost and the host under them. cost: B's CPU per frame as a multiple of A's.
+    """Two arms of known cost on a host. cost: B's CPU per frame as a multiple of A's.
 
     Each arm's throughput is inverse to its cost.
     """
@@ -69,7 +69,7 @@ class Bed:
         }
 
     def trial(self, ask: Ask, sequence: int = 0) -> Trial:
-        """One trial, the host moved on."""
+        """Return the record of one trial; the host's speed changes with it."""
         h, chance = self.host, self.chance
         self._made += 1
         self._slow = self._keep * self._slow + math.sqrt(1 - self._keep**2) * h.slow * chance.gauss(0, 1)
@@ -88,7 +88,7 @@ class Bed:
 
 
 def made(ask: Ask, us: float, *, lost: bool, valid: bool = True, sequence: int = 0) -> Trial:
-    """A trial's record by hand; us: of both gateways together. A lossy one lost 1 %."""
+    """Return an invented trial's record; us: CPU per frame of both gateways together; lost: 1 % of the frames."""
     frames = max(100, int(ask.request.load_fps * ask.request.duration_s))
     missing = frames // 100 if lost else 0
     return Trial(
@@ -110,7 +110,7 @@ def measured(
     *,
     together: bool = True,
 ) -> PairedLoads:
-    """All trials of one point."""
+    """Make all trials of one point, and return its procedure."""
     asked = settings or FixedLoads()
     bed = Bed(host, cost, chance, trials=asked.rounds * 60)
     running = PairedLoads(
@@ -136,7 +136,7 @@ def compared(
     sizes: Sequence[int] = (64, 512, 1424),
     together: bool = True,
 ) -> list[FixedLoadVerdict]:
-    """One whole comparison: a verdict for each frame size."""
+    """Return the verdicts of one whole comparison, one for each frame size."""
     findings: list[Finding] = []
     for size in sizes:
         running = measured(host, cost, chance, settings, together=together)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One procedure by itself: the case it is of, what is known before it, its trials on a simulated DUT, its answer."""
+"""Runs one procedure alone: makes its case and the results known before it, and its trials on a simulated DUT."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case_of(asked: Any, name: str, dut: str = "uml") -> Case:
 
 
 def outcome(fps: float | None, status: str = "OK", dut: str = "uml") -> Outcome:
-    """Return a throughput that was found before, in frames/s; None with a status that has no figure."""
+    """Return the outcome of an earlier throughput test, frames/s; None with a status that has no figure."""
     return Outcome.model_validate(
         {
             "case": "0000", "test": "throughput", "dut": dut, "stack": "plain", "suite": "none", "ip_version": 4,
@@ -39,13 +39,13 @@ def outcome(fps: float | None, status: str = "OK", dut: str = "uml") -> Outcome:
 
 
 def known(fps: float | None, maximum: float = LINE, sizes: tuple[int, ...] = SIZES) -> Known:
-    """Return what a procedure begins with: the throughput in frames/s (None: below the minimum) and its limits."""
+    """Return the facts that a procedure starts from: the throughput, frames/s (None: below the minimum), and limits."""
     outcomes = {0.0: outcome(fps)} if fps is not None else {0.0: outcome(None, "BELOW_MINIMUM")}
     return Known(Limits(1000.0, maximum, LINE, None, 67.2e6), outcomes, sizes)
 
 
 def answer(procedure: Procedure, dut: str = "uml", encryption: Encryption = "baseline") -> Finding:
-    """Return the only finding of a procedure that is done."""
+    """Return the only finding of a finished procedure."""
     (finding,) = procedure.results(CaseFacts(dut, encryption, []))
     assert isinstance(finding, Finding)
     return finding
@@ -54,7 +54,7 @@ def answer(procedure: Procedure, dut: str = "uml", encryption: Encryption = "bas
 def run(
     procedure: Procedure, dut: QueueDut, spoil: Callable[[Request], bool] = lambda request: False
 ) -> list[Request]:
-    """Answer everything the procedure asks for, and return what it asked; a trial that `spoil` names is INVALID."""
+    """Make all trials that the procedure requests, and return the requests; those that `spoil` selects are INVALID."""
     asked = []
     while (request := procedure.next()) is not None:
         asked.append(request)

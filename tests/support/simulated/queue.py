@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A DUT that is one queue, by arithmetic: what a trial's record would say of it."""
+"""Simulates a DUT that is one queue, by arithmetic, and makes its trials' records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from espbench.terms import DirectionReading, Latency, Trial
 
 @dataclass(frozen=True)
 class QueueDut:
-    """Serves `rate_fps` and keeps `buffer` frames, one direction; recovers so long after an overload has ended."""
+    """A DUT that forwards `rate_fps` and stores `buffer` frames, in one direction.
+
+    recovers_after_s: the time after the end of an overload until it loses no frames any more.
+    """
 
     rate_fps: float
     buffer: int = 0
@@ -19,11 +22,11 @@ class QueueDut:
     recovers_after_s: float = 0.0
 
     def longest_burst(self, load_fps: float) -> float:
-        """Frames at that rate until the buffer is full."""
+        """Return the number of frames at this load until the buffer is full."""
         return self.buffer / (1 - self.rate_fps / load_fps)
 
     def trial(self, request: Request, case: str, sequence: int) -> Trial:
-        """The record of a VALID trial."""
+        """Return the record of a VALID trial."""
         shape = request.shape
         sent = shape.burst_frames or round(request.load_fps * request.duration_s)
         last_lost: float | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of trials whose senders pause or are too slow, made as a real trial's is, of a DUT of known throughput."""
+"""Makes records of trials whose senders pause or are too slow, by espbench's code, for a DUT of known throughput."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Senders = Callable[[Request, int], Offered]
 
 
 class Bed(Testbed):
-    """No ports: nothing is sent here."""
+    """A test bed without ports, because no frames are sent."""
 
     def close(self) -> None: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A part of a stream: from begin to end (s), frames/s, and how much of it the DUT loses (0 to 1)."""
+    """A part of a stream: from begin to end (s), its rate, frames/s, and the share that the DUT loses (0 to 1)."""
 
     begin_s: float
     end_s: float
@@ -45,7 +45,7 @@ class Phase:
 
 
 def stream(number: int, intended: int, phases: list[Phase], **changes: Any) -> StreamCounts:
-    """Return the counts of a stream that left in these phases; what is lost of one is spread over it."""
+    """Return the counts of a stream that left in these phases; the losses of a phase are spread over it."""
     sent = round(sum((p.end_s - p.begin_s) * p.fps for p in phases))
     episodes = [
         {
@@ -66,7 +66,7 @@ def stream(number: int, intended: int, phases: list[Phase], **changes: Any) -> S
 
 
 def offered(request: Request, streams: list[StreamCounts], **changes: Any) -> Offered:
-    """Return a trial of these streams, as a generator reports it."""
+    """Return a generator's report of a trial with these streams."""
     took_s = max(s.duration_s or 0.0 for s in streams)
     return Offered(
         start_ns=0, last_tx_ns=round(1e9 * took_s), duration_s=took_s, intended_duration_s=request.duration_s,
@@ -75,14 +75,14 @@ def offered(request: Request, streams: list[StreamCounts], **changes: Any) -> Of
 
 
 def steady(request: Request, truth_fps: float) -> Offered:
-    """Return a trial that was sent in one direction as intended."""
+    """Return the report of a trial in one direction that was sent as intended."""
     lost = max(0.0, 1 - truth_fps / request.load_fps)
     phase = Phase(0.0, request.duration_s, request.load_fps, lost)
     return offered(request, [stream(0, round(request.load_fps * request.duration_s), [phase])])
 
 
 def paused_near_the_end(request: Request, truth_fps: float, **changes: Any) -> Offered:
-    """Return a trial whose sender paused for 150 ms, 50 ms before its end, and then made up for it."""
+    """Return the report of a trial whose sender paused for 150 ms, 50 ms before its end, and then caught up."""
     pause_s, left_s, load = 0.150, 0.050, request.load_fps
     begin_s = request.duration_s - left_s
     end_s = begin_s + pause_s + left_s / CATCH_UP
@@ -97,7 +97,7 @@ def paused_near_the_end(request: Request, truth_fps: float, **changes: Any) -> O
 
 
 def unequal(request: Request, truth_fps: float, east_fps: float) -> Offered:
-    """Return a trial in both directions, of which the sender in the east makes at most so many frames/s."""
+    """Return the report of a trial in both directions, whose sender in the east reaches at most east_fps."""
     each, length_s = request.load_fps / 2, request.duration_s
     east = min(each, east_fps)
     lost = max(0.0, 1 - truth_fps / (each + east))  # while both send

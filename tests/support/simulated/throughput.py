@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of a throughput case whose tester falls short of the load."""
+"""Makes trials of a throughput case whose tester offers less than the intended load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAXIMUM = 100_000.0
 
 
 def case(folder: Path) -> Case:
-    """Return the one case of a plan with a throughput test."""
+    """Return the only case of a plan with a throughput test."""
     file = folder / "plan.yaml"
     file.write_text(PLAN)
     return cases(load_plan(file))[0]
@@ -34,9 +34,10 @@ def short(
     disturbed: bool = False,
     taken_pct: float = 0.0,
 ) -> Trial:
-    """Return a first trial at the maximum, its `sequence`-th attempt, of which a slow tester offered a share steadily.
+    """Return the record of the first trial at the maximum; a slow tester steadily offered a share of the load.
 
-    taken_pct: of the sender's CPU, by others.
+    sequence: also the number of the attempt. lost: the loss ratio. taken_pct: the share of the sender's CPU that others
+    used, %.
     """
     tx = int(2.0 * MAXIMUM * share)
     rx = round(tx * (1 - lost))
@@ -55,7 +56,7 @@ def short(
 
 
 def maximum_after(folder: Path, *disturbed: bool, taken_pct: float = 0.0) -> float:
-    """Return the search's maximum after trials that all fell short, each disturbed by the host or not, frames/s."""
+    """Return the search's maximum, frames/s, after trials that all offered too little; disturbed: each by the host?"""
     measured = case(folder)
     trials = [short(measured, n, disturbed=host, taken_pct=taken_pct) for n, host in enumerate(disturbed)]
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], trials)
@@ -63,7 +64,7 @@ def maximum_after(folder: Path, *disturbed: bool, taken_pct: float = 0.0) -> flo
 
 
 def answer(wanted: Request, case: Case, sequence: int, *, limit_fps: float) -> Trial:
-    """Return the trial of a DUT that loses half the frames beyond its limit, as a record has it."""
+    """Return the record of a trial of a DUT that loses half of the frames if the load is above its limit."""
     tx = round(wanted.load_fps * wanted.duration_s)
     rx = tx if wanted.load_fps <= limit_fps else tx // 2
     load = round(wanted.load_fps, 3)

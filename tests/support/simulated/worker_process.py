@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process like that of espbench, whose gateways are a queue by arithmetic and whose trials are a wait.
+"""The program of a worker process like espbench's, with simulated gateways; its trials are waits.
 
-Runs as `python -m support.simulated.worker_process SECONDS FD ID`: SECONDS is how long each trial takes, the others are
-as of espbench.runs.workers.worker. Its last message has the sum of its waits as the result.
+Runs as `python -m support.simulated.worker_process SECONDS FD ID`: SECONDS is the time of each trial; for the others
+see espbench.runs.workers.worker. The result in its last message is the sum of its waits, s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from support.simulated.workers import queue_of
 
 
 def main() -> None:
-    """Serve the driver until it is gone, or ends this process."""
+    """Serve the driver until it is gone or ends this process."""
     ending.listen()
     with Connection(int(sys.argv[2])) as connection, tempfile.TemporaryDirectory() as logs:
         connection.send(Hello(Path(logs)))
@@ -30,11 +30,11 @@ def main() -> None:
                 assert isinstance(task, CaseTask)
                 connection.send(Done(_measured(task, float(sys.argv[1]), connection)))
         except (EOFError, ConnectionError, KeyboardInterrupt):
-            return  # nobody is there any more, or wants more
+            return  # the driver is gone, or has ended this process
 
 
 def _measured(task: CaseTask, trial_s: float, connection: Connection) -> float:
-    """Make the trials that a case still wants; how long they took, s."""
+    """Make the trials that a case still needs; return the sum of their waits, s."""
     dut = queue_of(task.case)
     running = procedure_for(task.case, task.known, task.trials)
     slept_s = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that are threads, whose gateways are a queue by arithmetic: the driver of cases side by side by itself."""
+"""Simulates workers by threads with simulated gateways, for tests of the driver of parallel cases."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.simulated.queue import QueueDut
 
 
 class Silent:
-    """An observer that counts what it hears."""
+    """An observer that counts its calls by method, and keeps the notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -47,11 +47,12 @@ class Silent:
 
 
 class Threads:
-    """Workers whose gateways are queues; each message after a moment that chance gives it.
+    """Workers with simulated gateways; each trial takes a random time.
 
-    trial_s: about how long a trial takes. lose: the chance that an attempt at a case loses its worker, at most as often
-    as the driver begins it again; which attempts these are, and before which trial, depends on the seed and the case
-    alone, not on the order of threads. faults: case → what its task fails with. queue: the gateways of a case.
+    trial_s: the mean time of a trial. lose: the probability that an attempt at a case loses its worker, at most as
+    often as the driver begins it again. These attempts, and the trial before which the worker is lost, depend only on
+    the seed and the case, and not on the order of threads. faults: part of a case's id → the error of its task. queue:
+    returns the gateways of a case.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Threads:
                 self._running -= 1
 
     def _lost_before(self, case: Case) -> int | None:
-        """Return before which trial of its own this attempt at the case loses its worker; None if it does not."""
+        """Return the number of this attempt's trial before which its worker is lost; None if it is not lost."""
         self._attempts[case.id] += 1
         attempt = self._attempts[case.id]
         chance = random.Random(f"{self._seed} {case.id} {attempt}")
@@ -142,7 +143,7 @@ class Threads:
 
 
 def queue_of(case: Case) -> QueueDut:
-    """Return the gateways of a case: what a frame costs depends on its size and on the stack."""
+    """Return the simulated gateways of a case; the cost of a frame depends on its size and on the stack."""
     cost_us = (10 + case.mean_frame_size / 100) * (1 if case.stack.kind == "plain" else 4)
     return QueueDut(1e6 / cost_us, buffer=4000)
 

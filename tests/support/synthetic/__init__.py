@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up run directories: nothing in them was measured, everything in them could have been."""
+"""Makes synthetic run directories and results, with plausible figures that were not measured."""

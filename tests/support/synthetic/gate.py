@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up runs in virtual time whose gateways execute a known number of instructions per frame."""
+"""Makes synthetic runs in virtual time whose gateways execute a known number of instructions per frame."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ Cost = Callable[[CaseEntry], float]
 
 @dataclass(frozen=True)
 class World:
-    """A made-up measurement; change one thing at a time.
+    """The properties of a synthetic measurement; a test changes one at a time.
 
-    cost: instructions per frame of a case. capacity_fps: the load up to which nothing is lost. conditions: of the
-    plan, merged into the usual ones.
+    cost: returns the instructions per frame of a case. capacity_fps: the load up to which nothing is lost. conditions:
+    of the plan, merged into the usual ones.
     """
 
     stacks: Sequence[str] = ("plain", "xfrm")
@@ -59,13 +59,13 @@ class World:
     conditions: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     version: str = "kernel"
-    listed: Sequence[CaseEntry] = ()  # in the place of stacks, sizes and repeats
+    listed: Sequence[CaseEntry] = ()  # replaces stacks, sizes and repeats
     asked: Mapping[str, Any] = field(
         default_factory=dict
-    )  # the plan's conditions, in the place of made-up ones
+    )  # the plan's conditions, which replace the invented ones
     line_rate_bps: float = 1e9
     cost_when_full: float | None = (
-        None  # of any case at LOAD_FPS, where a gateway's queues hide what a frame costs
+        None  # of any case at LOAD_FPS, where the cost depends on a gateway's queues
     )
     plan_path: str = ""
     plan_text: str = "name: made-up\n"
@@ -75,7 +75,7 @@ class World:
 
     @property
     def entries(self) -> list[CaseEntry]:
-        """The cases of its plan."""
+        """The cases of the plan."""
         if self.listed:
             return list(self.listed)
         listed: list[CaseEntry] = []
@@ -108,7 +108,7 @@ class World:
         }
 
     def manifest(self, base_loads: Mapping[str, list[BaseLoad]] | None = None) -> Manifest:
-        """Make the manifest of a run of this world."""
+        """Return the manifest of a run with these properties."""
         contexts = {
             stack: {
                 "kernel": {"home": self.kernel, "office": self.kernel},
@@ -127,7 +127,7 @@ class World:
         )  # fmt: skip
 
     def trial(self, entry: CaseEntry, sequence: int, load_fps: float, phase: Phase) -> Trial:
-        """A trial at a load; beyond the capacity what is more is lost."""
+        """Return a trial at a load; beyond the capacity, a tenth of the frames is lost."""
         full = self.cost_when_full is not None and load_fps >= LOAD_FPS
         cost = (self.cost_when_full or 0.0) if full else self.cost(entry)
         lost = 0 if load_fps <= self.capacity_fps else FRAMES // 10
@@ -141,7 +141,7 @@ class World:
         )  # fmt: skip
 
     def run(self, parent: Path, spoil: Callable[[Outcome], Outcome] = lambda o: o) -> RunDirectory:
-        """A whole run of searches: two trials a case, of which the second is final."""
+        """Write a whole run of searches and return it; each case has two trials, and the second one is final."""
         with RunDirectory.create(parent, "made-up", self.manifest(), self.plan_text) as run:
             results = []
             for entry in self.entries:
@@ -158,7 +158,7 @@ class World:
         spoil: Callable[[Finding], Finding | None] = lambda f: f,
         spoil_trial: Callable[[Trial], Trial] = lambda t: t,
     ) -> RunDirectory:
-        """A run at the loads of a base, as `espbench run` makes it for a check."""
+        """Write a run at the loads of a base, as `espbench check` makes it, and return it."""
         with RunDirectory.create(parent, "made-up", self.manifest(base_loads), self.plan_text) as run:
             results = []
             for entry in self.entries:
@@ -177,7 +177,7 @@ class World:
 
 
 def world_of(plan: Path) -> World:
-    """Return the world of this plan: what a run of it records, on boards of known cost."""
+    """Return the properties of a run of this plan, on boards of known cost."""
     resolved = load_plan(plan)
     choices = choose(resolved)
     listed = cases(resolved, [c.dut for c in choices], mtu=choices[0].mtu)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of cipher kernels that nobody measured, with every configuration that claims and reports are about."""
+"""Makes synthetic results of cipher kernels, with every configuration that claims and reports use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from espbench.results.kernels import KINDS, KernelResult, MemoryUse
 
 
 def made(**changes: Any) -> KernelResult:
-    """A result: AES at level 0 on one thread of an IXP2800; each change is a field."""
+    """Return a result: AES at level 0 on one thread of an IXP2800; changes: other fields."""
     count = dict.fromkeys(KINDS, 10)
     use = MemoryUse(reads=100, writes=20, transfers=120, busy=0.25, refused=3, waited=240)
     fields: dict[str, Any] = {
@@ -25,7 +25,7 @@ def made(**changes: Any) -> KernelResult:
 
 
 def on_board(**changes: Any) -> KernelResult:
-    """A result of a board's core: AES at level 0; each change is a field."""
+    """Return a result of a board's core: AES at level 0; changes: other fields."""
     fields: dict[str, Any] = {
         "dut": "mpc8548e", "kernel": "aes", "level": 0, "compiler": "gcc", "option": "O2", "engines": 1, "threads": 1,
         "data": 2048, "clock_hz": 1_333_000_000, "cycles": 61_440, "executing": 1.0, "aborted": 0.0, "idle": 0.0,
@@ -35,7 +35,7 @@ def on_board(**changes: Any) -> KernelResult:
 
 
 def everything() -> list[KernelResult]:
-    """One of each configuration of plans/npcryptbench*.yaml, all with the same figures but for throughput."""
+    """Return a result for each configuration of plans/npcryptbench*.yaml; only their throughputs differ."""
     return [*_everything()]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up outcomes of a plan's cases, for tests of what one case's figure says about another."""
+"""Makes synthetic outcomes of a plan's cases, for tests in which the figure of one case is used for another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espbench.terms import Outcome
 
 
 def outcome_of(case: Case, goal: float, fps: float, **changes: Any) -> Outcome:
-    """Return an outcome of this case whose bounds stand close around `fps`."""
+    """Return an outcome of this case whose bounds are close to `fps`."""
     fields: dict[str, Any] = {
         "case": case.id, "test": case.test, "dut": case.dut, "stack": case.stack.shown, "suite": case.suite,
         "ip_version": 4, "frame_size": case.frame_size, "direction": case.direction, "loss_goal": goal,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Made-up runs of one plan, day after day: what each gave and was measured with is the caller's to say."""
+"""Makes synthetic runs of one plan on successive days; the caller sets their figures and conditions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ SHAPE = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64
 
 @dataclass(frozen=True)
 class Night:
-    """One run: factor on all throughputs, and on those of one repeat; what its manifest says otherwise.
+    """The properties of one run: factors on its throughputs, and entries of its manifest.
 
-    status: of every result that would have a figure. is_virtual: whether its gateways keep virtual time.
+    factor: on all throughputs. by_repeat: repeat → a further factor. status: of every result that would have a figure.
+    is_virtual: whether its gateways are in virtual time.
     """
 
     factor: float = 1.0
@@ -40,7 +41,7 @@ class Night:
 def write(
     parent: Path, number: int, night: Night, shape: synthetic_run.Shape = SHAPE, report: str = ""
 ) -> RunDirectory:
-    """The run of the night of this number, counted from BEGUN; report: the text of its report.html, if any."""
+    """Write the run of a night and return it; number: days since BEGUN; report: the text of its report.html, if any."""
     began = BEGUN + timedelta(days=number)
     folder = parent / f"{began:%Y%m%dT%H%M%SZ}-{night.plan}"
     if folder.exists():

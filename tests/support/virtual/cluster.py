@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Dask cluster on this machine, with certificates; the boxes of its workers are the truth DUT."""
+"""Starts a Dask cluster on this machine, with certificates; its workers measure the truth DUT."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if __name__ == "__main__":
 
 
 class Cluster:
-    """A scheduler and three workers, and what whoever speaks to them has in the environment.
+    """A scheduler and three workers. env: the environment of their clients and of themselves.
 
-    worker_env: what its workers have in the environment beside that.
+    worker_env: additional environment variables of the workers.
     """
 
     def __init__(self, folder: Path, worker_env: dict[str, str]) -> None:
@@ -48,7 +48,7 @@ class Cluster:
         return self.address.rpartition(":")[2]
 
     def worker(self, **env: str) -> subprocess.Popen[bytes]:
-        """One more; without a nanny that would start it again."""
+        """Start one more worker, without a nanny, which would start it again after its end."""
         return self._start(
             _WORKER, self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory",
             str(self.folder / "scratch"), **self._worker_env | env,
@@ -62,11 +62,11 @@ class Cluster:
 
     @property
     def log(self) -> str:
-        """The text that its processes have written."""
+        """The output of the cluster's processes."""
         return (self.folder / "cluster.log").read_text()
 
     def until(self, condition: Callable[[], object]) -> None:
-        """Wait for something that it does."""
+        """Wait until a condition is true; AssertionError with the log if it takes too long."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < deadline, self.log
@@ -78,7 +78,7 @@ class Cluster:
             process.wait()
 
     def run(self, folder: Path, *options: str | Path) -> Observed:
-        """`espbench run` on it, once its workers are there."""
+        """Start `espbench run` on this cluster."""
         folder.mkdir(exist_ok=True)
         return Observed(folder, *options, "--cluster", self.address, program=TRUTH, env=self.env)
 
@@ -94,7 +94,7 @@ def running(folder: Path, **worker_env: str) -> Iterator[Cluster]:
 
 
 def certificates(folder: Path) -> dict[str, str]:
-    """One authority and one certificate for all ends, as the environment gives them to Dask."""
+    """Make one certificate authority and one certificate for all ends; return Dask's environment variables for them."""
     ca, key, cert = (folder / name for name in ("ca.pem", "key.pem", "cert.pem"))
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=espbench",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel module of the user's that executes a known number of instructions for each packet that is forwarded."""
+"""Builds a user's kernel module that executes a known number of instructions for each forwarded packet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from espbench.platforms.virtual.parts import recipe, sources
 from espbench.platforms.virtual.parts.tools import Runner
 from espbench.this_machine.registry import Registry
 
-TURN = 2  # instructions
+TURN = 2  # the instructions of one turn of the module's loop
 _SOURCE = """\
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A hook that each packet passes that is forwarded; its turns are of two instructions each. */
@@ -44,7 +44,10 @@ MODULE_LICENSE("GPL");
 
 
 def headers(work: Path) -> Path:
-    """Debian's headers of the guests' kernel, fetched and unpacked below work; skips where the archive is not there."""
+    """Fetch Debian's headers of the guests' kernel, unpack them below `work`, and return their folder.
+
+    Skip the test if apt cannot fetch them.
+    """
     image = recipe.used_packages()["linux-amd64"]
     release = image.name.removeprefix("linux-image-")
     series = ".".join(release.split(".")[:2])
@@ -74,7 +77,7 @@ def headers(work: Path) -> Path:
 
 
 def spinning(headers: Path, folder: Path, turns: int) -> Path:
-    """spin.ko in a folder of its own, built as any module is."""
+    """Build spin.ko in a folder, like any other module, and return it; turns: of its loop for each packet."""
     folder.mkdir()
     (folder / "spin.c").write_text(_SOURCE)
     (folder / "Makefile").write_text(f"obj-m := spin.o\nccflags-y += -DTURNS={turns}\n")

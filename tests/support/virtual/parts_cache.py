@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache with parts of guests that nobody built: their keys are right, their products a few bytes."""
+"""Fills a cache with fake parts of guests: their keys are right, but their products are only a few bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espbench.platforms.virtual.parts.build import MANIFEST, Kit
 
 
 def fill(monkeypatch: pytest.MonkeyPatch, home: Path, kit: Kit[Any], *, text: str = "") -> Path:
-    """Fill the cache below home, which becomes the one of this process; text: in all products. Return its folder."""
+    """Fill the cache below `home`, and let this process use it; text: is in all products. Return the cache's folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     for part in kit.parts:
         folder = recipe.store() / f"{part.name}-{recipe.key(part)}"
@@ -29,5 +29,5 @@ def fill(monkeypatch: pytest.MonkeyPatch, home: Path, kit: Kit[Any], *, text: st
 
 
 def contents(store: Path) -> dict[str, bytes]:
-    """Return all files of a cache, hidden ones too."""
+    """Return the contents of all files of a cache, including hidden ones, by path."""
     return {str(file.relative_to(store)): file.read_bytes() for file in store.rglob("*") if file.is_file()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the truth DUT whose cases are measured side by side: what must be equal, and what may not be left."""
+"""Starts runs of the truth DUT whose cases are measured in parallel, and checks their files and leftovers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from campaign.observed import Observed
 from espbench.this_machine.processes import descendants, parent, start_time
 from support.gateways.boxes import leftovers
 
-# It keeps many frames before it loses one, so that searches take many trials and later sizes begin with a guess.
+# This DUT stores many frames before it loses one, so that searches take many trials, and later sizes have a warm start.
 DEEP = {"service_ns": 100_000, "buffer": 3000}
 PATIENCE_S = 900.0  # only ends a hang
 
@@ -44,7 +44,7 @@ def ended(run: Observed) -> Path:
 
 
 def files(directory: Path) -> dict[str, Any]:
-    """Return what must not depend on the number of jobs; of trials everything but what depends on the host."""
+    """Return the contents of a run that must not depend on the number of jobs; trials without `host`."""
     compared: dict[str, Any] = {
         name: (directory / name).read_bytes() for name in ("results.csv", "results.json", "findings.csv")
     }
@@ -58,7 +58,7 @@ def files(directory: Path) -> dict[str, Any]:
 
 
 def one_job(factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the files of a run that measured one case after the other: made once for all workers of pytest-xdist."""
+    """Return the files of a run with one job; the run is made once for all workers of pytest-xdist."""
     folder = factory.getbasetemp()
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     kept = folder / "one-job"
@@ -91,23 +91,24 @@ def cases_begun(run: Observed) -> set[str]:
 
 
 def workers(run: Observed) -> dict[int, str]:
-    """Its worker processes, each with what its journal is called.
+    """Return the worker processes of a run: process id → name of its journal.
 
-    Its own children only: what a worker is about to start still has the worker's command line.
+    Only children of the run's own process count, because a process that a worker has just started still has the
+    worker's command line.
     """
     by_pid = {}
     for pid in descendants(run.process.pid):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended since it was listed
+            continue  # the process has ended meanwhile
         if b"campaign.truth_worker" in words and parent(pid) == run.process.pid:
             by_pid[pid] = words[-2].decode()
     return by_pid
 
 
 def nothing_left(run: Observed, ids: dict[int, str]) -> None:
-    """No process, and of no worker a journal, a file, or a link in memory."""
+    """Assert that no process of a run is left, and no journal, file or link in memory of its workers."""
     assert run.left() == []
     deadline = time.monotonic() + PATIENCE_S
     for pid, run_id in ids.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test bed in virtual time whose DUT is known to the nanosecond and to the frame: no root, no network, no host in it.
+"""Builds a test bed in virtual time whose DUT is known to the nanosecond and to the frame; needs no root or network.
 
 generator ── west ── truth_dut.c ── east ── generator        (links in shared memory; harness/emulator/LINK.md)
 
@@ -33,13 +33,13 @@ from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 ROOT = Path(__file__).parents[3]
 LATENCY_NS = 50_000
-# Learning frames and warm-ups are shorter: what is to happen in a trial does not happen in them.
+# Learning frames and warm-ups are shorter than this, so that the settings for trials do not apply to them.
 TRIAL_S = 0.5
 
 
 @functools.cache
 def program() -> Path:
-    """The DUT, compiled once a session."""
+    """Return the DUT's program, compiled once in a session."""
     folder = Path(tempfile.mkdtemp(prefix="truth-dut-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     source = Path(__file__).with_name("truth_dut.c")
@@ -49,20 +49,20 @@ def program() -> Path:
 
 
 def wire_ns(size: int, mbps: int = 1000) -> int:
-    """Return the time from the first bit of a frame of this size, preamble and FCS included, to its last."""
+    """Return the time from the first bit of a frame of this size to its last, preamble and FCS included, ns."""
     return (8 + size) * 8_000 // mbps
 
 
 def latency_ns(size: int, *, delay_ns: int = 0, service_ns: int = 0, mbps: int = 1000) -> int:
-    """Return the latency of a frame that finds the DUT idle, as the generator has it.
+    """Return the latency of a frame that finds the DUT idle, as the generator measures it, ns.
 
-    It is the sum of both wires, both links, and the DUT between.
+    It is the sum of the times of both wires, both links, and the DUT between them.
     """
     return 2 * (wire_ns(size, mbps) + LATENCY_NS) + service_ns + delay_ns
 
 
 def served(arrivals: Sequence[int], service_ns: int, buffer: int) -> list[int | None]:
-    """Return when each frame that arrives at these times has been served; None if it finds the buffer full."""
+    """Return the time at which each frame that arrives at these times has been served; None if the buffer is full."""
     done: list[int] = []
     all_of_them: list[int | None] = []
     for now in arrivals:
@@ -75,7 +75,7 @@ def served(arrivals: Sequence[int], service_ns: int, buffer: int) -> list[int | 
 
 
 class Generator(NativeGenerator):
-    """Tells the DUT, just before each trial, what is to happen in it."""
+    """A generator that sends settings to the DUT just before each trial."""
 
     in_each_trial = ""
 
@@ -93,19 +93,19 @@ class Generator(NativeGenerator):
         return super().offer(streams, duration_s, residue_s, quiet_s, on_progress, noise)
 
     def ask_dut(self, line: str) -> str:
-        """The DUT's answer."""
+        """Send a line to the DUT, and return its answer."""
         answer = self.console("west", line, "{", 1.0)[-1]
         assert "not understood" not in answer, answer
         return answer
 
 
 class Bed(Testbed):
-    """Each trial begins in the state in which the first one began."""
+    """A test bed in which each trial begins in the state in which the first one began."""
 
     generator: Generator
 
     def attached(self, generator: object) -> None:
-        """It is the clock of its trials."""
+        """Keep the generator, which is the clock of the trials."""
         assert isinstance(generator, Generator)
         self.generator = generator
 
@@ -113,18 +113,21 @@ class Bed(Testbed):
         self.generator.branch([])
 
     def close(self) -> None:
-        """Do nothing: everything is in the registry, which removes it."""
+        """Do nothing: the registry removes everything."""
 
 
 @dataclass
 class TruthDut:
-    """The DUT and all that is needed to measure it."""
+    """The DUT, with the set-up and the generator to measure it."""
 
     setup: Setup
     generator: Generator
 
     def counts(self) -> dict[str, list[int]]:
-        """Frames by their fate, from west and from east; since the start, or since the branch began."""
+        """Return the numbers of frames by what happened to them, from west and from east.
+
+        They count from the start of the DUT, or of the trial's branch.
+        """
         counts: dict[str, list[int]] = json.loads(self.generator.ask_dut("counts"))
         return counts
 
@@ -133,7 +136,7 @@ class TruthDut:
         self.generator.ask_dut(_words(known))
 
     def drop_all(self, after_s: float, for_s: float) -> None:
-        """Let the DUT drop, in each trial, all frames for so long, from so long after the first frame."""
+        """Let the DUT drop all frames for for_s in each trial, from after_s after the first frame."""
         known = {"outage_after_ns": round(after_s * 1e9), "outage_for_ns": round(for_s * 1e9)}
         self.generator.in_each_trial = _words(known)
 
@@ -144,7 +147,7 @@ def _words(known: dict[str, int]) -> str:
 
 @contextmanager
 def set_up(folder: Path, *, mbps: int = 1000, **known: int) -> Iterator[TruthDut]:
-    """A DUT that is as `known` says (truth_dut.c has the names), between a generator's ports; logs go to `folder`."""
+    """Yield a DUT between a generator's ports; known: its settings (names in truth_dut.c); folder: for its logs."""
     with Registry(secrets.token_hex(3)) as registry:
         bed = build(registry, folder, mbps=mbps, **known)
         generator = bed.generator = Generator(registry, folder / "generator.log")
@@ -154,7 +157,7 @@ def set_up(folder: Path, *, mbps: int = 1000, **known: int) -> Iterator[TruthDut
 
 
 def build(registry: Registry, folder: Path, *, mbps: int = 1000, **known: int) -> Bed:
-    """The DUT and the links to the generator's ports, which nobody has opened yet; its log goes to `folder`."""
+    """Build the DUT and its links to the generator's ports, which are not open yet; folder: for its log."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     made = Path(tempfile.mkdtemp(prefix=f"espbench-{registry.run_id}-", dir=memory))
     registry.add("directory", str(made))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole runs in virtual time: measured, read, and measured again on a host that others keep busy."""
+"""Makes whole runs in virtual time, reads their results, and keeps the host busy during a run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ import pytest
 from espbench.paths import cache_dir
 from support.runs import espbench
 
-# Enough for what the guests need of the host, also when somebody else has it for a while.
+# The longest time of a run, also if others use the host for a while.
 PATIENCE_S = 1800.0
-# Takes a CPU for some milliseconds at a time: that comes between as often as a loop without end, and costs a third.
+# This program takes a CPU for some milliseconds at a time. It disturbs as often as an endless loop, but takes a third
+# of the CPU time.
 BURSTS = """
 import random, time
 while True:
@@ -33,7 +34,7 @@ while True:
 
 
 def without_the_host(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Their records but for the one key under which all stands that depends on it."""
+    """Return the records of trials without `host`, the only key that depends on the host."""
     return [{key: value for key, value in trial.items() if key != "host"} for trial in trials]
 
 
@@ -45,7 +46,7 @@ class Measured:
 
     @property
     def trials(self) -> list[dict[str, Any]]:
-        """The lines of trials.jsonl, which are these records to the byte."""
+        """The records in trials.jsonl; its lines must be exactly these records as JSON."""
         lines = (self.directory / "trials.jsonl").read_text().splitlines()
         trials = [json.loads(line) for line in lines]
         assert [json.dumps(trial, separators=(",", ":"), ensure_ascii=False) for trial in trials] == lines
@@ -53,34 +54,34 @@ class Measured:
 
     @property
     def tables(self) -> dict[str, bytes]:
-        """The run's tables and curves, as bytes."""
+        """The contents of the run's tables and charts, by name."""
         files = [self.directory / name for name in ("results.csv", "results.json")]
         return {file.name: file.read_bytes() for file in (*files, *self.directory.glob("figures/*.svg"))}
 
     def of(self, stack: str) -> list[dict[str, Any]]:
-        """The trials of one stack, on every DUT."""
+        """Return the trials of one stack, on every DUT."""
         cases = json.loads((self.directory / "manifest.json").read_text())["cases"]
         stacks = {case["case"]: case["stack"] for case in cases}
         return [trial for trial in self.trials if stacks.get(trial["case"]) == stack]
 
     def of_test(self, test: str) -> list[dict[str, Any]]:
-        """The trials of all cases of one test, by its name in the findings."""
+        """Return the trials of all cases of one test, by its name in the findings."""
         cases = json.loads((self.directory / "manifest.json").read_text())["cases"]
         wanted = [case["case"] for case in cases if case["test"] == test]
         return [trial for trial in self.trials if trial["case"] in wanted]
 
 
 def build(kit: str) -> None:
-    """Have these guests (e500, x86) in the user's cache: the first test that needs them builds them."""
+    """Build these guests (e500, x86) into the user's cache, unless an earlier test has done so."""
     command = [sys.executable, "-m", "espbench", "build", kit]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def without_rights(home: Path) -> list[str]:
-    """Return what, put before a command, makes its user one without any capability, and without an interface.
+    """Return a command prefix that runs a command as a user without capabilities, in an empty network namespace.
 
-    The guests are those of the present user's cache. The test is skipped where the kernel refuses this.
+    The guests are those of the present user's cache. The test is skipped if the kernel refuses this.
     """
     nobody = ["unshare", "--user", "--map-user=65534", "--map-group=65534", "--net", "env"]
     nobody += [f"HOME={home}", f"XDG_RUNTIME_DIR={home}", f"XDG_CACHE_HOME={cache_dir().parent}"]
@@ -90,7 +91,7 @@ def without_rights(home: Path) -> list[str]:
 
 
 def measured(plan: Path, out: Path, *options: str, as_user: Sequence[str] = ()) -> Measured:
-    """Run a plan to its end; `as_user` is put before the command."""
+    """Run a plan to its end, and return the run; as_user: words that are put before the command."""
     done = espbench("run", plan, "--out", out, *options, as_user=as_user, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (directory,) = out.iterdir()
@@ -99,7 +100,7 @@ def measured(plan: Path, out: Path, *options: str, as_user: Sequence[str] = ()) 
 
 @contextlib.contextmanager
 def busy_host() -> Iterator[None]:
-    """Let others take every CPU of this machine meanwhile, often; check that they had each at many moments."""
+    """Let other processes often take every CPU of this machine while the context lasts; check that they did."""
     burning = [subprocess.Popen([sys.executable, "-c", BURSTS]) for _ in range(os.cpu_count() or 1)]
     try:
         yield
@@ -111,14 +112,14 @@ def busy_host() -> Iterator[None]:
 
 
 def cpu_s(pid: int) -> float:
-    """The CPU time of a process that lives (proc(5): utime)."""
+    """Return the user CPU time of a living process (proc(5): utime), s."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     assert after_name[0] != "Z"
     return int(after_name[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def frames(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the trials without what says which case of a plan they belong to."""
+    """Return the trials without `host`, and without the keys that name their case in a plan."""
     return [
         {key: value for key, value in trial.items() if key not in ("case", "sequence", "attempt")}
         for trial in without_the_host(trials)
@@ -126,7 +127,7 @@ def frames(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def patiently(condition: Callable[[], Any]) -> None:
-    """Wait until it is so."""
+    """Wait until a condition is true; AssertionError after PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline

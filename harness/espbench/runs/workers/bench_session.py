@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in real time on several machines: shares given out, kept as they come, put into the plan's order.
+"""Makes a run in real time on several machines: gives out shares of the plan, and keeps their records.
 
-Each machine measures one share at a time, and a share is of one machine: if that is gone for good, the share begins
-anew on another.
+Each machine measures one share at a time. A share is measured on one machine only: if that machine is gone for good,
+the share begins anew on another one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from espbench.runs.workers.session import MAXIMUM_RETRIES, ObserverOfMany
 from espbench.runs.workers.shares import Share, shares
 from espbench.terms import PAIRED, Finding, Outcome, Trial
 
-# A machine that was not seen for so long is gone, s: a worker that ended may be started again.
+# A machine counts as gone when it was not seen for this time, s: a worker that ended may be started again before.
 GONE_AFTER_S = 30.0
 _LOOK_EACH_S = 1.0
 
@@ -62,7 +62,7 @@ class _Job:
 
 @dataclass
 class _Event:
-    """A message from a thread of the cluster's client; only the last one of an attempt has done."""
+    """A message from a thread of the cluster's client; `done` is set only in the last message of an attempt."""
 
     job: _Job
     attempt: int
@@ -110,10 +110,10 @@ class OnBenches:
         self._started = time.monotonic()
 
     def run(self) -> list[Outcome | Finding]:
-        """Measure every share that is not complete; returns the results in the plan's order.
+        """Measure every share that is not complete; return the results in the plan's order.
 
-        MachineLacks where no machine can carry the plan. EspbenchError, when all others are finished, where a share's
-        worker was lost again and again, and at once where no machine is left.
+        MachineLacks if no machine can carry the plan. EspbenchError if a share's worker was lost again and again
+        (raised when all other shares are finished), or if no machine is left (raised at once).
         """
         for result in self._directory.results():
             self._results.setdefault(result.case, []).append(result)
@@ -148,11 +148,11 @@ class OnBenches:
     # -- giving out -----------------------------------------------------------------------------
 
     def _give_out(self) -> None:
-        """Give each machine that has nothing to do a share; EspbenchError where that will never be possible."""
+        """Give a share to each idle machine; MachineLacks or EspbenchError if no machine can ever take one."""
         state, now = self._state, time.monotonic()
         present = self._machines.present()
         state.seen.update(dict.fromkeys(present, now))
-        if self._events.empty():  # what a worker told before it ended counts
+        if self._events.empty():  # messages that a worker sent before it ended come first
             self._miss(now)
         busy = {job.bench.name for job in state.running if job.bench is not None}
         for name, bench in present.items():
@@ -166,7 +166,7 @@ class OnBenches:
             raise EspbenchError("no machine is left that measures in real time; none came back")
 
     def _miss(self, now: float) -> None:
-        """Begin shares again whose worker ended before it took them: of those the cluster would never say anything."""
+        """Begin shares again whose worker ended before it took them, because the cluster never reports those."""
         for job in list(self._state.running):
             assert job.bench is not None
             if self._machines.is_there(job.bench):
@@ -178,7 +178,10 @@ class OnBenches:
                 )
 
     def _next_for(self, machine: str, now: float) -> _Job | None:
-        """Return the next share for a machine: one that it began, else a new one, else one whose machine is gone."""
+        """Return the next share for a machine; None if there is none.
+
+        Shares that this machine began come first, then new shares, then shares whose machine is gone.
+        """
         waiting = [(job, self._machine_of(job)) for job in self._state.waiting if job.not_before <= now]
         own = [job for job, of in waiting if of == machine]
         new = [job for job, of in waiting if not of]
@@ -200,7 +203,7 @@ class OnBenches:
             if before:
                 self._leave(job, f"its machine, {before}, is gone; begun anew on {bench.host}")
             self._directory.update_manifest(**begun_on(self._directory.manifest, bench.facts, cases))
-        else:  # to see that it is as it was
+        else:  # raises UsageError if the machine has changed
             begun_on(self._directory.manifest, bench.facts, cases)
         job.bench = bench
         job.began = job.last_there = time.monotonic()
@@ -222,7 +225,7 @@ class OnBenches:
         future.add_done_callback(lambda done: self._events.put(_Event(job, attempt, done=done)))
 
     def _leave(self, job: _Job, why: str) -> None:
-        """Remove what a machine that is gone measured of a share: what is compared is of one machine."""
+        """Remove what a machine that is gone measured of a share: all figures of a share are of one machine."""
         cases = job.share.cases
         copy = self._directory.begin_anew(cases)
         for name in (*cases, *(f"{case}-at" for case in cases)):
@@ -230,12 +233,12 @@ class OnBenches:
         self._directory.update_manifest(**without(self._directory.manifest, cases))
         job.observer.note(why + (f"; the trials so far are kept as {copy}" if copy else ""))
 
-    # -- what comes of it -----------------------------------------------------------------------
+    # -- messages from the workers --------------------------------------------------------------
 
     def _take(self, event: _Event) -> None:
         job, news = event.job, event.news
         if job not in self._state.running or event.attempt != job.attempt:
-            return  # of a worker that was lost
+            return  # the message is from a worker that was lost
         assert job.bench is not None
         if event.done is not None:
             self._end(job, job.bench, event.done)
@@ -254,13 +257,16 @@ class OnBenches:
             getattr(job.observer, news.method)(*news.arguments)
 
     def _keep(self, job: _Job, trial: Trial) -> None:
-        """Put a trial on disk, unless it is there, or one before it has not come yet: it comes again then."""
+        """Put a trial on disk, unless it is there already.
+
+        A trial is also skipped if an earlier one has not arrived yet; it is sent again with the task's last message.
+        """
         if trial.sequence == self._directory.trial_counts().get(trial.case, 0):
             self._directory.append(trial)
             job.observer.trial_done(trial)
 
     def _keep_results(self, made: ResultsMade) -> None:
-        """Put results on disk, unless trials that they rest on have not come yet: they come again then."""
+        """Put results on disk, unless some of their trials have not arrived yet; then the results are sent again."""
         counts = self._directory.trial_counts()
         if any(counts.get(case, 0) != number for case, number in made.trials.items()):
             return
@@ -295,7 +301,7 @@ class OnBenches:
 
     def _begin_again(self, job: _Job, error: WorkerLost) -> None:
         job.lost += 1
-        # The cluster takes some seconds to notice that a worker ended: it would be given the share again.
+        # The cluster takes some seconds to notice that a worker ended; until then the share could go there again.
         job.not_before = time.monotonic() + self._gone_after_s / 10
         if job.lost <= MAXIMUM_RETRIES:
             self._observer.note(f"{error}; begun again")
@@ -305,7 +311,7 @@ class OnBenches:
         self._state.given_up.append(f"{error}, {job.lost} times")
 
     def _cannot(self, job: _Job, bench: Bench, lack: MachineLacks) -> None:
-        """Let others do what a machine lacks something for."""
+        """Give a share back to the other machines, because this machine lacks something for it."""
         self._state.unfit[bench.name] = lack
         self._observer.note(f"{bench.host} cannot measure this plan, and gets no more of it: {lack}")
         if not self._directory.filed(job.share.cases):
@@ -313,7 +319,7 @@ class OnBenches:
         self._state.waiting.insert(0, job)
 
     def _save(self) -> list[Outcome | Finding]:
-        """Write all results in the plan's order; those at fixed loads come last."""
+        """Write all results in the plan's order and return them; those at fixed loads come last."""
         of_cases = [result for case in self._cases for result in self._results.get(case, [])]
         paired = [result for results in self._results.values() for result in results if result.test == PAIRED]
         results = [*of_cases, *paired]
@@ -321,7 +327,7 @@ class OnBenches:
         return results
 
     def _note_machines(self) -> None:
-        """Warn a reader of the run where its cases are of several machines."""
+        """Add a warning to the manifest if the cases were measured on several machines."""
         manifest = self._directory.manifest
         counts: dict[str, int] = {}
         for case in self._cases:
@@ -338,7 +344,7 @@ class OnBenches:
             self._directory.update_manifest(warnings=[*manifest.warnings, text])
 
     def _time_left(self) -> float:
-        """Guess the time left, s: of the slowest that is under way, and of the others as long as those before."""
+        """Estimate the time left, s: of the slowest running share, and for each waiting one the mean time so far."""
         state, now = self._state, time.monotonic()
         left = [job.left_s for job in state.running if job.left_s is not None]
         spent = [now - job.began + (job.left_s or 0.0) for job in state.running]

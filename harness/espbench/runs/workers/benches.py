@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines of a Dask cluster that measure in real time: those with a worker that declared `--resources bench=1`."""
+"""Finds the machines of a Dask cluster that measure in real time: their workers declare `--resources bench=1`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _LOOK_EACH_S = 2.0
 
 @dataclass(frozen=True)
 class Bench:
-    """A machine that measures in real time, and the worker by which it is reached.
+    """A machine that measures in real time, and the Dask worker by which it is reached.
 
-    name: its fingerprint. facts: its `host` and `tools`, as a manifest has them.
+    name: the machine's fingerprint. host: its name on the network. address: the worker's. facts: the machine's `host`
+    and `tools`, as a manifest has them.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Bench:
 
 
 class Machines(Protocol):
-    """The machines that there are, each of which does one share at a time."""
+    """The machines of a run in real time; each does one share at a time."""
 
     def present(self) -> Mapping[str, Bench]:
         """Return the machines that can be reached now, by name."""
@@ -68,7 +69,7 @@ class Benches:
             )
 
     def present(self) -> Mapping[str, Bench]:
-        """Return the machines that can be reached now, by name; of several workers of a machine one."""
+        """Return the machines that can be reached now, by name; if a machine has several workers, one is used."""
         if time.monotonic() - self._looked > _LOOK_EACH_S and self._client.status == "running":
             found = self._client.scheduler_info()["workers"]
             addresses = [
@@ -82,11 +83,11 @@ class Benches:
         return self._present
 
     def is_there(self, bench: Bench) -> bool:
-        """Return whether the worker by which a machine was reached was there at the last look."""
+        """Return whether the machine's worker was there when the workers were last listed."""
         return bench.address in self._addresses
 
     def submit(self, bench: Bench, task: ShareTask, on_news: OnNews) -> Future[Done | Failed]:
-        """Have a share measured on a machine; on_news is called in a thread of the client's."""
+        """Have a share measured on a machine; on_news is called in a thread of the Dask client."""
         if bench.address not in self._executors:
             self._executors[bench.address] = self._client.get_executor(
                 pure=False,
@@ -98,11 +99,11 @@ class Benches:
         return self._workers.submit(task, on_news, self._executors[bench.address])
 
     def close(self) -> None:
-        """End what is under way on all machines; the cluster stays."""
+        """End the running tasks on all machines; the cluster stays up."""
         self._workers.close()
 
     def _ask(self, addresses: list[str]) -> None:
-        """Ask workers which machine they are on; one that has gone meanwhile does not answer."""
+        """Ask workers which machine they are on; a worker that has ended meanwhile is left out."""
         if addresses:
             answers = self._client.run(facts_here, workers=addresses, on_error="ignore")
             for address, facts in answers.items():
@@ -111,7 +112,7 @@ class Benches:
 
 
 def benches_of(workers: ClusterWorkers) -> Benches:
-    """Return the machines of a cluster that measure in real time; if that fails, nothing is left open."""
+    """Return the machines of a cluster that measure in real time; if that fails, close the workers."""
     try:
         return Benches(workers)
     except BaseException:
@@ -120,12 +121,12 @@ def benches_of(workers: ClusterWorkers) -> Benches:
 
 
 def facts_here() -> dict[str, Any]:
-    """Return what a manifest says of this machine, and its name on the network."""
+    """Return this machine's `host` and `tools`, as a manifest has them, and its name on the network."""
     return {"name": socket.gethostname(), "host": machine.describe(), "tools": machine.tools()}
 
 
 def _by_name(benches: list[Bench]) -> dict[str, Bench]:
-    """Return the machines by name; UsageError where two have one name: figures of theirs could not be told apart."""
+    """Return the machines by name; UsageError if two have the same name: their figures could not be distinguished."""
     present: dict[str, Bench] = {}
     for bench in benches:
         first = present.setdefault(bench.name, bench)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of other machines: those of a Dask cluster, behind the executor that it offers.
+"""Uses workers on other machines: those of a Dask cluster, behind Dask's executor.
 
-Each Dask worker has one worker process (process.py), which does its tasks. What they tell comes by the cluster's
-events; what is lost of it on the way comes with the task's last message.
+Each Dask worker has one worker process (process.py), which does its tasks. Its messages arrive as the cluster's events.
+Events can be lost, so the task's last message repeats all records.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ClusterWorkers:
     """The workers of a cluster, one task each at once; they may come and go while a run is under way."""
 
     def __init__(self, client: Client, address: str, name: str, copies: Mapping[str, str]) -> None:
-        """name: of this run on the cluster, and of its plug-in. copies: as of `Workers`."""
+        """name: of this run on the cluster, and of its plug-in. copies: see `Workers`."""
         self.copies = copies
         self.client = client
         self.address = address
@@ -53,7 +53,7 @@ class ClusterWorkers:
 
     @property
     def at_once(self) -> int:
-        """Return as many tasks as there are workers: more would wait behind others and be lost with them."""
+        """The number of workers, at least 1: more tasks would wait behind others, and be lost with their worker."""
         when, count = self._counted
         if time.monotonic() - when > _COUNT_EACH_S and self.client.status == "running":
             count = max(1, len(self.client.nthreads()))
@@ -61,18 +61,18 @@ class ClusterWorkers:
         return count
 
     def submit(self, task: Task, on_news: OnNews, executor: Executor | None = None) -> Future[Done | Failed]:
-        """Have a task done by any worker, or by the executor's; on_news is called in a thread of the client's."""
+        """Have a task done by any worker, or by this executor; on_news is called in a thread of the Dask client."""
         self._listeners[task.name] = on_news
         last: Future[Done | Failed] = Future()
         try:
             given = (executor or self._executor).submit(carried_out, pickle.dumps(task), self._topic)
-        except Exception as error:  # whatever Dask says where it has no scheduler
+        except Exception as error:  # whatever Dask raises if it has no scheduler
             raise self._gone() from error
         given.add_done_callback(lambda done: self._ended(task, done, last))
         return last
 
     def close(self) -> None:
-        """End what is under way on all machines; the cluster stays."""
+        """End the running tasks on all machines; the cluster stays up."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):  # a machine that is gone has nothing to end
                 self.client.run(stop, on_error="ignore")
@@ -89,16 +89,16 @@ class ClusterWorkers:
             listener(pickle.loads(message["told"]), _nothing)
 
     def _ended(self, task: Task, done: Future[bytes], last: Future[Done | Failed]) -> None:
-        """Give the last message on, after the records that came with it: the driver knows which it has."""
+        """Pass on the records that came with the last message, then the message; the driver ignores known records."""
         try:
             message, records = pickle.loads(done.result())
         except WorkerLost as error:
             last.set_exception(error)
-        except BaseException as error:  # whatever Dask says of a worker, or of itself
+        except BaseException as error:  # whatever Dask raises about a worker, or about itself
             if self.client.status != "running":
                 last.set_exception(self._gone())
             else:
-                # Dask's words for a killed worker are long, and mostly about Dask.
+                # Dask's message about a killed worker is long, and mostly about Dask.
                 killed = getattr(error, "last_worker", None)
                 words = (
                     f"the worker at {killed.address} ended" if killed else f"{type(error).__name__}: {error}"
@@ -115,17 +115,18 @@ class ClusterWorkers:
 
 
 def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles] = ()) -> ClusterWorkers:
-    """Reach a cluster's scheduler, and see that its workers run this espbench, and guests of the same parts.
+    """Connect to a cluster's scheduler, and verify that its workers have this espbench and the same parts of guests.
 
-    kits: of the plan's guests; own: the user's files that they boot. Workers whose caches lack them get them from here.
-    UsageError where the way there is open to others, or a worker differs; MachineLacks where nobody answers.
+    kits: of the plan's guests; own: the user's files that the guests boot. Workers whose caches lack them get them from
+    here. UsageError if others could use the connection, or if a worker differs; MachineLacks if no scheduler answers,
+    there is no worker, or Dask is not installed.
     """
     _refuse_open(address)
     try:
         from distributed import Client, Security  # noqa: PLC0415  (an extra)
     except ImportError:
         raise MachineLacks("--cluster: the Python package distributed is not installed", _INSTALL) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # espbench says itself what is to be said
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # espbench reports errors itself
     security = Security(require_encryption=True) if address.startswith("tls://") else None
     try:
         client = Client(address, security=security, timeout=_PATIENCE_S, set_as_default=False)
@@ -158,7 +159,7 @@ def _examine(client: Client, address: str) -> None:
 def _make_equal(
     client: Client, address: str, name: str, kits: Sequence[Kit[Any]], own: Sequence[OwnFiles]
 ) -> None:
-    """Have each worker, and each that comes later, get what it lacks, and refuse those that differ."""
+    """Send each worker, also those that join later, the files that it lacks; UsageError if a worker differs."""
     from espbench.runs.workers.equal import EqualWorkers, Unequal  # noqa: PLC0415  (an extra)
 
     parts = {kit.name: packed(kit) for kit in kits}
@@ -171,7 +172,7 @@ def _make_equal(
 
 
 def _refuse_open(address: str) -> None:
-    """Refuse a scheduler that anybody can speak to: tasks are pickled, so anybody could run programs on all workers."""
+    """Raise UsageError for a scheduler that anybody can reach: tasks are pickled, so anybody could run programs."""
     url = urlsplit(address)
     if url.scheme == "tls" or (url.scheme == "tcp" and _is_here(url.hostname)):
         return
@@ -189,14 +190,14 @@ def _is_here(host: str | None) -> bool:
         return host == "localhost"
 
 
-# -- what runs in the Dask workers -----------------------------------------------------------------
+# -- code that runs in the Dask workers ------------------------------------------------------------
 
 _lock = threading.Lock()
 _process: WorkerProcess | None = None
 
 
 def carried_out(pickled: bytes, topic: str) -> bytes:
-    """Do a task in this machine's worker process: its last message, and all that must not be lost, pickled."""
+    """Do a task in this machine's worker process; return its last message and all its records, pickled."""
     from distributed import get_worker  # noqa: PLC0415  (an extra)
 
     task: Task = pickle.loads(pickled)
@@ -204,7 +205,7 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
     records: list[News] = []
 
     def tell(message: News, kept: Callable[[], None]) -> None:
-        if isinstance(message, ResultsMade):  # the newest has them all
+        if isinstance(message, ResultsMade):  # the newest one contains all results
             records[:] = [record for record in records if not isinstance(record, ResultsMade)]
         if isinstance(message, TrialMade | Learnt | ResultsMade):
             records.append(message)
@@ -218,7 +219,7 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
         raise WorkerLost(f"{error} (on {socket.gethostname()})", error.logs) from None
     finally:
         if isinstance(task, ShareTask):
-            stop()  # its process is bound to the tester's CPUs: the next share needs one that is not
+            stop()  # its process is bound to the tester's CPUs; the next share needs a process that is not
     if isinstance(message, Failed):
         on = f"on {socket.gethostname()}"
         if message.error is not None:
@@ -246,4 +247,4 @@ def _standing() -> WorkerProcess:
 
 
 def _nothing() -> None:
-    """Do nothing: nobody waits, and what is lost on the way comes again."""
+    """Do nothing: no worker waits for this answer, because lost records are sent again."""

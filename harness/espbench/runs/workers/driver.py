@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver as a worker sees it: who hears of its trials, and the run directory that it may not write itself."""
+"""Defines a worker's view of the driver: the observer of its trials, and the run directory, which it cannot write."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from espbench.measure.inputs.setup import Request
 from espbench.runs.workers.messages import Kept, Learnt, News, ObserverCall, TrialMade
 from espbench.terms import Manifest, Trial
 
-# The interval of trial_progress, s: nobody needs it more often.
+# The shortest interval between two messages of trial_progress, s.
 _PROGRESS_EACH_S = 0.25
 
 
 class Driver:
-    """The driver as a worker sees it: the observer of its trials, and the run directory that it may not write."""
+    """A worker's view of the driver: the observer of its trials, and the run directory, by messages."""
 
     def __init__(self, connection: Connection, logs: Path) -> None:
         self.logs = logs
@@ -26,13 +26,13 @@ class Driver:
         self._last_progress = 0.0
 
     def append(self, trial: Trial) -> None:
-        """Have a trial put on disk; returns when it is."""
+        """Have the driver put a trial on disk; return when it is there."""
         self.connection.send(TrialMade(trial))
         answer = self.connection.recv()
         assert isinstance(answer, Kept)
 
     def update_manifest(self, **changes: Any) -> None:
-        """Tell what of these keys is new."""
+        """Send the driver the new values of these keys; of tables, only the new rows."""
         changed = {}
         for key, value in changes.items():
             before = getattr(self.manifest, key)
@@ -57,11 +57,11 @@ class Driver:
             self.connection.send(ObserverCall("trial_progress", (event,)))
 
     def trial_done(self, record: Trial) -> None:
-        """Do nothing: the driver has the trial by `append`."""
+        """Do nothing: the driver got the trial by `append`."""
 
     def time_left(self, seconds: float) -> None:
         self.connection.send(ObserverCall("time_left", (seconds,)))
 
     def tell(self, news: News) -> None:
-        """Send what needs no answer."""
+        """Send a message that needs no answer."""
         self.connection.send(news)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plug-in that makes the workers of a cluster equal to the driver, also those that come later.
+"""Makes the workers of a cluster equal to the driver, also workers that join later, by a Dask plug-in.
 
-A worker gets the parts of the plan's guests that its cache lacks, and the user's kernels and modules. One that has
-another espbench, or other parts, says so: at the start of a run the run is refused, later the worker ends.
+A worker gets the parts of the plan's guests that its cache lacks, and the user's kernels and modules. If a worker has
+another espbench, or other parts, the run is refused at its start; a worker that joins later is closed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PARTS_WAY_OUT = (
 
 
 class Unequal(Exception):
-    """A worker that may do no task of the run: where it is, what was expected, what it has, what to do."""
+    """Says why a worker must not do tasks of the run: where it is, what was expected, what it has, what to do."""
 
 
 class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
-    """Demands of each worker what the driver has."""
+    """Requires that each worker has the driver's espbench, parts and files, and sends it those that it lacks."""
 
     def __init__(
         self,
@@ -38,9 +38,8 @@ class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
         own: Sequence[OwnFiles],
         present: frozenset[str],
     ) -> None:
-        """parts: those of each kit, by the kit's name. present: the addresses of the workers that are there by now.
-
-        own: the user's kernels and modules.
+        """version: of the driver's espbench. parts: those of each kit, by the kit's name. own: the user's kernels and
+        modules. present: the addresses of the workers that are there at the start of the run.
         """
         self._version = version
         self._parts = parts
@@ -48,7 +47,10 @@ class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
         self._present = present
 
     async def setup(self, worker: Worker) -> None:
-        """Give the worker what it lacks; Unequal if it is another than the driver, and its end if it came later."""
+        """Give the worker the files that it lacks; Unequal if it differs from the driver.
+
+        A worker that differs and joined after the start is closed, too.
+        """
         if problem := await self._problem(f"the worker at {worker.address} on {socket.gethostname()}"):
             if worker.address not in self._present:
                 # Dask would let it do tasks all the same.
@@ -59,7 +61,7 @@ class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
         if (version := version_here()) != self._version:
             return different_code(where, self._version, version)
         try:
-            # This takes a thread, since the scheduler gives up a worker that is silent for long.
+            # This runs in a thread, because the scheduler gives up a worker that does not answer for long.
             problem = await asyncio.to_thread(self._take)
         except (EspbenchError, OSError) as error:  # a full disk, a cache that is somebody else's
             return f"{where}: {error}"

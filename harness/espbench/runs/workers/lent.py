@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers behind an executor of whoever started this run from Python: tasks go there by a socket, answers come back.
+"""Uses workers behind the executor of the Python program that started this run; tasks and answers cross a socket.
 
 The process at the other end (espbench.frames.lending) gives each task to its executor, which does it in a worker
-process of its own. Trials come with the task's last message: what a killed driver had not got is measured again.
+process of its own. Trials arrive only with the task's last message; if the driver is killed before, they are measured
+again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["LentWorkers", "carried_out", "end_all", "lost", "refused", "version_
 
 @dataclass(frozen=True)
 class _Answer:
-    """The end of a task: its last message with the records before it, or why there is none."""
+    """The answer to a task: its last message with the records before it, or the error if there is none."""
 
     message: Done | Failed | None
     records: tuple[News, ...] = ()
@@ -34,12 +35,12 @@ class _Answer:
 
 
 class LentWorkers:
-    """Gives so many tasks at once to the process at the other end of a socket."""
+    """Gives up to `at_once` tasks at a time to the process at the other end of a socket."""
 
     def __init__(self, descriptor: int, at_once: int) -> None:
-        """descriptor: the socket, which this process was started with."""
+        """descriptor: of the socket with which this process was started."""
         self.at_once = at_once
-        self.copies: Mapping[str, str] = {}  # nothing is sent there
+        self.copies: Mapping[str, str] = {}  # no files are sent to these workers
         self._connection = Connection(descriptor)
         self._lock = threading.Lock()
         self._given: dict[int, tuple[Future[Done | Failed], OnNews]] = {}
@@ -47,7 +48,7 @@ class LentWorkers:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
-        """Have a task done; on_news is called in a thread of ours."""
+        """Have a task done; on_news is called in a thread of this process."""
         future: Future[Done | Failed] = Future()
         with self._lock:
             self._number += 1
@@ -59,11 +60,11 @@ class LentWorkers:
         return future
 
     def close(self) -> None:
-        """Take no answer any more; the other end sees that and ends what it can."""
+        """Close the socket; the other end notices that and ends the tasks that it can end."""
         with contextlib.suppress(OSError):
             same = socket.socket(fileno=self._connection.fileno())
             try:
-                same.shutdown(socket.SHUT_RDWR)  # else the thread that reads would not notice
+                same.shutdown(socket.SHUT_RDWR)  # a close alone would not wake the thread that reads
             finally:
                 same.detach()
         with contextlib.suppress(OSError):
@@ -93,15 +94,15 @@ def _gone() -> EspbenchError:
     return EspbenchError("executor: the process that lends it is gone")
 
 
-# -- what runs at the other end --------------------------------------------------------------------
+# -- code that runs at the other end ---------------------------------------------------------------
 
-_running: dict[WorkerProcess, str] = {}  # whose, in threads of this process
+_running: dict[WorkerProcess, str] = {}  # process → its lender; used by threads of this process
 
 
 def carried_out(pickled: bytes, version: str, whose: str) -> bytes:
-    """Do a task in a worker process of its own, wherever an executor calls this: an answer, pickled.
+    """Do a task in a worker process of its own, and return its _Answer, pickled; an executor calls this somewhere.
 
-    version: the driver's espbench; a machine with another one refuses the task. whose: as of `end_all`.
+    version: the driver's espbench; a machine with another version refuses the task. whose: the lender, see `end_all`.
     """
     here = version_here()
     if version != here:
@@ -127,22 +128,22 @@ def carried_out(pickled: bytes, version: str, whose: str) -> bytes:
 
 
 def end_all(whose: str) -> None:
-    """End those tasks of one lender that run in threads of this process."""
+    """End the tasks of one lender that run in threads of this process."""
     for process, of in list(_running.items()):
         if of == whose:
             process.end()
 
 
 def lost(error: BaseException) -> bytes:
-    """Return the answer for a task that an executor did not come to the end of: it is begun again."""
+    """Return the answer for a task that an executor did not finish; the driver begins the task again."""
     return pickle.dumps(_Answer(None, (), WorkerLost(f"executor: {type(error).__name__}: {error}")))
 
 
 def refused(error: Exception) -> bytes:
-    """Return the answer for a task that an executor did not take: the run ends."""
+    """Return the answer for a task that an executor did not accept; it ends the run."""
     words = f"executor: it takes no more tasks: {type(error).__name__}: {error}"
     return pickle.dumps(_Answer(Failed(EspbenchError(words))))
 
 
 def _nothing() -> None:
-    """Do nothing: nobody waits."""
+    """Do nothing: no worker waits for this answer."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes of this machine behind an executor: a thread each gives it tasks and listens."""
+"""Uses worker processes of this machine behind an executor; each has a thread that gives it tasks and listens to it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from espbench.runs.workers.process import OnNews, WorkerProcess
 
 
 class Workers(Protocol):
-    """Whoever does tasks, so many at once: processes of this machine, or of others.
+    """Workers that do up to `at_once` tasks at a time: processes of this machine, or of others.
 
-    submit: a future of the task's last message, or WorkerLost. close: ends what is under way, and leaves nothing.
-    copies: by the path of a file of the user's here, where it is in the workers' caches.
+    submit: returns a future of the task's last message, or WorkerLost. close: ends all running tasks, and undoes what
+    they made. copies: path of a user's file on this machine → its place in the workers' caches.
     """
 
     @property
@@ -28,11 +28,11 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """Has at most so many processes; each starts when there is a task for it, and again if it was lost."""
+    """Has at most `at_once` processes; each is started when there is a task for it, and again if it was lost."""
 
     def __init__(self, at_once: int, command: Sequence[str] | None = None) -> None:
         self.at_once = at_once
-        self.copies: Mapping[str, str] = {}  # they have the paths themselves
+        self.copies: Mapping[str, str] = {}  # these processes read the user's files where they are
         self._command = command
         self._executor = ThreadPoolExecutor(at_once, "worker")
         self._lock = threading.Lock()
@@ -41,11 +41,11 @@ class LocalWorkers:
         self._closing = False
 
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
-        """Have a task done; on_news is called in a thread of ours."""
+        """Have a task done; on_news is called in a thread of this process."""
         return self._executor.submit(self._do, task, on_news)
 
     def close(self) -> None:
-        """End all processes at once; what they made is undone when this returns."""
+        """End all processes at the same time; what they made is undone when this returns."""
         with self._lock:
             self._closing = True
             enders = [threading.Thread(target=worker.end) for worker in self._all]
@@ -72,7 +72,7 @@ class LocalWorkers:
                 raise RuntimeError("no task is taken any more")
             if self._idle:
                 return self._idle.pop()
-            # Under the lock: `close` must know of every process there is.
+            # The process starts under the lock, because `close` must know every process.
             worker = WorkerProcess(self._command)
             self._all.append(worker)
             return worker

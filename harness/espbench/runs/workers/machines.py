@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a run on several machines: what one of them sees of it, and how what it tells is put into it."""
+"""Splits and merges the manifest of a run on several machines: one machine's view of it, and the changes it sends."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from espbench.errors import UsageError
 from espbench.plan.resolved.cases import Case
 from espbench.terms import MACHINE, Calibration, Manifest
 
-# Tables that each machine has of its own; the manifest's own have what all machines share.
+# Tables that each machine has its own copy of; the manifest's own tables have what all machines share.
 _OF_EACH = ("host", "tools", "placement", "queues")
-# A machine with another value of one of these counts as another machine: its generator has another ceiling.
+# If one of these values changes, the machine no longer counts as the same: its generator has another ceiling.
 _CONSTANT = ("cpu", "kernel", "cpus usable")
 _SEVERAL = "; or "
 
 
 def as_seen_on(manifest: Manifest, machine: str, cases: Sequence[Case]) -> Manifest:
-    """Return the manifest as a machine sees it that measures these cases: only what is of that machine.
+    """Return the manifest for a machine that measures these cases, with only this machine's own entries.
 
-    The generator's ceilings are there if there is one for each of the cases; otherwise it is measured anew.
+    It has the generator's ceilings only if there is one for each of the cases; otherwise they are measured anew.
     """
     own = (manifest.machines or {}).get(machine, {})
     contexts_of = {
@@ -52,9 +52,9 @@ def as_seen_on(manifest: Manifest, machine: str, cases: Sequence[Case]) -> Manif
 
 
 def begun_on(manifest: Manifest, facts: Mapping[str, Any], cases: Collection[str]) -> dict[str, Any]:
-    """Return what changes in the manifest when a machine begins to measure cases.
+    """Return the manifest's changes when a machine begins to measure cases.
 
-    facts: its `host` and `tools`. UsageError if that machine is not as it was when it measured others of the run.
+    facts: the machine's `host` and `tools`. UsageError if it has changed since it measured other cases of the run.
     """
     machine = str(facts["host"][MACHINE])
     known = manifest.machines or {}
@@ -73,7 +73,7 @@ def begun_on(manifest: Manifest, facts: Mapping[str, Any], cases: Collection[str
 
 
 def merged(manifest: Manifest, machine: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what changes in the manifest by what a machine tells, as of `RunDirectory.update_manifest` there."""
+    """Return the manifest's changes for the changes that a machine sends (arguments of its `update_manifest`)."""
     machines = {name: dict(of_machine) for name, of_machine in (manifest.machines or {}).items()}
     own = machines.setdefault(machine, {})
     made: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def merged(manifest: Manifest, machine: str, changes: Mapping[str, Any]) -> dict
 
 
 def without(manifest: Manifest, cases: Collection[str]) -> dict[str, Any]:
-    """Return what changes in the manifest when cases are to be begun anew, on whatever machine."""
+    """Return the manifest's changes when cases are to be begun anew, on any machine."""
     left = {case: name for case, name in manifest.context_of_case.items() if case not in cases}
     return {
         "machine_of_case": {
@@ -113,7 +113,10 @@ def without(manifest: Manifest, cases: Collection[str]) -> dict[str, Any]:
 
 
 def _common(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the tables of the manifest that each machine has: what is equal once, else each value once."""
+    """Return the manifest's own copy of the tables that each machine has: the values that all machines share.
+
+    Where machines differ, an entry has each different value once.
+    """
     common: dict[str, Any] = {}
     for key in _OF_EACH:
         tables = [of_machine.get(key) or {} for of_machine in machines.values()]
@@ -123,14 +126,17 @@ def _common(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         }
     if len(machines) > 1:
         common["host"].pop(MACHINE, None)
-        # A clock that differs is nobody's: costs in cycles would be wrong.
+        # If the clocks differ, none is recorded: costs in cycles would be wrong.
         if isinstance(common["host"].get("cpu_mhz"), str):
             del common["host"]["cpu_mhz"]
     return common
 
 
 def _one_or_all(values: Sequence[Any]) -> Any:
-    """Return the value that all share; of tables what they share, of lists of sentences each once, else all as text."""
+    """Return the value that all share; otherwise the shared entries of tables, or each string of lists once.
+
+    Other values that differ are joined to one text.
+    """
     first = values[0]
     if all(value == first for value in values):
         return first

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the messages between the driver of a run and its workers: tasks there, records back as they are made.
+"""Defines the messages between the driver of a run and its workers: tasks to workers, and records back to the driver.
 
-Messages are pickled. Both ends are one program of one user, started by the other end.
+Messages are pickled. Both ends are the same program of the same user.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from espbench.terms import Finding, Manifest, Outcome, Trial
 class RunFacts:
     """The facts that are the same for all tasks of a run; cases: all of them, in the order of measuring.
 
-    placement: in virtual time it does not matter who runs where, but the record says so; None in real time, where each
-    machine has its own. profiled: as of a Workspace.
-    copies: as of `Workers`.
+    placement: the CPUs that the records name, although CPUs do not matter in virtual time; None in real time, where
+    each machine has its own. profiled: see Workspace. copies: see Workers.
     """
 
     resolved: ResolvedPlan
@@ -36,13 +35,13 @@ class RunFacts:
     copies: Mapping[str, str] = field(default_factory=dict)
 
     def pickled(self) -> bytes:
-        """Pickle it for tasks to carry: a worker reads it again only where it differs from the last."""
+        """Pickle the facts for tasks to carry: a worker unpickles them only if they differ from those before."""
         return pickle.dumps(self)
 
 
 @dataclass(frozen=True)
 class CaseTask:
-    """Make the trials that a case still wants. trials: those that are on disk."""
+    """A request for the trials that a case still needs. trials: those that are on disk."""
 
     run: bytes
     manifest: Manifest
@@ -58,7 +57,7 @@ class CaseTask:
 
 @dataclass(frozen=True)
 class AcceleratorTask:
-    """Make one figure of the driver-level accelerator test."""
+    """A request for one figure of the driver-level accelerator test."""
 
     run: bytes
     manifest: Manifest
@@ -67,16 +66,16 @@ class AcceleratorTask:
 
     @property
     def name(self) -> str:
-        """The name that distinguishes it from the run's other tasks."""
+        """The name that distinguishes this task from the run's other tasks."""
         return name_of(self.figure)
 
 
 @dataclass(frozen=True)
 class ShareTask:
-    """Measure a share of a run in real time, which is of one machine; manifest: as that machine sees it (machines.py).
+    """A request to measure a share of a run in real time on one machine; manifest: that machine's view (machines.py).
 
-    trials: those on disk of each of its cases, by their ids. attempt: from 1; what an earlier one still tells is not
-    heard.
+    trials: the trials on disk of each of its cases, by the cases' ids. attempt: from 1; messages of an earlier attempt
+    are ignored.
     """
 
     run: bytes
@@ -88,7 +87,7 @@ class ShareTask:
 
     @property
     def name(self) -> str:
-        """The name that distinguishes it from the run's other tasks, and from itself when it is begun again."""
+        """The name that distinguishes this task from the run's other tasks, and from its own earlier attempts."""
         return self.share if self.attempt == 1 else f"{self.share} (attempt {self.attempt})"
 
 
@@ -97,28 +96,28 @@ Task = CaseTask | AcceleratorTask | ShareTask
 
 @dataclass(frozen=True)
 class Hello:
-    """A worker's first words: where its logs are while it works."""
+    """A worker's first message: the folder of its logs while it works."""
 
     logs: Path
 
 
 @dataclass(frozen=True)
 class TrialMade:
-    """A record; the worker goes on when the driver says that it is on disk."""
+    """A trial's record; the worker continues when the driver answers that it is on disk."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """Keys of the manifest, as RunDirectory.update_manifest takes them; of tables, only new rows."""
+    """Changes of the manifest, as RunDirectory.update_manifest takes them; of tables, only new rows."""
 
     changes: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class ResultsMade:
-    """All results of a share so far; trials: the number of trials, by case, that they rest on."""
+    """All results of a share so far; trials: case → the number of trials from which they are computed."""
 
     results: list[Outcome | Finding]
     trials: Mapping[str, int]
@@ -126,7 +125,7 @@ class ResultsMade:
 
 @dataclass(frozen=True)
 class ObserverCall:
-    """A call of the observer's method of that name."""
+    """A call of the observer's method with this name."""
 
     method: str
     arguments: tuple[Any, ...] = ()
@@ -147,7 +146,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """The last message of a task that failed: why the run cannot go on; `fault`: a traceback, if it is unexpected."""
+    """The last message of a task that failed.
+
+    error: why the run cannot continue; None if the error was unexpected: then fault is its traceback.
+    """
 
     error: BaseException | None
     fault: str = ""

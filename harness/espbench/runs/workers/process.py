@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process as the one who started it sees it: given tasks, listened to, ended, tidied up after."""
+"""Starts a worker process, gives it tasks, listens to it, ends it, and undoes what it leaves behind."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from espbench.runs.workers.messages import Done, Failed, Hello, Kept, News, Task
 from espbench.this_machine import registry
 
 COMMAND = (sys.executable, "-m", "espbench.runs.workers.worker")
-# A worker that is told to end undoes what it made; one that takes longer is killed, s.
+# After SIGTERM a worker undoes what it made; it is killed if that takes longer than this, s.
 _GRACE_S = 60.0
 _LAST_WORDS_BYTES = 2000
 
 OnNews = Callable[[News, Callable[[], None]], None]
-"""News of each message; of a TrialMade, the second argument is called once it is on disk."""
+"""Called with each message; after a TrialMade is on disk, the receiver calls the second argument."""
 
 
 class WorkerLost(EspbenchError):
-    """A worker ended in mid-task; what it had made is undone. logs: what it had written into them."""
+    """A worker ended during a task; what it had made is undone. logs: the contents of its logs, by name."""
 
     def __init__(self, text: str, logs: dict[str, bytes] | None = None) -> None:
         super().__init__(text)
@@ -38,10 +38,10 @@ class WorkerLost(EspbenchError):
 
 
 class WorkerProcess:
-    """One worker, started at once, from a thread that outlives it."""
+    """One worker process, started at once. The thread that starts it must live longer than the process."""
 
     def __init__(self, command: Sequence[str] | None = None) -> None:
-        """command: of a program that serves as worker.py does; without it, that one."""
+        """command: of a program that serves tasks as worker.py does; without it, worker.py."""
         self._connection, theirs = Pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the process)
         self._ended = threading.Lock()
@@ -54,17 +54,17 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # a terminal's Ctrl-C is the driver's to tell
+                start_new_session=True,  # a terminal's Ctrl-C goes to the driver, which ends its workers
             )
         self._hello: Hello | None = None
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The id of the worker process."""
         return self._process.pid
 
     def do(self, task: Task, on_news: OnNews) -> Done | Failed:
-        """Have a task done; its last message. WorkerLost where the process ends before that."""
+        """Have a task done and return its last message; WorkerLost if the process ends before that."""
         try:
             if self._hello is None:
                 self._hello = self._connection.recv()
@@ -78,14 +78,14 @@ class WorkerProcess:
             raise self._lost(task) from error
 
     def end(self) -> None:
-        """Have it undo what it made and end; kill it where it does not, and undo that in its place."""
+        """Let the process undo what it made and end; if it does not end, kill it, and undo that here."""
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         self._wait()
         self._tidy()
 
     def _kept(self) -> None:
-        with contextlib.suppress(OSError):  # whoever listens to it hears that it is gone
+        with contextlib.suppress(OSError):  # the next receive reports that the process is gone
             self._connection.send(Kept())
 
     def _wait(self) -> None:
@@ -98,7 +98,7 @@ class WorkerProcess:
 
     def _lost(self, task: Task) -> WorkerLost:
         if self._process.poll() is None:
-            # It may be about to end; one that hung up and does not is of no use.
+            # It may be about to end. If it closed its connection and does not end, it is of no use.
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
         self._wait()
@@ -112,7 +112,7 @@ class WorkerProcess:
         )
 
     def _written(self) -> dict[str, bytes]:
-        """Return the logs of a worker that can report no more, by name."""
+        """Return the logs of a worker that can no longer report them, by name."""
         if self._hello is None or not self._hello.logs.is_dir():
             return {}
         with contextlib.suppress(OSError):
@@ -121,31 +121,31 @@ class WorkerProcess:
 
     def _last_words(self) -> str:
         with self._ended:
-            if self._errors.closed:  # whoever ended it does not ask
+            if self._errors.closed:  # `end` was called, so nobody needs the text
                 return ""
             size = os.fstat(self._errors.fileno()).st_size
             end = os.pread(self._errors.fileno(), _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
             return end.decode(errors="replace").strip()
 
     def _tidy(self) -> None:
-        """Undo what a worker left that was killed; for once, whoever finds it gone first."""
+        """Undo what a killed worker left; only the first call does it."""
         with self._ended:
             if self._tidied:
                 return
             self._tidied = True
             self._connection.close()
             self._errors.close()
-            # Things that cannot be undone stay in its journal, where `espbench clean` finds them.
+            # Anything that cannot be undone stays in its journal, where `espbench clean` finds it.
             with contextlib.suppress(EspbenchError):
                 registry.clean(run_id=self._run_id)
 
 
 def _nothing() -> None:
-    """Do nothing: no answer is awaited."""
+    """Do nothing: the worker waits for no answer."""
 
 
 def keep_logs(directory: Path, logs: dict[str, bytes]) -> None:
-    """Put what a worker wrote behind what is there: logs in their own file, all else replaced by the newest."""
+    """Append a worker's logs (*.log) to the run's logs; replace other files by the worker's."""
     for name, content in logs.items():
         if content:
             with (directory / name).open("ab" if name.endswith(".log") else "wb") as file:

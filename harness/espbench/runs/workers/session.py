@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in virtual time whose cases are measured side by side: given out, kept as they come, put into the plan's order.
+"""Makes a run in virtual time whose cases are measured side by side: gives out cases, and keeps their records.
 
-What a case begins with depends on the plan alone (`book`), so the run's files are those of one job, byte for byte, but
-for what records have under `host`.
+The earlier results that a case starts from depend on the plan alone (`book`). So the run's files are the same, byte for
+byte, as with one job, except for `host` in the records.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from espbench.runs.workers.messages import (
 from espbench.runs.workers.process import WorkerLost, keep_logs
 from espbench.terms import Finding, Outcome, Trial
 
-# A task whose worker was lost is begun again, from its last trial on disk, so often.
+# A task whose worker was lost is begun again, from its last trial on disk, at most this many times.
 MAXIMUM_RETRIES = 2
 
 
 class ObserverOfMany(Protocol):
-    """Gets the news of a run: the terminal. of: returns an observer of one case, beside those of others."""
+    """Gets the news of a run whose cases are measured side by side. of: returns the observer of one case."""
 
     def note(self, text: str) -> None: ...
     def of(self, name: str) -> Observer: ...
@@ -66,7 +66,7 @@ class _Job:
     observer: Observer
     case: Case | None = None
     figure: Figure = ("", "", "", 0, Variant())
-    behind: int = 0  # so many wait for it, one after the other
+    behind: int = 0  # the length of the longest chain of jobs that wait for this one
     lost: int = 0
     began: float = 0.0
     left_s: float | None = None
@@ -74,7 +74,7 @@ class _Job:
 
 @dataclass
 class _Event:
-    """A message from a thread of the workers to the driver; only the last one of a job has done."""
+    """A message from a thread of the workers to the driver; `done` is set only in the last message of a job."""
 
     job: _Job
     news: News | None = None
@@ -107,7 +107,7 @@ class SideBySide:
         workers: Workers,
         observer: ObserverOfMany,
     ) -> None:
-        """beds: asked for what every figure of a device is to be read with, no more."""
+        """beds: used only for the remarks on each device; the workers build the test beds."""
         self._resolved = resolved
         self._directory = directory
         self._beds = beds
@@ -123,14 +123,14 @@ class SideBySide:
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._state = _State()
         self._total = 0
-        # Security Context → the case, by its place in the order of measuring, that it was read in.
+        # Security Context → the position, in the order of measuring, of the case in which it was read.
         self._read_in: dict[str, int] = {}
 
     def run(self) -> list[Outcome | Finding]:
-        """Measure every case that is not complete; returns the results in the plan's order.
+        """Measure every case that is not complete; return the results in the plan's order.
 
-        The error that ends a run with one job ends this one, with all cases that are under way; nothing that is on
-        disk is lost. EspbenchError, when all others are finished, where a case's worker was lost again and again.
+        An error that would end a run with one job ends this run too, with all running cases; records on disk stay.
+        EspbenchError if a case's worker was lost again and again (raised when all other cases are finished).
         """
         self._note_contexts()
         self._state.waiting = self._jobs()
@@ -152,10 +152,10 @@ class SideBySide:
             raise EspbenchError("\n".join(self._state.given_up.values()))
         return results
 
-    # -- what there is to do --------------------------------------------------------------------
+    # -- jobs and tasks -------------------------------------------------------------------------
 
     def _jobs(self) -> list[_Job]:
-        """List all jobs; the longest chains of cases that begin with each other's results come first."""
+        """List all jobs; those with the longest chain of cases that wait for their results come first."""
         jobs = {case.id: _Job(case.id, self._observer.of(case.id), case) for case in self._book.cases}
         for case in reversed(self._book.cases):
             for needed in self._book.needs(case):
@@ -167,7 +167,7 @@ class SideBySide:
         return in_order
 
     def _begin(self) -> None:
-        """Give out as much as there are workers for, of what begins with nothing that is not finished."""
+        """Give out jobs while there are free workers; a job can begin when the cases that it needs are finished."""
         for job in list(self._state.waiting):
             if len(self._state.running) >= self._workers.at_once:
                 return
@@ -203,14 +203,14 @@ class SideBySide:
         future = self._workers.submit(task, lambda news, kept: self._events.put(_Event(job, news, kept)))
         future.add_done_callback(lambda done: self._events.put(_Event(job, done=done)))
 
-    # -- what comes of it -----------------------------------------------------------------------
+    # -- messages from the workers --------------------------------------------------------------
 
     def _take(self, event: _Event) -> None:
         job = event.job
         if event.done is not None:
             self._end(job, event.done)
         elif job not in self._state.running:
-            return  # its worker was lost long ago
+            return  # its worker was lost before
         elif isinstance(event.news, TrialMade):
             self._keep(job, event.news.trial)
             event.kept()
@@ -223,7 +223,10 @@ class SideBySide:
             getattr(job.observer, event.news.method)(*event.news.arguments)
 
     def _keep(self, job: _Job, trial: Trial) -> None:
-        """Put a trial on disk, unless it is there, or one before it has not come yet: it comes again then."""
+        """Put a trial on disk, unless it is there already.
+
+        A trial is also skipped if an earlier one has not arrived yet; it is sent again with the task's last message.
+        """
         if trial.sequence == self._directory.trial_counts().get(trial.case, 0):
             self._directory.append(trial)
             job.observer.trial_done(trial)
@@ -270,7 +273,7 @@ class SideBySide:
         self._finished(job)
 
     def _replayed(self, case: Case) -> Procedure:
-        """Return the case's test with the records that are on disk, which alone decide."""
+        """Return the case's procedure with the records on disk, which alone decide the results."""
         running = procedure_for(case, self._book.known(case), self._directory.trials_of(case.id))
         if running.next() is not None:
             raise EspbenchError(f"{case.id}: its worker ended without an answer; a fault of espbench's own")
@@ -282,10 +285,10 @@ class SideBySide:
         self._state.finished += 1
         self._observer.finished(self._state.finished, self._total)
 
-    # -- what workers find out of the gateways -----------------------------------------------------
+    # -- Security Contexts that workers read -------------------------------------------------------
 
     def _note_contexts(self) -> None:
-        """Note for a resumed run what was read last in which case, as far as that can be told."""
+        """Note, for a resumed run, the case in which each Security Context was read last, as far as that is known."""
         known = self._directory.manifest.context_of_case
         counts = self._directory.trial_counts()
         for number, case in enumerate(self._book.cases):
@@ -293,7 +296,10 @@ class SideBySide:
                 self._read_in[known[case.id]] = number
 
     def _learn(self, job: _Job, changes: dict[str, Any]) -> None:
-        """Put it into the manifest, as one job would have left it: of each Security Context that of its last case."""
+        """Put a worker's changes into the manifest, so that it is as one job would have left it.
+
+        Of each Security Context, the manifest has the one that was read in the last case.
+        """
         manifest = self._directory.manifest
         number = self._book.number(job.case) - 1 if job.case else len(self._book.cases)
         merged: dict[str, Any] = {}
@@ -314,7 +320,7 @@ class SideBySide:
         return True
 
     def _time_left(self) -> float:
-        """Guess the time left, s: what is under way, and the others as long as those before."""
+        """Estimate the time left, s: of the running jobs, and for each waiting one the mean time of a job so far."""
         state, now = self._state, time.monotonic()
         left = [job.left_s for job in state.running if job.left_s is not None]
         spent = [now - job.began + (job.left_s or 0.0) for job in state.running]

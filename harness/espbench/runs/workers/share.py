@@ -22,10 +22,10 @@ from espbench.this_machine.registry import Registry
 
 
 class ShareRecords(Driver):
-    """The run directory as a share's session sees it: the trials on disk, and the driver to tell of more."""
+    """A share's view of the run directory: the trials on disk, and the driver, which gets the new ones."""
 
     def __init__(self, driver: Driver, trials: Mapping[str, list[Trial]]) -> None:
-        """trials: by case; this copy of them grows."""
+        """trials: the trials on disk, by case; this object keeps a copy and adds new ones to it."""
         super().__init__(driver.connection, driver.logs)
         self.manifest = driver.manifest
         self._trials = {case: list(of_case) for case, of_case in trials.items()}
@@ -35,12 +35,12 @@ class ShareRecords(Driver):
         return list(self._trials.get(case, []))
 
     def append(self, trial: Trial) -> None:
-        """Have a trial put on disk; returns when the driver has it."""
+        """Have the driver put a trial on disk; return when it is there."""
         super().append(trial)
         self._trials.setdefault(trial.case, []).append(trial)
 
     def save_results(self, results: Sequence[Outcome | Finding]) -> None:
-        """Have the results of the share so far put on disk."""
+        """Have the driver put the results of the share so far on disk."""
         counts = {case: len(of_case) for case, of_case in self._trials.items()}
         self.tell(ResultsMade(list(results), counts))
 
@@ -55,10 +55,10 @@ class ShareRecords(Driver):
 
 
 def measure_share(task: ShareTask, registry: Registry, driver: Driver) -> None:
-    """Measure all that is missing of a share.
+    """Measure the missing trials of a share.
 
-    MachineLacks if this machine cannot carry the plan's platforms. After that the process is bound to the tester's
-    CPUs: it is to do no other share.
+    MachineLacks if this machine cannot carry the plan's platforms. Afterwards this process is bound to the tester's
+    CPUs, so it must do no other share.
     """
     facts: RunFacts = pickle.loads(task.run)
     records = ShareRecords(driver, task.trials)
@@ -78,14 +78,14 @@ def measure_share(task: ShareTask, registry: Registry, driver: Driver) -> None:
 
 
 class _Waiting:
-    """Says once for whom this machine waits."""
+    """Reports for which other measurements this machine waits, again only when they change."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._named: list[Holder] | None = None
 
     def name_holders(self, holders: list[Holder]) -> None:
-        """Note who uses the machine's CPUs, if it is somebody else than before."""
+        """Note which measurements use the machine's CPUs, if they are not those noted before."""
         if holders != self._named:
             self._named = holders
             words = "; ".join(map(str, holders)) or "a process that cannot be seen from there"

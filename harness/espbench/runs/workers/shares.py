@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits a run in real time into shares, each to be measured on one machine: what is compared stays together."""
+"""Splits a run in real time into shares, each measured on one machine: cases that are compared stay together."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Share:
 
 
 def shares(plan: Plan, cases: Sequence[Case]) -> list[Share]:
-    """Split a plan's cases, in its order.
+    """Split a plan's cases into shares, in the plan's order.
 
-    All stacks, suites, frame sizes and tests of one device, direction and IP version are one share: one table, one
-    curve. Devices are together if the plan compares them. Repeats are together too: for the mean of a figure, and in a
-    comparison for the fixed loads, which are parts of what all repeats achieved. But in a comparison by searches alone
-    each repeat is a share, since its ratios are of that repeat.
+    All stacks, suites, frame sizes and tests of one device, direction and IP version are one share, because reports
+    show them in one table or curve. Devices are in one share if the plan compares them. Repeats are in one share too,
+    for the mean of a figure; the fixed loads of a comparison also depend on all repeats. But in a comparison by
+    searches alone, each repeat is a share, because its ratios are computed within one repeat.
     """
     by = plan.compare.by if plan.compare is not None else ""
     together = by in ("dut", "kernel")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says which espbench a machine has, and that a worker has another one than its driver."""
+"""Names the espbench of a machine, and words the message for a worker whose espbench differs from the driver's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def version_here() -> str:
 
 
 def different_code(where: str, expected: str, got: str) -> str:
-    """Say that a worker runs another espbench than its driver."""
+    """Return the message that a worker runs another espbench than its driver."""
     return (
         f"{where}\n  expected: espbench {expected}\n  got: espbench {got}\n"
         "  what to do: install the same espbench on all machines"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process: does one task after the other until nobody gives it any, and leaves nothing behind.
+"""The program of a worker process: does one task after the other until its driver is gone, and leaves nothing behind.
 
-Runs as `python -m espbench.runs.workers.worker FD ID`: FD is a socket to the driver (messages.py), ID what its journal
-is called. It ends, undoing all that it made, by SIGTERM or when its driver is gone, however that ended.
+Runs as `python -m espbench.runs.workers.worker FD ID`: FD is the socket to the driver (messages.py), ID the name of its
+journal. On SIGTERM, or when its driver is gone for any reason, it undoes all that it made and ends.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Run:
 
 
 class Worker:
-    """Does tasks; what it makes for them stands in its own registry."""
+    """Does tasks; its own registry lists all that it makes for them."""
 
     def __init__(self, registry: Registry, driver: Driver) -> None:
         self._registry = registry
@@ -95,7 +95,7 @@ class Worker:
         return results[0]
 
     def _parts(self, pickled: bytes) -> _Run:
-        """Make what a run is measured with, unless it stands already."""
+        """Return the tools for a run; make them unless they are those of the run before."""
         if self._run is not None and self._run.pickled == pickled:
             return self._run
         facts: RunFacts = pickle.loads(pickled)
@@ -119,7 +119,7 @@ class Worker:
 
 
 def _as_here(facts: RunFacts) -> parts.Devices:
-    """Return the devices with the paths that the user's files have in this machine's cache, if they were sent."""
+    """Return the devices; if the user's files were sent, with these files' paths in this machine's cache."""
 
     def here(path: str) -> str:
         return str(recipe.store() / facts.copies[path]) if path in facts.copies else path
@@ -128,7 +128,7 @@ def _as_here(facts: RunFacts) -> parts.Devices:
 
 
 def main() -> NoReturn:
-    """Serve the driver; the exit code nobody reads but as a sign of how it ended."""
+    """Serve the driver, then end; the exit code only shows how this process ended."""
     ending.listen()
     code = 0
     try:
@@ -138,7 +138,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = Interrupted.exit_code
     ending.deaf()
-    with contextlib.suppress(EspbenchError):  # its journal stays, and the driver looks at it
+    with contextlib.suppress(EspbenchError):  # the journal stays, and the driver reads it
         registry.undo_the_rest()
     sys.exit(code)
 
@@ -153,7 +153,7 @@ def _serve(connection: Connection, run_id: str) -> None:
                 task: Task = connection.recv()
                 connection.send(_answer(worker, task, logs))
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            return  # nobody is there any more
+            return  # the driver is gone
 
 
 def _answer(worker: Worker, task: Task, logs: Path) -> Done | Failed:
@@ -167,16 +167,16 @@ def _answer(worker: Worker, task: Task, logs: Path) -> Done | Failed:
         if isinstance(error, OSError) and refused_by_disk(error):
             failure = write_failure(error.filename or logs, error, "every trial before is safe")
             return Failed(failure, logs=_written(logs))
-        # A fault of ours: told, not lost with this process.
+        # A fault of espbench's own is reported to the driver, so that it is not lost with this process.
         return Failed(None, traceback.format_exc(), _written(logs))
     return Done(result, _written(logs))
 
 
 def _as_sent(error: EspbenchError) -> EspbenchError:
-    """Return the error, or its words where it cannot be pickled."""
+    """Return the error, or an EspbenchError with its text if it cannot be pickled without a loss."""
     try:
         again = pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever its own classes raise
+    except Exception:  # whatever the error's class raises
         return EspbenchError(str(error))
     return error if str(again) == str(error) else EspbenchError(str(error))
 
