@@ -25,7 +25,7 @@ from pathlib import Path
 
 import yaml
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
 
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case, cases, load_plan

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the cost of the driver of parallel cases, and the idle time because cases wait for each other's results.
 
-    python benchmarks/tester/side_by_side.py [--trial SECONDS] [--workers 1,2,16]
+    python benchmarks/tester/side_by_side.py [--trial SECONDS] [--workers 16,2]
 
 The 154 cases are simulated, each by a thread whose trials are waits. They are 22 series of seven frame sizes, in which
 each size except the first two waits for those before it. The speed-up is the sum of all waits by the time of the run.
