@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every sentence that a record holds, by its code: the one place where such a sentence is worded.
+"""Has the texts of all sentences in records, by their codes. Such a sentence is worded only here.
 
-The program looks at codes and values alone (`terms.Statement`), so that a sentence may be reworded freely here. A
-template is a format string of its values; beside Python's own format specifications these are known:
+The program uses only codes and values (`terms.Statement`), so a sentence may be changed freely here. A template is a
+format string of its values; besides Python's own format specifications it may have these:
 
-    {why:?: }     nothing where the value is empty, else `: ` and the value; text after a `|` follows it
-    {goal:goal}   a loss goal in per cent, `0.001 %`; {goal:name} says `zero-loss` of 0
-    {sides:and}   the items of a list, parted by `and`; {names:comma} by commas; {rates:listed} numbers, by commas
-    {n:times}     `1 time`, `2 times`; {pct:share} `at most 5 %`, or `nothing` of 0
+    {why:?: }     nothing if the value is empty, else `: ` and the value; text after a `|` follows the value
+    {goal:goal}   a loss goal in per cent, `0.001 %`; {goal:name} is the same, but `zero-loss` for 0
+    {sides:and}   the items of a list, joined by `and`; {names:comma} by commas; {rates:listed} numbers, by commas
+    {n:times}     `1 time`, `2 times`; {pct:share} `at most 5 %`, or `nothing` for 0
 
 A value may be a statement itself, or a list of statements, which are joined by semicolons. Run directories of format
-1 hold sentences without codes: `results/format_1.py` has those sentences as they were, and is never changed with these.
+1 have sentences without codes: `results/format_1.py` has the old texts of these sentences, which never change.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Code(StrEnum):
     LINK_CHANGED = "link-changed"
     SAS_CHANGED = "sas-changed"
     NOT_PROVEN = "not-proven"
-    PROOF_PROBLEM = "proof-problem"  # in words alone, as older records have it
+    PROOF_PROBLEM = "proof-problem"  # of older records, which have only its text
     STORED = "stored"
     BROKEN = "broken"
     GENERATOR_FAILED = "generator-failed"
@@ -121,7 +121,7 @@ class Code(StrEnum):
     NO_BOUNDS = "no-bounds"
     CROSSED_IN_CLEAR = "crossed-in-clear"
 
-    # Remarks that a reader of a figure must know.
+    # These are remarks that the reader of a figure must know.
     TESTER_LIMITED = "tester-limited"
     AT_MAXIMUM = "at-maximum"
     MAXIMUM_LOWERED = "maximum-lowered"
@@ -149,7 +149,7 @@ class Code(StrEnum):
     LEAVES_IN_BURSTS = "leaves-in-bursts"
     FIRST_LOSS_UNSEEN = "first-loss-unseen"
 
-    # Clauses of a standard that were not kept; first those with less than the clause asks for.
+    # These name clauses of a standard that were not met. The first ones are values smaller than the clause asks for.
     BROUGHT_ANEW = "brought-anew"
     SHORT_FINAL_TRIALS = "short-final-trials"
     SHORT_TRIALS = "short-trials"
@@ -178,7 +178,7 @@ class Code(StrEnum):
     ALL_AT_ONCE = "all-at-once"
     NO_REDUNDANT_PAIR = "no-redundant-pair"
 
-    # An answer as one sentence.
+    # These are answers, or parts of one, as a sentence.
     PASSES = "passes"
     PASSES_AT_LEAST = "passes-at-least"
     PASSES_MLR = "passes-mlr"
@@ -238,7 +238,7 @@ class Code(StrEnum):
     PAIRS_MADE = "pairs-made"
     AT_BASE_LOADS = "at-base-loads"
 
-    # Whole sentences of format 1 (results/format_1.py) that no other code has.
+    # These are for whole sentences of format 1 (results/format_1.py) that have no other code.
     WITH_REASONS = "with-reasons"
     EARLIER_HOST = "earlier-host"
     EARLIER_WARNING = "earlier-warning"
@@ -491,7 +491,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.EARLIER_SHORT: "{text}",
 }
 
-# A warning, or what stands for a figure, where there is room for a few words only.
+# Short texts of warnings, and of reasons for a missing figure, for places with room for only a few words.
 FLAGS: Mapping[str, str] = {
     Code.TESTER_LIMITED: "tester-limited",
     Code.AT_MAXIMUM: "at the search's maximum",
@@ -525,7 +525,7 @@ VARIOUS = _Various()
 
 
 def text(code: str, values: Mapping[str, Any]) -> str:
-    """Return the sentence for a code and its values; of a code that this version does not know, the code."""
+    """Return the sentence for a code and its values; for a code that this version does not know, the code itself."""
     template = TEMPLATES.get(code)
     return code if template is None else fill(template, values)
 
@@ -541,12 +541,12 @@ def goal_name(goal: float) -> str:
 
 
 def goal_title(goal: float) -> str:
-    """Return a loss goal to begin a sentence with: `zero-loss`, or in per cent."""
+    """Return a loss goal for the beginning of a sentence: `zero-loss`, or in per cent."""
     return goal_name(goal) if goal else "zero-loss"
 
 
 class _Value:
-    """A value, with the format specifications of this file."""
+    """A value that supports the format specifications of this file."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -576,7 +576,7 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
 
 
 def _plain(value: Any) -> str:
-    """Return a value as text: a statement, or each of a list, in its own words."""
+    """Return a value as text: of a statement its sentence, of a list its values as text, joined by semicolons."""
     if isinstance(value, Mapping) and "code" in value:
         return text(value["code"], value.get("values", {}))
     if isinstance(value, list | tuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of espbench-ixp, the machine that runs a program on the engines of a network processor."""
+"""The client of espbench-ixp, the simulator that runs a program on the engines of a network processor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BINARY = "espbench-ixp"
 
 
 class Spent(BaseModel):
-    """Cycles of all engines together."""
+    """The cycles of all engines together, by what the engines did in them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,7 +64,7 @@ class Answer(BaseModel):
 
 
 def binary() -> Path:
-    """Return the machine's program, where ESPBENCH_IXP or `paths.program` has it; MachineLacks where none has."""
+    """Return the path of espbench-ixp, from ESPBENCH_IXP or `paths.program`; raise MachineLacks if there is none."""
     try:
         return paths.program(_BINARY, "ESPBENCH_IXP")
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def binary() -> Path:
 
 
 def readiness() -> Readiness:
-    """Doctor's answer."""
+    """Return the answer of `espbench doctor`: whether espbench-ixp is built."""
     try:
         binary()
     except MachineLacks as lack:
@@ -81,7 +81,7 @@ def readiness() -> Readiness:
 
 
 def run(program: Path, request: dict[str, Any]) -> Answer:
-    """Run a program to its end. EspbenchError where it did what an engine cannot do."""
+    """Run a program to its end. Raise EspbenchError if it did something that an engine cannot do."""
     text = json.dumps({"program": str(program), **request})
     done = subprocess.run([str(binary())], input=text, capture_output=True, text=True, check=False)
     if done.returncode:

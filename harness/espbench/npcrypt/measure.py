@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures one configuration: compiles the kernel, proves it by its known answers, runs it, compares every byte."""
+"""Measures one configuration: compiles the kernel, checks it by its known answers, runs it, compares every byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from espbench.results.kernels import KernelResult, MemoryUse
 
 @dataclass(frozen=True)
 class Configuration:
-    """One point of a cipher_kernels test."""
+    """One point of a cipher_kernels test.
+
+    engines and threads (per engine) are numbers; data is in bytes for each thread. faster_dram and faster_sram are the
+    parts by which the memories are faster than in the profile (0: equal).
+    """
 
     dut: str
     kernel: KernelName
@@ -32,14 +36,14 @@ class Configuration:
 
     @property
     def shown(self) -> str:
-        """Its text for messages."""
+        """The text of the configuration for messages."""
         c = self.compilation
         return f"{self.dut}, {self.kernel}, level {c.level}, {c.compiler} -{c.option}, {self.engines} × {self.threads}"
 
 
 @dataclass
 class Programs:
-    """Compiles each program of a run once, and proves it by its known answers, whoever asks first."""
+    """Compiles each program of a run once, and checks it by its known answers, at its first use by any thread."""
 
     folder: Path
     _made: dict[tuple[str, str, Compilation], Path] = field(default_factory=dict)
@@ -47,7 +51,7 @@ class Programs:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, configuration: Configuration, processor: Processor) -> Path:
-        """Return the program of a configuration; EspbenchError if it cannot be compiled, or computes something else."""
+        """Return the program of a configuration. Raise EspbenchError if it cannot be compiled, or computes wrongly."""
         c = configuration
         key = (c.dut, c.kernel, c.compilation)
         with self._lock:
@@ -62,7 +66,7 @@ class Programs:
 
 
 def prove(kernel: Kernel, program: Path, processor: Processor, what: str) -> None:
-    """Run every known answer of a kernel in the machine; EspbenchError where one is not met."""
+    """Run a kernel on the data of all its known answers; raise EspbenchError if an answer is wrong."""
     for vector in kernel.vectors:
         data = lengthened(vector)
         words = kernel.words(data)
@@ -81,7 +85,7 @@ def prove(kernel: Kernel, program: Path, processor: Processor, what: str) -> Non
 
 
 def measure(configuration: Configuration, processor: Processor, programs: Programs) -> KernelResult:
-    """Run one configuration. EspbenchError where a byte of what comes out is wrong."""
+    """Run one configuration, and return its result. Raise EspbenchError if a byte of the output is wrong."""
     c, kernel = configuration, KERNELS[configuration.kernel]
     program = programs.of(c, processor)
     threads = range(c.engines * c.threads)

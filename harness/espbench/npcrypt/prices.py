@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes what the machine takes from a processor of a profile: everything in cycles of an engine."""
+"""Converts a processor of a profile into the machine's input, with all times in cycles of an engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGE = 8 << 20  # bytes of SRAM and DRAM: more than any kernel needs
 
 
 def machine(processor: Processor, faster: FasterMemory) -> dict[str, Any]:
-    """Return the `processor` of a request."""
+    """Return the `processor` of a request to espbench-ixp; faster: the parts by which memories are faster."""
     stated, assumed = processor.stated, processor.assumed
 
     def bus(memory: StatedBus, port: Port, faster_by: float) -> dict[str, Any]:

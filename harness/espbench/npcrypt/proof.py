@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the data that kernels work on, and proves that what came out of the machine is right."""
+"""Makes the input data of kernels, and checks that their output is right."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.ciphers.hashes import LENGTH_BYTES, padded
 from espbench.npcrypt.ciphers.kernel import CHUNK_BYTES, Kernel, Vector
 
-_LEAST_BYTES = 2 * CHUNK_BYTES  # hashes take blocks in pairs
+_LEAST_BYTES = 2 * CHUNK_BYTES  # hashes process blocks in pairs
 
 
 @cache
 def data_of(name: str, thread: int, size: int) -> bytes:
-    """Return so many bytes for a thread: different for each, the same in every run, and padded for a hash."""
+    """Return the input of a thread, `size` bytes: different for each thread, equal in every run, padded for a hash."""
     kernel = KERNELS[name]
     noise = hashlib.shake_256(f"{name} {thread}".encode()).digest(size)
     return padded(noise[: size - 1 - LENGTH_BYTES], kernel.order) if kernel.digest_bytes else noise
@@ -30,12 +30,14 @@ def expected_of(name: str, thread: int, size: int) -> bytes:
 
 
 def lengthened(vector: Vector) -> bytes:
-    """Repeat a vector's data until it makes two chunks: of a cipher, only the beginning is compared."""
+    """Return a vector's data, repeated up to two chunks; of a cipher's output only the beginning is compared."""
     return (vector.data * (_LEAST_BYTES // len(vector.data) + 1))[: max(_LEAST_BYTES, len(vector.data))]
 
 
 def check(kernel: Kernel, got: bytes, wanted: bytes, what: str) -> None:
-    """Raise EspbenchError at the first byte that differs, or if too few came."""
+    """Raise EspbenchError if a byte of the output is wrong, or if the output is too short; what: its name in
+    the text.
+    """
     if got[: len(wanted)] == wanted:
         return
     at = next((i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), len(got))

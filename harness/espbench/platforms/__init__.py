@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has the platforms, where gateways run: what every platform offers (`base`), what they share, and the two small ones.
+"""Has the platforms, on which gateways run: their interface (`base`), their common parts, and the two small platforms.
 
-`netns` are namespaces of this kernel, `external` is boxes that espbench did not build; guests, boxes over SSH
-and emulated boards have a folder each. `agent` runs inside a gateway, `channel` speaks to it. A platform does
-not know what a test is, nor what a stack is. May import `this_machine`.
+`netns` makes gateways of namespaces of this kernel, `external` is for boxes that espbench did not build. Guests, boxes
+over SSH and emulated boards have folders. `agent` runs inside a gateway, `channel` is the connection to it. A platform
+knows neither tests nor stacks. May import `this_machine`.
 """

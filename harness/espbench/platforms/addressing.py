@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses of a gateway pair, and the `ip` lines and sysctls that give a gateway its own.
+"""Defines the addresses of a gateway pair, and configures a gateway with its addresses by `ip` lines and sysctls.
 
     tester west ── lan Home wan ── wan Office lan ── tester east
      198.18.0.2    .1   192.0.2.1  .2         .1     198.19.0.2
 
-Networks are those set aside for benchmarks (RFC 2544 C.2.2: 198.18.0.0/15; RFC 5180: 2001:2::/48). The
-addresses of the 256 networks on each side are routed to the tester, which is the only host there is.
+The LAN networks are those reserved for benchmarks (RFC 2544 C.2.2: 198.18.0.0/15; RFC 5180: 2001:2::/48). The
+addresses of the 256 networks on each side are routed to the tester, which is the only host.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class LinkEnd:
     addresses: dict[int, str]
 
     def host(self, version: int) -> str:
-        """Return the bare address."""
+        """Return the address of this IP version without its prefix length."""
         return str(ip_interface(self.addresses[version]).ip)
 
 
 @dataclass(frozen=True)
 class GatewayAddressing:
-    """Holds what one gateway must know: its ends, its neighbours, what lies behind each."""
+    """The addresses for one gateway's configuration: its interfaces, its neighbours, and the prefixes behind them."""
 
     lan: LinkEnd
     wan: LinkEnd
@@ -43,7 +43,7 @@ class GatewayAddressing:
 
 @dataclass(frozen=True)
 class PairAddressing:
-    """Every end and prefix of a gateway pair."""
+    """The addresses of all interfaces of a gateway pair and the tester, and the prefixes behind the tester's ports."""
 
     tester_west: LinkEnd
     home_lan: LinkEnd
@@ -56,7 +56,7 @@ class PairAddressing:
     mtu: int = 1500
 
     def gateway(self, side: Side) -> GatewayAddressing:
-        """Return the part of it that one gateway must know."""
+        """Return the addresses for the configuration of one gateway."""
         if side == "home":
             return GatewayAddressing(
                 lan=self.home_lan,
@@ -78,8 +78,8 @@ class PairAddressing:
         )
 
 
-# A router that forwards and keeps quiet: no redirects, no reverse-path filter, no autoconfiguration,
-# and so few ICMP errors that they are no load (they still say once what is wrong).
+# These settings make a router that forwards and sends no packets by itself: no redirects, no reverse-path filter, no
+# autoconfiguration. ICMP errors are limited to one a second: enough to show a mistake, too few to be a load.
 SYSCTLS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
@@ -97,7 +97,8 @@ SYSCTLS = {
     "net/ipv6/conf/default/accept_redirects": "0",
     "net/ipv6/icmp/ratelimit": "1000",
 }
-# These copy `default` when the interface is made, and a gateway's may be older than its sysctls.
+# An interface copies these from `default` when it is made. A gateway's interface may be older than its sysctls, so they
+# are set for each interface too.
 INTERFACE_SYSCTLS = {
     "net/ipv4/conf/{}/rp_filter": "0",
     "net/ipv4/conf/{}/send_redirects": "0",
@@ -107,7 +108,7 @@ INTERFACE_SYSCTLS = {
 
 
 def ip_lines(addressing: GatewayAddressing, lan: str, wan: str) -> list[str]:
-    """Return lines for `ip -batch` that bring up both interfaces with addresses, neighbours and routes."""
+    """Return lines for `ip -batch` that bring up both interfaces with their addresses, neighbours and routes."""
     lines = ["link set dev lo up"]
     for name, own, other in (
         (lan, addressing.lan, addressing.tester),
@@ -132,8 +133,9 @@ def ip_lines(addressing: GatewayAddressing, lan: str, wan: str) -> list[str]:
 
 
 def configure(gateway: Gateway, addressing: GatewayAddressing) -> None:
-    """Make a gateway a router between its two links. EspbenchError names the line that failed."""
-    # The addresses first: a forwarding interface with multicast on would join and report the routers' groups.
+    """Configure a gateway as a router between its two links. Raise EspbenchError, which names the line that failed."""
+    # The `ip` lines come first, because they switch multicast off: a forwarding interface with multicast would join the
+    # routers' groups and send reports.
     gateway.ip(ip_lines(addressing, gateway.lan, gateway.wan))
     settings = dict(SYSCTLS)
     for name in (gateway.lan, gateway.wan):

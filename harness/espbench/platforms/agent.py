@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent: one stdlib-only program inside a gateway that does there what the controller asks.
+"""The agent: a program inside a gateway that executes the controller's requests; it needs only the standard library.
 
-It runs as `python3 -I -S agent.py` in a network namespace, a User-Mode Linux guest or on a host reached
-by ssh: so it is one file and imports nothing of espbench. Requests and answers are JSON, one object a line:
+It runs as `python3 -I -S agent.py` in a network namespace, a User-Mode Linux guest or a host reached by SSH. So it is
+one file and imports no other module of espbench. Requests and answers are JSON, one object a line:
 
     {"id": 1, "op": "exec", "argv": ["ip", "link"], "stdin": "", "timeout_s": 30}
     {"id": 1, "ok": true, "rc": 0, "out": "…", "err": ""}
     {"id": 2, "ok": false, "error": "…", "errno": 2}
 
-Payloads (stdin, netlink messages, files) may hold keys: they are never logged here.
+Payloads (stdin, netlink messages, files) may contain keys, so the agent never logs them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NETLINK_TIMEOUT_S = 10.0
 
 
 class Refused(Exception):
-    """A request that was understood and cannot be done; errno where a system call said so."""
+    """A request that cannot be executed; errno is that of the system call that failed, if there was one."""
 
     def __init__(self, what: str, errno: int | None = None) -> None:
         super().__init__(what)
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 def field(request: dict[str, Any], name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
-    """Return the value of a request's field; Refused says which field has which wrong type."""
+    """Return the value of a request's field; raise Refused, with the field's name, if its type is wrong."""
     value = request.get(name, default)
     if not isinstance(value, kind):
         raise Refused(f"field {name!r} is missing or of type {type(value).__name__}")
@@ -84,14 +84,14 @@ def do_ping(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_exec(request: dict[str, Any]) -> dict[str, Any]:
-    """Run a command to its end; a daemon it leaves behind keeps running and does not hold us up."""
+    """Run a command and wait for its end, but not for a daemon that it started, which keeps running."""
     argv = strings(request, "argv")
     text = field(request, "stdin", str, "")
     timeout_s = field(request, "timeout_s", (int, float), 30.0)
     if not argv:
         raise Refused("field 'argv' is empty")
-    # Memory files instead of pipes: a daemon that keeps its output open would keep a pipe open too,
-    # and nothing of what passes here reaches a disk.
+    # Memory files are used instead of pipes: a daemon that keeps its output open would keep a pipe open too. And no
+    # data reach a disk.
     with contextlib.ExitStack() as files:
         stdin, out, err = (
             files.enter_context(os.fdopen(os.memfd_create(name), "w+b")) for name in ("stdin", "out", "err")
@@ -117,7 +117,7 @@ def do_exec(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_read(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the texts of files; null where there is none."""
+    """Return the texts of files by path; null for a file that does not exist."""
     texts: dict[str, str | None] = {}
     for path in strings(request, "paths"):
         try:
@@ -130,7 +130,7 @@ def do_read(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_write(request: dict[str, Any]) -> dict[str, Any]:
-    """Write one file whole (a sysctl, a configuration); a new one is its owner's alone: it may hold keys."""
+    """Write a whole file (a sysctl, a configuration). Only its owner may read a new file, which may contain keys."""
     path = field(request, "path", str)
     text = field(request, "text", str)
     try:
@@ -160,7 +160,7 @@ def do_counters(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_netlink(request: dict[str, Any]) -> dict[str, Any]:
-    """Send each message, wait for its ACK or the end of its dump, give back the replies."""
+    """Send each message, wait for its ACK or the end of its dump, and return the replies."""
     protocol = field(request, "protocol", int)
     try:
         messages = [base64.b64decode(text, validate=True) for text in strings(request, "messages")]
@@ -172,7 +172,7 @@ def do_netlink(request: dict[str, Any]) -> dict[str, Any]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol) as connection:
         connection.settimeout(NETLINK_TIMEOUT_S)
         connection.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
-        # The ACK then does not carry the request, which may hold keys.
+        # This option keeps the request, which may have keys, out of the ACK.
         connection.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
         connection.bind((0, 0))
         replies = [
@@ -183,7 +183,7 @@ def do_netlink(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def converse(connection: socket.socket, sequence: int, message: bytes) -> list[bytes]:
-    """Send one netlink message, and return its replies without its ACK; an interrupted dump is asked for again."""
+    """Send one netlink message, and return its replies without its ACK; repeat a dump that was interrupted."""
     _, kind, flags, _, _ = NLMSG_HEADER.unpack_from(message)
     for attempt in range(DUMP_ATTEMPTS):
         number = sequence * DUMP_ATTEMPTS + attempt
@@ -224,10 +224,10 @@ def collect(connection: socket.socket, number: int, what: str) -> tuple[list[byt
 
 
 def explain(reply: bytes, flags: int, what: str, errno: int) -> str:
-    """Return a negative ACK in words: errno and the kernel's own remark, where it made one."""
+    """Return a negative ACK as text: errno, and the kernel's own message if there is one."""
     remark = ""
     if flags & NLM_F_ACK_TLVS:
-        # int error, then the request (only its header when capped), then attributes.
+        # The reply has an int error, then the request (only its header if capped), then attributes.
         offset = NLMSG_HEADER.size + 4
         (echoed,) = struct.unpack_from("=I", reply, offset)
         offset += NLMSG_HEADER.size if flags & NLM_F_CAPPED else (echoed + 3) & ~3
@@ -245,9 +245,9 @@ UDP_ENCAP_ESPINUDP = 2
 
 
 def do_udp_encap(request: dict[str, Any]) -> dict[str, Any]:
-    """Let the kernel take ESP out of the datagrams to this port (RFC 3948), as long as the agent lives.
+    """Let the kernel extract ESP from the datagrams to this port (RFC 3948), as long as the agent runs.
 
-    The kernel does so on sockets that ask for it only; an IKE daemon has one, static SAs do not.
+    The kernel does this only for sockets with a certain option. An IKE daemon has such a socket, static SAs do not.
     """
     port = field(request, "port", int)
     for family in (socket.AF_INET, socket.AF_INET6):
@@ -273,9 +273,9 @@ PARTS: list[str] = []
 
 
 def do_part(request: dict[str, Any]) -> dict[str, Any]:
-    """Take a piece of a long, compressed request; the last piece gets the answer to the whole."""
+    """Store a piece of a long, compressed request; the answer to the last piece is the answer to the whole request."""
     if field(request, "first", bool):
-        PARTS.clear()  # of a request that was given up half-way
+        PARTS.clear()  # there may be pieces of a request that was never completed
     PARTS.append(field(request, "text", str))
     if not field(request, "last", bool):
         return {}
@@ -297,7 +297,7 @@ OPERATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def answer(line: bytes) -> dict[str, Any]:
-    """Return the reply to one line; whatever is wrong with it becomes an error reply."""
+    """Return the reply to one line; every error becomes an error reply."""
     number = None
     try:
         request = json.loads(line)
@@ -312,9 +312,9 @@ def answer(line: bytes) -> dict[str, Any]:
         return {"id": number, "ok": False, "error": str(error), "errno": error.errno}
     except OSError as error:
         return {"id": number, "ok": False, "error": str(error), "errno": error.errno}
-    except json.JSONDecodeError as error:  # its text holds a position, not the line
+    except json.JSONDecodeError as error:  # its text has a position, not the line
         return {"id": number, "ok": False, "error": f"not JSON: {error.msg}", "errno": None}
-    except Exception as error:  # the agent outlives any request; the type says enough, the text may hold keys
+    except Exception as error:  # no request may end the agent; only the type is sent: the text may have keys
         return {"id": number, "ok": False, "error": f"agent: {type(error).__name__}", "errno": None}
 
 
@@ -326,7 +326,7 @@ def send(fd: int, reply: dict[str, Any]) -> None:
 
 
 def serve(fd_in: int, fd_out: int) -> None:
-    """Greet, then answer line after line until the other side is gone."""
+    """Send a greeting, then answer each line until the other side closes the connection."""
     send(fd_out, {"id": 0, "ok": True, "kernel": platform.release(), "pid": os.getpid(), **do_ping({})})
     waiting: list[bytes] = []
     while chunk := os.read(fd_in, 1 << 16):
@@ -339,7 +339,7 @@ def serve(fd_in: int, fd_out: int) -> None:
 
 
 def main() -> int:
-    """Open the way to the controller and serve it; dies with its parent."""
+    """Open the connection to the controller and serve it; the process ends with its parent."""
     parser = argparse.ArgumentParser(description="espbench's agent inside a gateway")
     parser.add_argument("--fd", type=int, nargs=2, default=(0, 1), help="read requests here, answer there")
     parser.add_argument("--tty", help="a serial line instead")

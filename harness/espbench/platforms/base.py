@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what every platform offers to the parts above it: a test bed of two ports and up to two gateways.
+"""Defines the interface of a platform: a test bed with two ports of the tester and up to two gateways.
 
     tester west port ── Home ══ middle link (ESP) ══ Office ── tester east port
 
@@ -25,16 +25,16 @@ SIDES: tuple[Side, ...] = ("home", "office")
 EMULATION = "emulation"
 """The key of Testbed.facts that only emulated gateways have."""
 BUILD = "kernel build"
-"""The key of Testbed.facts with a digest of each gateway's kernel, where it is a file that may be built anew."""
+"""The key of Testbed.facts with a digest of each gateway's kernel, if the kernel is a file that may be rebuilt."""
 
 
 @dataclass(frozen=True)
 class Port:
     """A tester port as the generator opens it.
 
-    netns is a path such as /proc/123/ns/net (None: the initial namespace); cpus are where its
-    sending and receiving threads run; line_rate_bps is the link's nominal rate. link, in place of an
-    interface, is the file of a link in virtual time.
+    netns is a path such as /proc/123/ns/net (None: the initial namespace). tx_cpus and rx_cpu are the CPUs of its
+    sending and receiving threads. line_rate_bps is the link's nominal rate. link is the file of a link in virtual time,
+    which replaces the interface.
     """
 
     name: PortName
@@ -54,7 +54,7 @@ class Port:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """Holds what a command run on a gateway returned."""
+    """The result of a command on a gateway: its exit code, its standard output and its standard error."""
 
     rc: int
     out: str
@@ -75,7 +75,7 @@ class LinkCounters:
 
 @dataclass(frozen=True)
 class Moment:
-    """Something that is done in a trial, so many seconds of virtual time after its start; frames flow meanwhile."""
+    """An action in a trial, at_s seconds of virtual time after the trial's start; frames flow meanwhile."""
 
     at_s: float
     act: Callable[[], None]
@@ -83,40 +83,40 @@ class Moment:
 
 @runtime_checkable
 class VirtualClock(Protocol):
-    """The generator, as the clock of virtual time: it has one end of each link to a port.
+    """The generator in its role as the clock of virtual time: it has one end of each link to a port.
 
-    Between its commands virtual time stands still (harness/emulator/LINK.md).
+    Between the generator's commands virtual time stands still (harness/emulator/LINK.md).
     """
 
     def console(self, port: PortName, line: str | None, until: str, timeout_s: float) -> list[str]:
-        """Type a line into the guest at this port, let time pass until it prints one that begins with `until`.
+        """Send a line to the console of the guest at this port (None: no line), and let time pass.
 
-        Returns all it printed until then; line None: nothing is typed. timeout_s is of virtual time.
+        Return the lines that the guest prints, up to the first that begins with `until`. timeout_s is virtual time.
         """
 
     def branch(self, between_guests: Sequence[Path], seed: int = 0, *, anew: bool = False) -> None:
-        """Continue with copies of all guests in the state of the first call, instead of the present guests.
+        """Replace all guests by copies of the guests in the state of the first call.
 
-        seed (64 bits) determines the faults of links. anew: in the state of the first call that was anew, before which
-        there was no other; the next call that is not continues from there.
+        seed (64 bits) determines the faults of links. With anew, the state is that of the first call with anew, which
+        must come before all other calls. After a call with anew, the next call without it counts as a first call again.
         """
 
 
 @runtime_checkable
 class TrialClock(Protocol):
-    """The same clock while a trial runs."""
+    """The clock of virtual time while a trial runs."""
 
     def in_next_trial(self, moments: Sequence[Moment]) -> None:
-        """Let the next trial stand still at these moments, in the order of their times, and act at each."""
+        """Let the next trial stop at each of these moments, in the order of their times, and execute its action."""
 
     def now_ns(self) -> int:
         """Return the virtual time of the last answer."""
 
 
 class Gateway(Protocol):
-    """One DUT that espbench built, configured through its agent (see agent.py).
+    """One gateway that espbench built, configured through its agent (agent.py).
 
-    lan and wan are the names of its interfaces; byte_order is its kernel's; the methods run inside the gateway.
+    lan and wan are the names of its interfaces; byte_order is that of its kernel. The methods act inside the gateway.
     """
 
     side: Side
@@ -127,13 +127,13 @@ class Gateway(Protocol):
     def run(self, argv: list[str], stdin: str = "", timeout_s: float = 60.0) -> CommandResult: ...
 
     def ip(self, lines: list[str]) -> None:
-        """Feed lines to `ip -batch -`; EspbenchError names the line that failed."""
+        """Feed lines to `ip -batch -`. Raise EspbenchError, which names the line that failed."""
 
     def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
-        """Send each netlink message, return its replies (raw, header included, without the ACK).
+        """Send each netlink message, and return its replies (raw, with their headers, without the ACK).
 
-        A negative acknowledgement raises NetlinkRefused with errno. Messages may hold keys:
-        they go through a pipe and are never logged.
+        Raise NetlinkRefused, with errno, for a negative acknowledgement. Messages may contain keys, so they are never
+        logged.
         """
 
     def udp_encap(self, port: int) -> None:
@@ -148,9 +148,9 @@ class Gateway(Protocol):
         """Return where the gateway finds a folder of this machine; copy the folder there if necessary."""
 
     def cpu_ns(self) -> int | None:
-        """Return CPU time that this gateway alone has used since it was made, ns; None: not measurable here.
+        """Return the CPU time that this gateway alone has used since it was made, ns; None if it is not measurable.
 
-        EspbenchError if the time since the last reading is lost.
+        Raise EspbenchError if the time since the last reading is lost.
         """
 
     def waited_ns(self) -> int | None:
@@ -160,17 +160,17 @@ class Gateway(Protocol):
         """
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Return counters of its interfaces by name (from /proc/net/dev inside it)."""
+        """Return the counters of the gateway's interfaces by name (from its /proc/net/dev)."""
 
     def alive(self) -> bool: ...
 
     def last_words(self) -> str:
-        """Return the end of its console or log, for the message when it died."""
+        """Return the end of the gateway's console or log, for the message when it died."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Says who runs on which CPU under which scheduling policy; fixed once per run, recorded."""
+    """The CPUs and the scheduling policy of tester and gateways; they are fixed for a run and recorded."""
 
     cpus: dict[str, list[int]]  # role (`tester tx`, `tester rx`, `home`, `office`) → CPUs
     policy: str
@@ -239,45 +239,48 @@ class Testbed(ABC):
         In virtual time, the generator is a VirtualClock, and the gateways start.
         """
 
-    # Samples what the gateways execute, where a run in real time is profiled.
+    # Samples the functions that the gateways execute, if a run in real time is profiled; None: no samples.
     sampler: Sampling | None = None
 
     def begin_trial(self, chance: str = "") -> None:
-        """Return to the state of the first call, in virtual time; in real time, get ready to sample.
+        """Restore the state of the first call, in virtual time; in real time, start the sampler if there is one.
 
         chance: with the same text, random events in the trial, such as faults of links, are the same.
         """
         if self.sampler is not None:
             self.sampler.start()
 
-    profiled = False  # what each trial executes is counted, so that no trial may stand for another
+    profiled = False  # True: each trial's instructions are counted, so no trial's result may be used for another trial
 
     @property
     def same_each_time(self) -> bool:
-        """True if a trial that is made again is the same to the last instruction, if nobody acts on the gateways."""
+        """True if a repeated trial is equal to the last instruction, unless there are actions on the gateways."""
         return False
 
     @contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:
-        """Let everything in this context belong to one trial of a case, which counts them from 0.
+        """Let all operations in this context belong to one trial of a case; number counts the case's trials from 0 on.
 
-        In virtual time begin_trial does nothing in it, and each number meets the gateways' timers at another moment.
+        In virtual time begin_trial does nothing in this context, and trials with different numbers begin at different
+        phases of the gateways' timers.
         """
         yield
 
     def sampling(self, case: str) -> AbstractContextManager[None]:
-        """Sample what the gateways execute while the context lasts, for a trial of this case, if they are sampled."""
+        """Sample the functions that the gateways execute in this context, for a trial of this case, if there is a
+        sampler.
+        """
         return nullcontext() if self.sampler is None else self.sampler.during(case)
 
     def end_trial(self) -> None:
-        """Note that the trial's record is complete; what is read from the gateways after this belongs to no trial."""
+        """End a trial whose record is complete; later readings of the gateways do not belong to a trial."""
         if self.sampler is not None:
             self.sampler.finish()
 
     def link_errors(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, both directions.
+        """Return the frames that links lost, damaged and delayed in the trial that ended, by link, in both directions.
 
-        Only of links that err and are processes of this machine; in virtual time the generator tells.
+        These are only links with errors that are processes of this machine; in virtual time the generator reports them.
         """
         return {}
 
@@ -286,35 +289,38 @@ class Testbed(ABC):
         """Undo everything the platform made for it."""
 
     def release(self) -> None:
-        """End its use; nothing went wrong. What the next test bed of the same generator can use may stay."""
+        """Release the bed after use without an error. Parts that the next bed of the same generator can use may
+        stay.
+        """
         self.close()
 
 
 @runtime_checkable
 class PowerSwitch(Protocol):
-    """A test bed that can switch one of its gateways off and on."""
+    """A test bed that can switch each of its gateways off and on."""
 
     def no_power_switch(self, side: Side) -> str:
         """Return why this gateway cannot be switched off, and what would make it possible; empty if it can."""
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
-        """Switch it off without a warning, and on again at once; return when it routes again, without any stack.
+        """Switch a gateway off without a warning, and on again at once; wait until it routes again, without a stack.
 
-        Its Gateway object stays the same. The result has, in seconds, `off_s` until it was off and `boot_s` until it
-        answered. `brought_anew`: espbench had to bring its programs to the gateway again. NotBack if it never answers.
+        The Gateway object stays the same. The result has, in seconds, `off_s` until the gateway was off and `boot_s`
+        until it answered. `brought_anew`: espbench had to copy its programs to the gateway again. Raise NotBack if the
+        gateway does not answer.
         """
 
 
 @runtime_checkable
 class Listener(Protocol):
-    """A gateway that itself tells what it hears on its WAN port; on others a program of the agent's does."""
+    """A gateway that can record the packets on its WAN port by itself; on others a program of the agent does this."""
 
     def heard_esp(self, count: int, within_s: float) -> list[bytes]:
-        """Return ESP packets, whole IP packets and at most so many, that its WAN port receives within so long."""
+        """Return at most `count` ESP packets (whole IP packets) that the WAN port receives in the next within_s s."""
 
 
 class NotBack(EspbenchError):
-    """A gateway that was switched off and did not come back: nothing more can be measured with its pair."""
+    """A gateway that was switched off does not answer any more: its pair cannot be used for more measurements."""
 
 
 class NetlinkRefused(EspbenchError):
@@ -327,7 +333,7 @@ class NetlinkRefused(EspbenchError):
 
 @dataclass(frozen=True)
 class Readiness:
-    """doctor's answer for one platform, stack or generator."""
+    """One answer of `espbench doctor`: whether a platform, stack or generator can be used, and what is missing."""
 
     name: str
     ready: bool

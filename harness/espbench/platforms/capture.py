@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A capture of the middle link: tcpdump in the namespace where it can be seen."""
+"""Captures the middle link by tcpdump, in the namespace that has an interface of this link."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUIET_S = 1.0
 
 
 def _let_grow(file: Path) -> None:
-    """Wait until nothing more is written: on a busy machine tcpdump comes late."""
+    """Wait until the file does not grow any more: on a busy machine tcpdump writes late."""
     size, deadline = -1, time.monotonic() + _READY_S
     while size != file.stat().st_size and time.monotonic() < deadline:
         size = file.stat().st_size
@@ -29,7 +29,10 @@ def _let_grow(file: Path) -> None:
 
 @contextlib.contextmanager
 def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
-    """Capture everything that crosses the middle link while the block runs, in a pcap file (whole frames)."""
+    """Capture all frames on the middle link, as long as the context lasts, into a pcap file with whole frames.
+
+    Raise EspbenchError if the link cannot be captured or tcpdump fails, MachineLacks if there is no tcpdump.
+    """
     if bed.capture is None:
         raise EspbenchError(f"platform {bed.platform}: its middle link cannot be captured")
     if shutil.which("tcpdump") is None:
@@ -37,7 +40,7 @@ def capturing(registry: Registry, bed: Testbed, file: Path) -> Iterator[None]:
     log = file.with_suffix(".tcpdump.log")
     before = len(registry.entries)
     with log.open("wb") as said:
-        # Every frame at once into the file, not block by block; -Z root: keep the right to write it.
+        # tcpdump writes each frame at once, not block by block; with -Z root it keeps the right to write the file.
         process = registry.spawn(
             [
                 "tcpdump",

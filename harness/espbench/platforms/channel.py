@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller's side of an agent: a line of JSON to it, its answer back."""
+"""The controller's side of the connection to an agent: it sends a line of JSON and receives the answer."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 
 from espbench.errors import GatewayFailed
 
-AGENT = Path(__file__).with_name("agent.py")  # sent, or started, as a file of its own
+AGENT = Path(__file__).with_name("agent.py")  # a gateway starts it as a single file
 BUFFER = 1 << 16
-# A terminal holds 4,095 bytes that nobody has read yet; of a longer request UML's line loses the rest. So a
-# long one goes compressed and in pieces, each answered before the next.
+# A terminal buffers at most 4,095 unread bytes; UML's serial line would lose the rest of a longer request. So a long
+# request is compressed and sent in pieces; each piece is answered before the next is sent.
 LONGEST_LINE, PIECE = 3000, 2800
 
 
 class AgentRefused(GatewayFailed):
-    """The agent answered with an error; errno where a system call inside the gateway said so."""
+    """The agent answered with an error; errno is that of the system call in the gateway, None if there was none."""
 
     def __init__(self, what: str, errno: int | None) -> None:
         super().__init__(what)
@@ -31,9 +31,9 @@ class AgentRefused(GatewayFailed):
 
 
 class AgentChannel:
-    """Requests to one agent over a stream socket, one at a time.
+    """Sends requests to one agent over a stream socket, one at a time.
 
-    `last_words` gives the end of the gateway's console for the message when it does not answer.
+    `last_words` returns the end of the gateway's console, for the error message if the gateway does not answer.
     """
 
     longest_line = LONGEST_LINE
@@ -49,13 +49,17 @@ class AgentChannel:
         self._chunks: list[bytes] = []
 
     def wait_ready(self, timeout_s: float) -> dict[str, Any]:
-        """Return the agent's greeting: its kernel and uptime. Before it a terminal would echo what is sent."""
+        """Return the agent's greeting: its kernel and uptime. Before the greeting a terminal would echo all requests.
+
+        Raise GatewayFailed if it does not arrive within timeout_s.
+        """
         return self._receive(0, time.monotonic() + timeout_s, f"did not come up within {timeout_s:g} s")
 
     def request(self, op: str, within_s: float = 60.0, **fields: Any) -> dict[str, Any]:
         """Return the agent's answer to one request.
 
-        AgentRefused when it cannot be done, GatewayFailed when the gateway is dead or silent.
+        Raise AgentRefused if the agent cannot execute it, GatewayFailed if the gateway is dead or does not answer
+        within within_s.
         """
         self._number += 1
         deadline = time.monotonic() + within_s
@@ -83,7 +87,7 @@ class AgentChannel:
         return self.closed
 
     def close(self) -> None:
-        """Hang up: the agent ends by itself."""
+        """Close the connection; the agent then ends by itself."""
         self.closed = True
         self._connection.close()
 
@@ -102,7 +106,7 @@ class AgentChannel:
                 raise self._dead() from None
 
     def _receive(self, number: int, deadline: float, silence: str) -> dict[str, Any]:
-        """Return the reply with this number; late replies to requests that timed out are passed over."""
+        """Return the reply with this number; ignore late replies to requests that timed out."""
         while True:
             head, newline, rest = self._pending.partition(b"\n")
             if newline:

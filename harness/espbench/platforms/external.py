@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes espbench did not build, between two interfaces it was given: nothing is made, nothing undone."""
+"""Boxes that espbench did not build, between two interfaces of this machine: espbench configures nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NETNS_DIR = Path("/run/netns")
 
 @dataclass(frozen=True)
 class ExternalPort:
-    """One side as the plan gives it; address with its prefix length."""
+    """A port of the tester as the plan describes it; address has a prefix length."""
 
     interface: str
     address: str
@@ -28,10 +28,10 @@ class ExternalPort:
 
 
 class ExternalTestbed(Testbed):
-    """Two ports and no gateway espbench could ask."""
+    """A test bed with two ports and without gateways that espbench can configure or read."""
 
     def close(self) -> None:
-        """Do nothing: nothing was made."""
+        """Do nothing, because nothing was made."""
 
 
 def build(
@@ -42,7 +42,7 @@ def build(
     i_own_this_network: bool,
     line_rate_bps: float | None,
 ) -> ExternalTestbed:
-    """Describe the ports; MACs and next hops come from the interfaces when the generator opens them."""
+    """Return the test bed; MACs and next hops come from the interfaces when the generator opens them."""
     return ExternalTestbed(
         platform="external",
         dut=dut,
@@ -79,13 +79,13 @@ def _port(
 
 
 def line_rate_bps(ports: Iterable[ExternalPort]) -> float:
-    """Return the slowest port's speed as its interface reports it; 0 where one reports none."""
+    """Return the speed of the slowest port, bit/s, as the interfaces report it; 0 if one does not report it."""
     files = ((netns_path(port.netns) if port.netns else None, port.interface) for port in ports)
     return min((interfaces.speed_bps(netns, interface) for netns, interface in files), default=0.0)
 
 
 def netns_path(name: str) -> str:
-    """Return a named network namespace's file; a path is taken as it is."""
+    """Return the file of a network namespace, given its name or path. Raise UsageError if it does not exist."""
     path = Path(name) if "/" in name else _NETNS_DIR / name
     if not path.exists():
         known = ", ".join(sorted(p.name for p in _NETNS_DIR.glob("*"))) or "none"
@@ -96,6 +96,6 @@ def netns_path(name: str) -> str:
 
 
 def readiness() -> list[Readiness]:
-    """List what driving the user's boxes needs from this machine."""
+    """Return whether this machine has what this platform needs: root."""
     missing = "packet sockets and network namespaces need root"
     return [Readiness("root", os.geteuid() == 0, missing, "run espbench as root")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway reached through its agent: what the namespace and the UML platform have in common."""
+"""A gateway that is controlled through its agent: the common part of several platforms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWER_MARGIN_S = 10.0
 
 
 def tail(path: Path) -> str:
-    """Return the end of a log, from the start of a line; empty when there is none yet."""
+    """Return the end of a log, from the start of a line; empty if there is no log yet."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -32,16 +32,16 @@ def tail(path: Path) -> str:
 
 
 def is_dump(message: bytes, order: Literal["little", "big"] = sys.byteorder) -> bool:
-    """Return whether a netlink message only asks (NLM_F_DUMP): there are too many of these to write down."""
+    """Return whether a netlink message asks for a dump (NLM_F_DUMP): dumps change nothing, so they are not logged."""
     return int.from_bytes(message[6:8], order) & 0x300 == 0x300
 
 
 class AgentGateway:
-    """A `base.Gateway` on an agent's channel.
+    """A `base.Gateway` that is controlled over an agent's channel.
 
-    `cpu_ns` reads the CPU time of this gateway alone, `waited_ns` how long it waited for a CPU; `notebook` gets
-    every command and ip line, and `console` is the log whose end are its last words. Stdin and netlink
-    messages may hold keys and are never written down.
+    `cpu_ns` returns the CPU time of this gateway alone, `waited_ns` the time for which it waited for a CPU. `notebook`
+    is the log of all commands and ip lines. `console` is the log whose end `last_words` returns. Stdin and netlink
+    messages may contain keys and are never logged.
     """
 
     byte_order = sys.byteorder
@@ -69,13 +69,13 @@ class AgentGateway:
     def plug_in(
         self, channel: AgentChannel, cpu_ns: Callable[[], int | None], waited_ns: Callable[[], int] | None
     ) -> None:
-        """Go on with the agent that answers after a power cycle."""
+        """Continue with the agent that answers after a power cycle."""
         self.channel = channel
         self._cpu_ns = cpu_ns
         self._waited_ns = waited_ns
 
     def run(self, argv: list[str], stdin: str = "", timeout_s: float = 60.0) -> CommandResult:
-        """Run a command inside; AgentRefused when it cannot be started or does not end in time."""
+        """Run a command inside the gateway. Raise AgentRefused if it cannot be started or does not end in time."""
         self._note(shlex.join(argv))
         reply = self.channel.request(
             "exec", timeout_s + ANSWER_MARGIN_S, argv=argv, stdin=stdin, timeout_s=timeout_s
@@ -86,7 +86,7 @@ class AgentGateway:
         return result
 
     def ip(self, lines: list[str]) -> None:
-        """Feed lines to `ip -batch -`; EspbenchError names the line that failed."""
+        """Feed lines to `ip -batch -`. Raise GatewayFailed, which names the line that failed."""
         for line in lines:
             self._note(f"ip {line}")
         result = self.run(["ip", "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
@@ -98,7 +98,7 @@ class AgentGateway:
         raise GatewayFailed(f"gateway {self.side}: `ip {line}` failed: {why}")
 
     def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
-        """Send each message, give back its replies without the ACK; NetlinkRefused on a negative one."""
+        """Send each message, and return its replies without the ACK. Raise NetlinkRefused for a negative ACK."""
         if changes := sum(not is_dump(message) for message in messages):
             self._note(f"# {changes} netlink messages to protocol {protocol}")
         encoded = [base64.b64encode(message).decode() for message in messages]
@@ -112,7 +112,7 @@ class AgentGateway:
         return [[base64.b64decode(text) for text in replies] for replies in reply["replies"]]
 
     def udp_encap(self, port: int) -> None:
-        """Receive ESP in UDP on this port; AgentRefused where its kernel does not, or the port is taken."""
+        """Receive ESP in UDP on this port. Raise AgentRefused if the kernel cannot do this, or the port is in use."""
         self._note(f"# ESP in UDP, port {port}")
         self.channel.request("udp_encap", port=port)
 
@@ -122,7 +122,7 @@ class AgentGateway:
         return texts
 
     def write(self, path: str, text: str) -> None:
-        """Write a file inside the gateway; AgentRefused when it cannot be."""
+        """Write a file inside the gateway. Raise AgentRefused if that fails."""
         self._note(f"write {path}")
         self.channel.request("write", path=path, text=text)
 
@@ -131,24 +131,24 @@ class AgentGateway:
         return str(folder)
 
     def cpu_ns(self) -> int | None:
-        """Return CPU time this gateway alone has used since it was made, ns; None: this machine cannot tell."""
+        """Return the CPU time that this gateway alone has used since it was made, ns; None if it is not measurable."""
         return self._cpu_ns()
 
     def waited_ns(self) -> int | None:
-        """Add up how long its threads could have run but had no CPU since it was made, ns; None: not known."""
+        """Return how long its threads were ready to run but had no CPU so far, ns; None: not known."""
         return None if self._waited_ns is None else self._waited_ns()
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Return counters of its interfaces by name."""
+        """Return the counters of the gateway's interfaces by name."""
         links = self.channel.request("counters")["links"]
         return {name: LinkCounters(**counters) for name, counters in links.items()}
 
     def alive(self) -> bool:
-        """Return whether its agent is still connected; do not wait."""
+        """Return, without waiting, whether the gateway's agent is still connected."""
         return not self.channel.hung_up()
 
     def last_words(self) -> str:
-        """Return the end of its console."""
+        """Return the end of the gateway's console."""
         return tail(self._console)
 
     def _note(self, line: str) -> None:

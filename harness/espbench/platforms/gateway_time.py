@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits by the clock of a gateway whose time is virtual, and passes only when the generator lets it."""
+"""Waits by a gateway's own clock: virtual time passes only when the generator lets it pass."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from espbench.platforms.base import Gateway
 
 @runtime_checkable
 class OwnTime(Protocol):
-    """A gateway whose time is not the host's."""
+    """A gateway whose clock is not that of the host."""
 
     def now_s(self) -> float:
-        """Return its time since the boot, s."""
+        """Return the gateway's time since its boot, s."""
 
     def pause(self, seconds: float) -> None:
-        """Let its time pass."""
+        """Let this much of the gateway's time pass."""
 
 
 def now_s(gateway: Gateway) -> float:
-    """Return a time that goes on as the gateway's does, s; only to be compared with another of the same gateway."""
+    """Return the time on the gateway's clock, s; only differences of times of the same gateway have a meaning."""
     return gateway.now_s() if isinstance(gateway, OwnTime) else time.monotonic()
 
 
 def pause(gateway: Gateway, seconds: float) -> None:
-    """Wait so long by the gateway's clock."""
+    """Wait this long by the gateway's clock."""
     if isinstance(gateway, OwnTime):
         gateway.pause(seconds)
     else:

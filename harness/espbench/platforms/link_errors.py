@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines the errors on the links of a test bed, as the program that makes links, or is one, gets them."""
+"""Defines the errors on the links of a test bed, and the options by which the links' programs get them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 from espbench.platforms.chance import Chance
 
-# The latency of each link in virtual time: how far its ends may be apart, and so the least time of a frame.
+# The latency of each link in virtual time, ns: the times of its two ends may differ by this much, and each frame takes
+# at least this long.
 LATENCY_NS = 50_000
 
 
 @dataclass(frozen=True)
 class LinkErrors:
-    """The errors on one link: shares of frames and bits, and delays in ns; said: the same in words."""
+    """The errors on one link: shares of frames and bits (0 to 1), and delays in ns; said: the errors as text."""
 
     loss: float = 0.0
     bit_errors: float = 0.0
@@ -26,12 +27,12 @@ class LinkErrors:
 
     @property
     def flags(self) -> list[str]:
-        """Options of `espbench-traffic link`."""
+        """The options of `espbench-traffic link` for these errors."""
         return ["--latency-ns", str(LATENCY_NS + self.delay_ns), *self._chances]
 
     @property
     def flags_of_wire(self) -> list[str]:
-        """Options of `espbench-traffic wire`."""
+        """The options of `espbench-traffic wire` for these errors."""
         delay = ["--delay-ns", str(self.delay_ns)] if self.delay_ns else []
         return [*delay, *self._chances]
 
@@ -44,22 +45,22 @@ class LinkErrors:
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors on each link that has any, by its name; the seed decides which frames have them."""
+    """The errors on each link that has errors, by the link's name; the seed determines the frames with errors."""
 
     links: Mapping[str, LinkErrors] = field(default_factory=dict)
     seed: int = 0
 
     @property
     def said_of_each(self) -> dict[str, str]:
-        """The errors on each link that has any, in words."""
+        """The errors on each link that has errors, as text, by the link's name."""
         return {name: of.said for name, of in self.links.items()}
 
     def of(self, link: str) -> LinkErrors:
-        """Return the errors of a link, none where it does not err."""
+        """Return the errors of a link; a link without errors has a LinkErrors of zeros."""
         return self.links.get(link, LinkErrors())
 
     def seed_for(self, chance: Chance, trial: str) -> int:
-        """Return a seed of 64 bits for trials whose errors are to be those of this chance and trial; 0: none."""
+        """Return the seed of the errors in this trial, 64 bits; it is the same for the same chance; 0: no errors."""
         if not self.links:
             return 0
         of_chance = f"{chance.said} " if chance.said else ""
@@ -67,6 +68,6 @@ class Errors:
 
     @property
     def said(self) -> str:
-        """The length of links, and the errors on each that has any, in words."""
+        """The latency of the links, and the errors on each link that has errors, as text."""
         each = "".join(f"; {name}: {said}" for name, said in self.said_of_each.items())
         return f"{LATENCY_NS / 1e3:g} µs long{each}"

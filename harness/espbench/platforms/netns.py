@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways as network namespaces of the running kernel, each with a CPU account of its own.
+"""Makes gateways of network namespaces of the running kernel, each with its own measurement of CPU time.
 
     espbench-<run>-tester       espbench-<run>-home     espbench-<run>-office     …-tester
              west ───────────── lan  Home  wan ──────── wan  Office  lan ──────────── east
                                  ▲          ▲            ▲            ▲
                                napi/…     napi/…       napi/…       napi/…      (kernel threads)
 
-A plain veth forwards in its *sender's* context: tester and DUT would share one CPU and nothing
-would ever be lost. With GRO on, a veth port has a NAPI ring of 256 frames; with threaded NAPI a
-kernel thread serves it, which can be pinned and whose CPU time is its gateway's alone.
+By default a veth forwards in its *sender's* context: tester and DUT would share one CPU, and no frame would ever be
+lost. With GRO a veth port has a NAPI ring of 256 frames. With threaded NAPI a kernel thread serves this ring. The
+thread can be pinned, and its CPU time is that of its gateway alone.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from espbench.this_machine.processes import WaitAccount, tree_cpu_ns, tree_threa
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
-_AGENT_TIMEOUT_S = 120.0  # one that dies is told at once
+_AGENT_TIMEOUT_S = 120.0  # an agent that dies is detected at once
 _BEDS = itertools.count()
-_ESP_PROBE = (  # `doctor` asks a fresh namespace with it whether ESP can be had at all
+_ESP_PROBE = (  # `doctor` runs this program in a new namespace to test whether the kernel accepts an ESP SA
     "import socket,struct,sys;"
     "s=socket.socket(socket.AF_NETLINK,socket.SOCK_RAW,6);s.send(bytes.fromhex(sys.argv[1]));"
     "r=s.recv(8192);print(-struct.unpack_from('=i',r,16)[0])"
@@ -55,11 +55,11 @@ _ESP_PROBE = (  # `doctor` asks a fresh namespace with it whether ESP can be had
 
 @dataclass
 class NetnsTestbed(Testbed):
-    """A built pair; closing it deletes the namespaces, and with them links, routes and SAs."""
+    """A test bed of namespaces; closing it deletes the namespaces with their links, routes and SAs."""
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
-    # The threads of each gateway, by a function that looks now.
+    # Functions that return the present threads of each gateway.
     threads: Mapping[Side, Callable[[], set[int]]] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class NetnsTestbed(Testbed):
 
 
 class NetnsPlatform:
-    """Builds pairs out of namespaces."""
+    """Builds test beds of namespaces."""
 
     name = "netns"
 
@@ -85,9 +85,10 @@ class NetnsPlatform:
         single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
-        """Return three namespaces, three links, four pinned kernel threads; EspbenchError says what failed.
+        """Return a test bed with three namespaces, three links and four pinned kernel threads.
 
-        single: Home alone, whose ciphertext side is the tester's east port.
+        single: there is only Home, whose ciphertext side is the tester's east port. Raise EspbenchError if something
+        cannot be made.
         """
         first = len(registry.entries)
         sides: tuple[Side, ...] = ("home",) if single else SIDES
@@ -134,7 +135,7 @@ class NetnsPlatform:
         )
 
     def _make_links(self, names: Mapping[str, str], link: _Names, *, single: bool) -> None:
-        """Join the namespaces and open the tester's ports; names: of the namespaces, by role."""
+        """Connect the namespaces and open the tester's ports; names: the namespaces' names by role."""
         for netns in names.values():
             _no_ipv6_noise(netns)
         make_veth(names["tester"], link.west, names["home"], link.home_lan, self._addressing.mtu)
@@ -154,7 +155,10 @@ class NetnsPlatform:
         single: bool = False,
         line_rate_bps: float = 10e9,
     ) -> NetnsTestbed:
-        """Return the tester's ports joined to each other, the far end on the first gateway's CPU as in a run."""
+        """Return a bed without gateways: the tester's ports are connected to each other.
+
+        As in a run, the gateways' CPUs do the work of receiving frames.
+        """
         first = len(registry.entries)
         netns = registry.netns("calibration")
         _no_ipv6_noise(netns)
@@ -184,7 +188,7 @@ class NetnsPlatform:
 
 @dataclass(frozen=True)
 class _Names:
-    """Interface names, unique on the host: the kernel threads are found by them."""
+    """The interfaces' names. They are unique on the host, because they identify the kernel threads."""
 
     west: str
     east: str
@@ -195,7 +199,7 @@ class _Names:
 
     @staticmethod
     def of(run_id: str) -> _Names:
-        # A new name for each bed: the threads of one just deleted may live a moment longer.
+        # Each bed has new names: the threads of a bed that was just deleted may still run for a moment.
         tag = f"{run_id[-5:]}{next(_BEDS):x}"
         return _Names(*(f"{role}{tag}" for role in ("w", "e", "hl", "hw", "ow", "ol")))
 
@@ -218,7 +222,7 @@ def _start_agent(
     *,
     cpu_booked: bool,
 ) -> tuple[AgentGateway, int]:
-    """Return a gateway, and its agent's process."""
+    """Return a gateway, and the PID of its agent."""
     ours, theirs = socket.socketpair()
     console = logs / f"{side}-console.log"
     with theirs, console.open("ab") as output:
@@ -228,12 +232,12 @@ def _start_agent(
             f"agent of {side}",
             Surroundings(
                 netns=str(NETNS_DIR / netns),
-                # Its daemons too are the gateway: on its CPU, in its account.
+                # The gateway's daemons inherit this: they run on its CPU, and their CPU time is the gateway's.
                 cpus=threads.cpus,
                 nice=NICE,
-                # A gateway's daemons are root: they can write no file of the host, only what is laid for them.
+                # A gateway's daemons are root; they must not write the host's files, only overlays.
                 read_only=True,
-                # Processes that the agent leaves running die with it. /sys shows the interfaces of the network
+                # Processes that the agent leaves running end with it. /sys shows the interfaces of the network
                 # namespace in which it was mounted, /proc the processes of the PID namespace.
                 own_pids=True,
                 mounts=[("sysfs", "/sys", ""), ("proc", "/proc", "")],
@@ -265,16 +269,16 @@ def _threads(ports: PortThreads, agent: int) -> set[int]:
 
 
 def _give_thread(netns: str, device: str, threads: PortThreads) -> None:
-    """Put a port of a gateway on its own NAPI kernel thread."""
-    # The frames that it sends must look eligible for GRO too. Else the next port's ring is bypassed, and the
-    # other gateway works in this one's thread.
+    """Give a port of a gateway its own NAPI kernel thread."""
+    # The port's frames must be eligible for GRO. Otherwise they bypass the next port's ring, and the work of the next
+    # gateway is done in this gateway's thread.
     set_features(netns, device, gro=True, tso=False)
     thread_napi(netns, device)
     threads.adopt(device)
 
 
 def _pin(device: str, cpus: list[int]) -> int:
-    """Pin the kernel thread of a port, named napi/<device>-<id>; its pid."""
+    """Pin a port's kernel thread, named napi/<device>-<id>, and return its PID; raise EspbenchError without one."""
     for comm in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
             if comm.read_text().startswith(f"napi/{device}-"):
@@ -288,26 +292,26 @@ def _pin(device: str, cpus: list[int]) -> int:
 
 
 class PortThreads:
-    """The NAPI kernel threads that serve a gateway's ports, on its CPUs.
+    """The NAPI kernel threads that serve a gateway's ports, on the gateway's CPUs.
 
-    The kernel ends a port's thread when the port goes down, and makes another when it comes up.
+    The kernel ends a port's thread when the port goes down, and makes a new one when the port comes up.
     """
 
     def __init__(self, side: Side, cpus: list[int]) -> None:
         self.side = side
         self.cpus = cpus
         self.pids: dict[str, int] = {}  # by port
-        self._ran_ns: dict[int, int] = {}  # CPU time of each thread there ever was, at the last look
+        self._ran_ns: dict[int, int] = {}  # PID → CPU time at the last reading, of past threads too
 
     def adopt(self, device: str) -> None:
-        """Find and pin the thread of a port; EspbenchError: there is none."""
+        """Find and pin the thread of a port; raise EspbenchError if there is none."""
         self.pids[device] = _pin(device, self.cpus)
 
     def ran_ns(self) -> int:
-        """Return CPU time of all of them so far, ns.
+        """Return the CPU time of all threads so far, ns.
 
-        EspbenchError once for each that was replaced: what it used since the last look is lost, and its successor
-        ran anywhere; from then on it is pinned and counted.
+        Raise EspbenchError once for each thread that was replaced: its CPU time since the last reading is lost, and the
+        new thread was not pinned so far. From now on the new thread is pinned and counted.
         """
         for device, pid in self.pids.items():
             ran_ns = _ran_ns(device, pid)
@@ -326,7 +330,7 @@ class PortThreads:
 
 
 def _ran_ns(device: str, pid: int) -> int | None:
-    """Return CPU time of a port's thread, ns; None: it has ended."""
+    """Return the CPU time of a port's thread, ns; None if the thread has ended."""
     try:
         comm = Path(f"/proc/{pid}/comm").read_text()
         ran_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
@@ -336,13 +340,19 @@ def _ran_ns(device: str, pid: int) -> int | None:
 
 
 def _gateway_cpu_ns(threads: PortThreads, agent: int, *, booked: bool) -> int | None:
-    """Return the kernel threads of its ports, and all that runs below its agent: daemons."""
+    """Return the CPU time of a gateway, ns: that of its ports' kernel threads, its agent and its daemons.
+
+    booked: the kernel counts the time of interrupts; otherwise return None.
+    """
     used_ns = threads.ran_ns() + tree_cpu_ns(agent)
     return used_ns if booked else None
 
 
 def _no_ipv6_noise(netns: str) -> None:
-    """Switch off router solicitations and multicast reports: a stray frame would spoil the proof's exactness."""
+    """Switch off router solicitations, and link-local addresses with their multicast reports.
+
+    A stray frame would make the proof of encryption inexact.
+    """
     write_sysctls(
         netns,
         {
@@ -354,13 +364,13 @@ def _no_ipv6_noise(netns: str) -> None:
 
 
 def _open_tester_port(netns: str, port: str) -> None:
-    # The tester's frames must look eligible for GRO, or veth bypasses the ring.
+    # The tester's frames must be eligible for GRO; otherwise they bypass the ring of the veth.
     set_features(netns, port, tso=False, gso=False)
     set_link(netns, port, arp=False, multicast=False, up=True)
 
 
 def kernel_lacks_esp(new_sa: bytes) -> str:
-    """Say why the running kernel cannot do ESP; empty if it can. `new_sa`: an SA to try in a namespace."""
+    """Return why the running kernel cannot do ESP; empty if it can. new_sa: the message for an SA to try it with."""
     done = subprocess.run(
         ["unshare", "--net", interpreter(), "-I", "-S", "-c", _ESP_PROBE, new_sa.hex()],
         capture_output=True,
@@ -376,7 +386,7 @@ def kernel_lacks_esp(new_sa: bytes) -> str:
 
 
 def need_tun(on_note: Callable[[str], None]) -> None:
-    """Make TUN devices available, loading the kernel's module if need be; MachineLacks if there are none."""
+    """Load the kernel's module for TUN devices if necessary. Raise MachineLacks if there are no TUN devices."""
     if Path("/dev/net/tun").exists():
         return
     on_note(
@@ -391,7 +401,7 @@ def need_tun(on_note: Callable[[str], None]) -> None:
 
 
 def readiness() -> list[Readiness]:
-    """List what namespaces need from this machine."""
+    """Return for each requirement of this platform whether this machine meets it."""
     checks = [
         ("ip(8)", "ip", "iproute2"),
         ("unshare", "unshare", "util-linux"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides who runs on which CPU: once per run, from the CPUs this process may use, never changed."""
+"""Chooses the CPUs of tester and gateways, once per run, from the CPUs that this process may use."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import os
 from espbench.errors import UsageError
 from espbench.platforms.base import Placement
 
-# Tester and gateways go before their neighbours on a CPU, but not before each other: real-time
-# priority for one would starve the other.
+# Tester and gateways have a higher priority than other processes, but the same as each other: if one of them had a
+# real-time priority, it could starve the other on a shared CPU.
 NICE = -20
 POLICY = f"SCHED_OTHER, nice {NICE} where allowed, pinned; stall watchers SCHED_FIFO 1"
 
 
 def pin_controller(placement: Placement) -> None:
-    """Keep this process off the gateways' CPUs: what it uses there would look like the DUT's load."""
+    """Keep this process off the gateways' CPUs: its load there would look like the DUT's load."""
     os.sched_setaffinity(0, placement.cpus["controller"])
 
 
 def choose(*, gateways: int = 2, senders: int = 1, allowed: set[int] | None = None) -> Placement:
-    """Choose CPUs: the tester gets the first (two if there are enough), each gateway its own if it can."""
+    """Return the placement: the senders get the first CPUs; each other role gets its own CPU if there are enough.
+
+    allowed: the CPUs to choose from; None: those of this process. Raise UsageError if they are too few for the senders.
+    """
     cpus = sorted(allowed if allowed is not None else os.sched_getaffinity(0))
     n = len(cpus)
     most = max(1, n - min(1, gateways))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples with perf what runs on the gateways' CPUs, exactly while a trial's frames are sent.
+"""Samples by perf the functions that run on the gateways' CPUs, exactly while a trial's frames are sent.
 
-perf is started before the trial with its events off. Commands on its standard input switch them on and off, and each is
-acknowledged (perf-record(1), --control), so that nothing before or after is in the samples.
+perf starts before the trial with its events disabled. Commands on its standard input enable and disable them, and perf
+acknowledges each command (perf-record(1), --control), so that the samples are from the time of the frames only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.base import Side
 from espbench.this_machine.registry import Registry
 
-# Samples a second on each CPU: a prime, so that the samples do not keep step with the kernel's tick.
+# The number of samples per second on each CPU: a prime, so that they are not synchronous with the kernel's tick.
 PER_S = 997
 FILE_END = ".samples"
 _INSTALL = "as root: apt-get install linux-perf; or sysctl kernel.perf_event_paranoid=-1"
@@ -29,9 +29,8 @@ _ANSWER_S = 60.0
 _SCRIPT_S = 600.0
 _END_S = 5.0
 _FIELDS = "comm,pid,tid,cpu,time,period,event,ip,sym,dso"
-# The acknowledgements and then the samples, as text, go to standard output; everything else is said on stderr. Perf
-# ends by itself when its standard input closes, as it does when the process that started it dies, or the connection
-# to a box.
+# The acknowledgements, and later the samples as text, go to standard output, all other output to stderr. perf ends by
+# itself when its standard input is closed: when its parent process or the connection to a box ends.
 _RECORD = (
     "f=$(mktemp) || exit; trap 'rm -f \"$f\"' EXIT; "
     'perf record {options} -D -1 --control fd:0,3 -o "$f" 3>&1 1>&2; '
@@ -44,9 +43,9 @@ _TRY = "command -v perf >/dev/null || exit 127; perf record {options} -o /dev/nu
 class Sampled:
     """One machine with CPUs of gateways.
 
-    where: its name for people. cpus: those to sample; none: all of it. threads: of each gateway on it, a function that
-    returns the ids of its threads; None: every thread of the machine is the gateway's. reached: puts a command line
-    into one that runs it there.
+    where: its name for people. cpus: the CPUs to sample; empty: all CPUs of the machine. threads: for each gateway on
+    the machine a function that returns the ids of its threads; None: all threads of the machine are the gateway's.
+    reached: returns the command line that executes another one on this machine.
     """
 
     where: str
@@ -55,13 +54,13 @@ class Sampled:
     reached: Callable[[list[str]], list[str]] = list
 
     def shell(self, script: str) -> list[str]:
-        """Return the command line that runs a script of _RECORD's kind there."""
+        """Return the command line that executes a script such as _RECORD on this machine."""
         cpus = f"-C {','.join(map(str, self.cpus))}" if self.cpus else "-a"
         return self.reached(["sh", "-c", script.replace("{options}", f"-F {PER_S} -g {cpus}")])
 
 
 def require(machines: Sequence[Sampled]) -> None:
-    """Raise MachineLacks where perf is missing, or may not sample."""
+    """Raise MachineLacks if perf is missing on a machine, or is not permitted to sample."""
     for machine in machines:
         done = subprocess.run(
             machine.shell(_TRY), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -78,10 +77,12 @@ def _why(machine: Sampled, status: int, said: str) -> str:
 
 
 class Sampler:
-    """Samples the trials of one test bed, into files in logs; a later trial of a case replaces those of one before."""
+    """Samples the trials of one test bed into files in `logs`; a later trial of a case replaces the files of
+    the last.
+    """
 
     def __init__(self, registry: Registry, logs: Path, machines: Sequence[Sampled]) -> None:
-        """Demand perf on each machine (MachineLacks)."""
+        """Raise MachineLacks if perf cannot sample on one of the machines."""
         require(machines)
         self._registry = registry
         self._logs = logs
@@ -90,7 +91,7 @@ class Sampler:
         self._case = ""
 
     def start(self) -> None:
-        """Start perf, which does not sample yet; EspbenchError quotes it if it does not start."""
+        """Start perf, which does not sample yet. Raise EspbenchError, which quotes perf, if it does not start."""
         self.stop()
         for machine in self._machines:
             self._recordings.append(_Recording(self._registry, self._logs, machine))
@@ -120,14 +121,14 @@ class Sampler:
         self.stop()
 
     def stop(self) -> None:
-        """End perf wherever it runs."""
+        """End perf on all machines."""
         for recording in self._recordings:
             recording.end()
         self._recordings.clear()
 
 
 class _Recording:
-    """One perf that runs."""
+    """A running perf on one machine."""
 
     def __init__(self, registry: Registry, logs: Path, machine: Sampled) -> None:
         self._machine = machine
@@ -140,7 +141,7 @@ class _Recording:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, grace_s=5.0,
             )  # fmt: skip
         self._entries = registry.entries[before:]
-        # Threads that were there before the trial or after it.
+        # The threads that existed before the trial or after it.
         self.threads: dict[Side, set[int] | None] = {
             side: None if find is None else set() for side, find in machine.threads.items()
         }
@@ -151,7 +152,7 @@ class _Recording:
                 self.threads[side] = (self.threads[side] or set()) | find()
 
     def command(self, word: str) -> None:
-        """Send a command and wait until perf has obeyed it."""
+        """Send a command and wait until perf has acknowledged it; raise EspbenchError if it does not."""
         pipe_in, pipe_out = self._process.stdin, self._process.stdout
         assert pipe_in is not None
         assert pipe_out is not None
@@ -162,7 +163,7 @@ class _Recording:
                 if not (part := os.read(pipe_out.fileno(), 4096)):
                     break
                 said += part
-                if b"ack\n" in said:  # behind what a login shell may have said first
+                if b"ack\n" in said:  # output of a login shell may come before it
                     return
         raise self._failed(f"did not answer `{word}`")
 
@@ -178,7 +179,7 @@ class _Recording:
         return out.decode(errors="replace").lstrip("\0")
 
     def end(self) -> None:
-        """End it; on a box by asking, since a signal here reaches only ssh."""
+        """End perf; on a box by the command `stop`, since a signal on this machine reaches only ssh."""
         pipe_in, pipe_out = self._process.stdin, self._process.stdout
         assert pipe_in is not None
         assert pipe_out is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester's two ports on a pair of gateways, or at a single one, that espbench built."""
+"""Describes the tester's two ports at a pair of gateways, or at a single gateway, that espbench built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tester_ports(
     *,
     single: bool,
 ) -> dict[PortName, Port]:
-    """Return the ports: West faces Home, East faces Office; all addresses are known, nothing needs resolving."""
+    """Return the ports. West is connected to Home, East to Office (a single gateway: to Home's WAN port)."""
     return {
         name: Port(
             name=name,
@@ -40,7 +40,7 @@ def tester_ports(
 
 
 def tester_end(name: PortName, addressing: PairAddressing, *, single: bool) -> tuple[str, LinkEnd, LinkEnd]:
-    """Return the MAC of the tester's port, the end whose addresses it has, and the gateway's end it faces."""
+    """Return the MAC of the tester's port, the end whose addresses it has, and the gateway's end of its link."""
     if name == "west":
         return addressing.tester_west.mac, addressing.tester_west, addressing.home_lan
     if single:
@@ -49,7 +49,7 @@ def tester_end(name: PortName, addressing: PairAddressing, *, single: bool) -> t
 
 
 def ciphertext_side(addressing: PairAddressing, *, single: bool) -> dict[str, Any]:
-    """Return what a test bed says of the tester's end of the tunnels: nothing where it has none."""
+    """Return the fields of a Testbed for the tester as an end of the tunnels; empty if it is not one."""
     if not single:
         return {}
     outer = addressing.office_wan

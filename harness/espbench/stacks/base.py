@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what every stack offers: block cleartext, bring the tunnel up, read its counters and its context."""
+"""Defines the interface of a stack: block cleartext, bring the tunnel up, read its counters and Security Context."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from espbench.platforms.base import Gateway, Side, Testbed
 
 @dataclass(frozen=True)
 class Tunnel:
-    """The traffic to protect: between two prefixes, through the WAN addresses of two gateways.
+    """The traffic to protect: between the prefixes `west` and `east`, through the gateways' WAN addresses.
 
-    pairs are the selectors of each tunnel as (west prefix, east prefix). Without pairs there is one tunnel for all.
+    home and office are these addresses. pairs are the selectors of each tunnel as (west prefix, east prefix). Without
+    pairs there is one tunnel for all traffic.
     """
 
     ip_version: int
@@ -33,14 +34,18 @@ class Tunnel:
 
     @property
     def bits(self) -> int:
-        """Prefix length of one tunnel's subnet on either side, as the traffic rotates through them."""
+        """The prefix length of one tunnel's subnets, the same on both sides. The traffic rotates through the
+        subnets.
+        """
         return ip_network(self.pairs[0][0]).prefixlen
 
 
 def split(west: str, east: str, n: int) -> tuple[tuple[str, str], ...]:
-    """Return the prefixes of n tunnels: the first n subnets of the smallest power-of-two split of both sides.
+    """Return the selectors of n tunnels as (west prefix, east prefix).
 
-    A subnet is no smaller than a /26 (IPv6: /64). UsageError where n do not fit.
+    Both prefixes are split into the smallest power of two of subnets that is at least n; the tunnels get the first n.
+    A subnet is no smaller than a /26 (IPv6: /64). Raise UsageError if n such subnets do not fit, or if the two
+    prefixes differ in length.
     """
     sides = [ip_network(west), ip_network(east)]
     room = min((26 if side.version == 4 else 64) - side.prefixlen for side in sides)
@@ -56,9 +61,9 @@ def split(west: str, east: str, n: int) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class StackOptions:
-    """Keys of a stack in the plan; replay_window in packets (0 switches the check off).
+    """The options of a stack from the plan; replay_window in packets (0 switches the replay check off).
 
-    df says what happens to the DF bit in the outer IPv4 header. interface: route-based, through an XFRM interface.
+    df says how the outer IPv4 header gets its DF bit. interface: the VPN is route-based, through an XFRM interface.
     """
 
     mode: Literal["transport", "tunnel"] = "tunnel"
@@ -72,10 +77,10 @@ class StackOptions:
 
 @dataclass(frozen=True)
 class SaCounters:
-    """The frames that one gateway's SAs have carried since they were made, and its XFRM errors by name.
+    """The frames that one gateway's SAs have carried since the SAs were made, and its XFRM errors by name.
 
-    spis identifies the SAs. A rekey replaces them, and the counts of the old ones are lost. own_datagrams: UDP
-    datagrams that the gateway sent for itself (IKE), which belong to no traffic of the test.
+    spis identifies the SAs. A rekey replaces the SAs, and the counts of the old SAs are lost. own_datagrams: UDP
+    datagrams that programs on the gateway sent (IKE); they are not part of the test's traffic.
     """
 
     encrypted: int = 0
@@ -93,10 +98,10 @@ class Stack(Protocol):
 
     @property
     def sas(self) -> int:
-        """Count the SAs that each gateway's kernel must hold as long as the tunnels are up."""
+        """The number of SAs that each gateway's kernel must hold as long as the tunnels are up."""
 
     def block(self) -> None:
-        """Forbid cleartext between the prefixes; from here on nothing passes without an SA."""
+        """Forbid cleartext between the prefixes; from now on no packet between them passes without an SA."""
 
     def establish(self) -> None:
         """Bring the tunnel up."""
@@ -104,16 +109,18 @@ class Stack(Protocol):
     def counters(self, side: Side) -> SaCounters: ...
 
     def rest(self) -> None:
-        """Return to the state after a start, before each trial, if the stack keeps something of the last trial."""
+        """Restore the state after a start, before each trial, if the stack keeps packets or memory of the last
+        trial.
+        """
 
     def security_context(self) -> dict[str, Any]:
         """Return the Security Context read back from the running gateways (ipsec-meth), without keys.
 
-        Its key `mismatches` lists what differs from the plan; anything there makes the case INVALID.
+        Its key `mismatches` lists the differences from the plan. A single difference makes the case INVALID.
         """
 
     def secrets(self) -> list[dict[str, Any]]:
-        """Return the SAs with their keys, to decrypt a capture; never written anywhere."""
+        """Return the SAs with their keys, to decrypt a capture. The keys must never be written to a file."""
 
 
 def xfrm_errors(gateway: Gateway) -> dict[str, int]:
@@ -124,7 +131,10 @@ def xfrm_errors(gateway: Gateway) -> dict[str, int]:
 
 
 def udp_sent(gateway: Gateway) -> int:
-    """Return the datagrams that programs on the gateway have sent since it was made; kernel ESP is not among them."""
+    """Return the number of UDP datagrams that programs on the gateway have sent since the gateway was made.
+
+    The kernel's ESP in UDP is not counted.
+    """
     snmp, snmp6 = "/proc/net/snmp", "/proc/net/snmp6"
     texts = gateway.read([snmp, snmp6])
     rows = [line.split() for line in (texts[snmp] or "").splitlines() if line.startswith("Udp:")]

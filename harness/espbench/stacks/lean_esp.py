@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""espbench's own lean ESP on emulated boards (harness/emulator/kernel/lean_esp.c): static SAs, no XFRM on the way.
+"""espbench's own lean ESP on emulated boards (harness/emulator/kernel/lean_esp.c): static SAs that bypass XFRM.
 
-Beside it the kernel's policies only block: a packet that the lean ESP does not take has no way through. It is a
-yardstick, what a stack's code costs when there is as little of it as can be, and stands for no product.
+The kernel's XFRM policies only block: a packet that the lean ESP does not handle is dropped. The lean ESP is a
+yardstick: it shows the cost of a stack with as little code as possible. It does not model a product.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SA = re.compile(
 
 @dataclass(frozen=True)
 class SaState:
-    """Holds what a guest says of one SA. icv in bytes, window in packets; driver: what computes it."""
+    """One SA as a guest reports it. icv in bytes, window in packets; driver: the crypto API driver that computes it."""
 
     inbound: bool
     spi: int
@@ -54,7 +54,7 @@ class SaState:
 
 @dataclass(frozen=True)
 class State:
-    """Holds what a guest says of its lean ESP: LAN and WAN port, packets it dropped by reason, its SAs."""
+    """The lean ESP as a guest reports it: its (LAN, WAN) ports, the packets it dropped by reason, and its SAs."""
 
     ports: tuple[str, str]
     errors: dict[str, int]
@@ -62,7 +62,7 @@ class State:
 
 
 def read_state(text: str) -> State:
-    """Parse the file CONTROL."""
+    """Parse the text of the guest's file CONTROL; raise EspbenchError if it has no line with the ports."""
     ports = re.search(r"^ports (\S+) (\S+)$", text, re.MULTILINE)
     if ports is None:
         raise EspbenchError(f"{CONTROL}: expected a line of ports, got {text[:80]!r}")
@@ -84,7 +84,7 @@ def read_state(text: str) -> State:
 
 
 def algorithm(suite: Suite) -> str:
-    """Return the suite as XFRM asks the crypto API for it, with what makes its IVs."""
+    """Return the name by which XFRM requests the suite from the crypto API, with the template that makes its IVs."""
     inner = board_crypto.algorithm(suite)
     if suite.iv_bytes == 0:
         return inner
@@ -92,7 +92,7 @@ def algorithm(suite: Suite) -> str:
 
 
 def sa_line(sa: xfrm.SecurityAssociation, view: SideView, suite: Suite) -> str:
-    """Return the line that makes an SA in the guest whose view this is; it holds the keys."""
+    """Return the line that makes an SA when it is written to CONTROL of the guest with this view; it has the keys."""
     inbound = sa.destination == view.own
     cipher = sa.aead or sa.encryption
     words = [
@@ -128,7 +128,7 @@ class LeanEsp(Xfrm):
             gateway.write(CONTROL, f"ports {gateway.lan} {gateway.wan}")
 
     def counters(self, side: Side) -> SaCounters:
-        """Packets of the lean ESP's SAs; its errors, and those of XFRM, which blocks what is left to it."""
+        """Return the packets of the lean ESP's SAs, its errors, and those of XFRM, which blocks all other packets."""
         gateway = self._bed.gateways[side]
         state = _state(gateway)
         return SaCounters(
@@ -169,7 +169,7 @@ class LeanEsp(Xfrm):
         return context
 
     def _state_mismatches(self, gateway: Gateway, state: State) -> list[str]:
-        """List what the guest holds that is not what was put in."""
+        """Return the differences between the SAs and ports in the guest and those that were configured."""
         own = SideView.of(gateway.side, self._tunnel).own
         wanted = {
             (

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NETLINK_XFRM messages as bytes: Security Associations and policies (linux/xfrm.h).
+"""Builds and parses NETLINK_XFRM messages as bytes: Security Associations and policies (linux/xfrm.h).
 
-Only builds and parses; sending is the gateway's agent's work, so that the same bytes reach a
-namespace, a User-Mode Linux guest or a distant box. Integers are in the order of the gateway's kernel,
-by default that of this machine; addresses, ports and SPIs are in network order. The records carry keys:
-they hide them from repr().
+The gateway's agent sends the messages, so that the same bytes reach a namespace, a User-Mode Linux guest or a distant
+box. Integers are in the byte order of the gateway's kernel, by default that of this machine; addresses, ports and SPIs
+are in network order. `Algorithm` hides its key from repr().
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ A_CRYPT, A_ENCAP, A_TMPL, A_AEAD, A_AUTH_TRUNC, A_REPLAY_ESN, A_EXTRA_FLAGS, A_I
 )
 STATE_NOECN, STATE_DECAP_DSCP, STATE_NOPMTUDISC, STATE_ESN = 1, 2, 4, 128
 IPPROTO_ESP = 50
-# Attributes that change an SA's work; no stack of ours asks for one.
+# Attributes that change how an SA works; none of espbench's stacks sets one.
 _EXTRA_ATTRIBUTES = {
     21: "mark", 22: "traffic flow padding", 28: "offload to a device", 29: "output mark",
 }  # fmt: skip
@@ -57,7 +56,7 @@ ByteOrder = Literal["little", "big"]
 
 
 class _Layout:
-    """The structures of linux/xfrm.h in one order of bytes."""
+    """The structures of linux/xfrm.h in one byte order."""
 
     def __init__(self, order: ByteOrder) -> None:
         mark = "<" if order == "little" else ">"
@@ -98,7 +97,7 @@ _CURRENT_OFFSET = _LIFETIME_OFFSET + len(_HOST.unlimited)
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A kernel algorithm with its key; icv_bits is the truncation (0 where there is none)."""
+    """A kernel algorithm with its key; icv_bits is the length of the ICV in bits (0 if the algorithm has none)."""
 
     name: str
     key: bytes = field(repr=False)
@@ -107,7 +106,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Selector:
-    """Says which traffic a policy or SA is for: two prefixes, optionally one upper-layer protocol."""
+    """The traffic of a policy or SA: two prefixes, and optionally one upper-layer protocol (0: any)."""
 
     source: str
     destination: str
@@ -116,7 +115,7 @@ class Selector:
 
 @dataclass(frozen=True)
 class SecurityAssociation:
-    """One ESP SA, keyed by hand: from `source` to `destination` (tunnel endpoints or hosts)."""
+    """One ESP SA with static keys: from `source` to `destination` (tunnel endpoints or hosts)."""
 
     source: str
     destination: str
@@ -136,7 +135,7 @@ class SecurityAssociation:
 
 @dataclass(frozen=True)
 class Template:
-    """The ESP a policy demands."""
+    """The ESP that a policy demands: the ends, the mode and the request id of the SA."""
 
     source: str
     destination: str
@@ -148,7 +147,7 @@ class Template:
 class Policy:
     """A security policy; without a template it lets matching traffic pass in clear, or blocks it.
 
-    Of several that match, that with the lowest priority value counts.
+    If several policies match, the kernel applies the policy with the lowest priority value.
     """
 
     selector: Selector
@@ -161,7 +160,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class SaReading:
-    """Holds what the kernel says of an SA, without its keys."""
+    """An SA as the kernel reports it, without its keys."""
 
     source: str
     destination: str
@@ -178,14 +177,14 @@ class SaReading:
     algorithms: dict[str, str]  # `encryption`, `integrity`, `aead` → kernel name and sizes
     selector: str
     lifetime: str
-    octets_soft: int = 0  # after which its daemon is told to replace it; 0: any number
-    copy_dscp: bool = True  # to the outer header
+    octets_soft: int = 0  # the bytes after which the kernel asks the daemon to replace the SA; 0: no limit
+    copy_dscp: bool = True  # whether DSCP is copied to the outer header
     extras: tuple[str, ...] = ()  # marks, padding, offload, treatment of ECN and DSCP: none is usual
 
 
 @dataclass(frozen=True)
 class PolicyReading:
-    """Holds what the kernel says of a policy."""
+    """A policy as the kernel reports it."""
 
     selector: str
     direction: PolicyDirection
@@ -201,7 +200,7 @@ class PolicyReading:
 
 @dataclass(frozen=True)
 class SaCount:
-    """Counts what one ESP SA has carried, frames."""
+    """The number of packets that one ESP SA has carried."""
 
     source: str
     destination: str
@@ -221,7 +220,7 @@ class XfrmChange(StrEnum):
 
 @dataclass(frozen=True)
 class XfrmEvent:
-    """A change that the kernel told of by itself; subject is the SA (`SA 0xc0000001 to 192.0.2.2`) or the policy."""
+    """A change that the kernel announced unasked; subject is the SA (`SA 0xc0000001 to 192.0.2.2`) or the policy."""
 
     change: XfrmChange
     subject: str
@@ -235,7 +234,7 @@ _CHANGES = {
 
 
 def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_NEWSA."""
+    """Return XFRM_MSG_NEWSA, which adds this SA and fails if the kernel has it already."""
     layout = _layout(order)
     body = (
         _selector(layout, sa.selector)
@@ -270,7 +269,7 @@ def new_sa(sa: SecurityAssociation, order: ByteOrder = sys.byteorder) -> bytes:
 
 
 def new_policy(policy: Policy, order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_NEWPOLICY."""
+    """Return XFRM_MSG_NEWPOLICY, which adds this policy and fails if the kernel has one for its selector already."""
     layout = _layout(order)
     body = (
         _selector(layout, policy.selector)
@@ -305,12 +304,12 @@ def flush(order: ByteOrder = sys.byteorder) -> list[bytes]:
 
 
 def dump_sas(order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_GETSA for all."""
+    """Return XFRM_MSG_GETSA as the request for a dump of all SAs."""
     return _message(_layout(order), GETSA, bytes(_SA_BYTES), NLM_DUMP)
 
 
 def dump_policies(order: ByteOrder = sys.byteorder) -> bytes:
-    """Build XFRM_MSG_GETPOLICY for all."""
+    """Return XFRM_MSG_GETPOLICY as the request for a dump of all policies."""
     layout = _layout(order)
     return _message(layout, GETPOLICY, bytes(layout.selector.size + 8), NLM_DUMP)
 
@@ -370,7 +369,7 @@ def read_sa(message: bytes, order: ByteOrder = sys.byteorder) -> SaReading:
 
 
 def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | None:
-    """Read of one message of a GETSA dump what changes with traffic, and nothing else; None: not ESP."""
+    """Return the SA's packet count from one message of a GETSA dump; None if the SA is not ESP."""
     layout = _layout(order)
     start = layout.header.size
     destination, spi, protocol = _ID.unpack_from(message, start + layout.selector.size)
@@ -383,7 +382,7 @@ def read_count(message: bytes, order: ByteOrder = sys.byteorder) -> SaCount | No
 
 
 def read_events(datagram: bytes, order: ByteOrder = sys.byteorder) -> Iterator[XfrmEvent]:
-    """Parse what the kernel says to the groups of SAs, policies and expiries; messages of other kinds are skipped."""
+    """Yield the changes in a datagram from the multicast groups of SAs, policies and expiries; skip other messages."""
     layout = _layout(order)
     offset = 0
     while offset + layout.header.size <= len(datagram):
@@ -399,7 +398,7 @@ def read_events(datagram: bytes, order: ByteOrder = sys.byteorder) -> Iterator[X
                 yield XfrmEvent(_expiry(body, _POLICY_BYTES), f"policy {_selector_text(layout, body)}")
             elif kind in _CHANGES:
                 yield XfrmEvent(_CHANGES[kind], _subject(layout, kind, body))
-        except (struct.error, IndexError):  # shorter than this kind is: no message of this kernel's
+        except (struct.error, IndexError):  # shorter than a message of this kind: not from this kernel
             continue
 
 
@@ -408,7 +407,7 @@ def _subject(layout: _Layout, kind: int, body: bytes) -> str:
         return "all SAs"
     if kind == FLUSHPOLICY:
         return "all policies"
-    if kind == DELSA:  # an xfrm_usersa_id goes before
+    if kind == DELSA:  # it begins with an xfrm_usersa_id
         destination, spi, family = _USERSA_ID.unpack_from(body)[:3]
         return _sa_words(spi, _text(destination, layout.family.unpack(family)[0]))
     if kind in (NEWSA, UPDSA):
@@ -431,7 +430,7 @@ def _expiry(body: bytes, offset: int) -> XfrmChange:
 
 
 def read_keys(message: bytes, order: ByteOrder = sys.byteorder) -> tuple[bytes, bytes]:
-    """Return the keys in one message of a GETSA dump: (encryption or AEAD, integrity), empty where there is none."""
+    """Return the keys in one message of a GETSA dump: (encryption or AEAD, integrity); an absent key is empty."""
     layout = _layout(order)
     keys = {A_CRYPT: b"", A_AEAD: b"", A_AUTH_TRUNC: b""}
     for kind, value in _attributes(layout, message[layout.header.size + _SA_BYTES :]):
@@ -469,7 +468,7 @@ def read_policy(message: bytes, order: ByteOrder = sys.byteorder) -> PolicyReadi
 
 
 def reading_of(policy: Policy) -> PolicyReading:
-    """Return what read_policy says of a policy that the kernel took as it is."""
+    """Return the reading that read_policy gives for this policy if the kernel accepted it unchanged."""
     demands, reqid = ("block" if policy.action == "block" else "nothing"), 0
     if t := policy.template:
         demands, reqid = f"esp {t.mode} {t.source} → {t.destination}", t.reqid
@@ -487,7 +486,7 @@ def is_policy_of_user(message: bytes, order: ByteOrder = sys.byteorder) -> bool:
 
 
 def _message(layout: _Layout, kind: int, body: bytes, flags: int) -> bytes:
-    # A dump answers with its own end; anything else is asked to acknowledge.
+    # The answer to a dump ends with its own message. All other requests ask for an acknowledgement.
     flags |= NLM_REQUEST | (0 if flags & NLM_DUMP == NLM_DUMP else NLM_ACK)
     return layout.header.pack(layout.header.size + len(body), kind, flags, 0, 0) + body
 
@@ -553,7 +552,7 @@ def _lifetime_text(limits: tuple[int, ...]) -> str:
 
 
 def _is_limit(number: int) -> bool:
-    # Pluto writes 2^63 where it wants no limit.
+    # Pluto sets 2^63 for an unlimited lifetime.
     return 0 < number < 2**63
 
 
@@ -565,6 +564,6 @@ def _family(text: str) -> int:
     return socket.AF_INET if ipaddress.ip_address(text).version == 4 else socket.AF_INET6
 
 
-@lru_cache(4096)  # a dump of 2,000 SAs names few addresses
+@lru_cache(4096)  # a dump of 2,000 SAs has few different addresses
 def _text(raw: bytes, family: int) -> str:
     return str(ipaddress.ip_address(raw[:4] if family == socket.AF_INET else raw))

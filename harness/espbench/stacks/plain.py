@@ -14,9 +14,9 @@ from espbench.stacks.read_back import policy_mismatches
 
 
 class Plain:
-    """Policies with the tunnel's selectors that demand nothing: the look-ups cost, the ESP is not there.
+    """Policies with the tunnel's selectors that demand no ESP: packets pay for the policy look-ups, but not for ESP.
 
-    bare: without them, as a router that knows no IPsec.
+    bare: there are no policies at all, as on a router without IPsec.
     """
 
     name = "plain"
@@ -32,7 +32,7 @@ class Plain:
         return 0
 
     def block(self) -> None:
-        """Do nothing: cleartext is what is measured."""
+        """Do nothing: the baseline measures cleartext."""
 
     def establish(self) -> None:
         for gateway in self._bed.gateways.values():
@@ -40,7 +40,7 @@ class Plain:
             policies.install(gateway, self._policies(gateway.side))
 
     def rest(self) -> None:
-        """Do nothing: forwarding keeps nothing from one trial to the next."""
+        """Do nothing: forwarding keeps no state from one trial to the next."""
 
     def counters(self, side: Side) -> SaCounters:
         return SaCounters(errors=xfrm_errors(self._bed.gateways[side]))
@@ -66,7 +66,7 @@ class Plain:
         return []
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """Make as many policies and with the same selectors as with ESP, or none."""
+        """Return as many policies as with ESP and with the same selectors; none if bare."""
         if self._bare:
             return []
         tunnels = policies.protecting(side, self._tunnel)

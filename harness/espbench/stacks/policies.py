@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tunnels as one gateway sees them, what forbids cleartext between them, and what its kernel holds."""
+"""Makes a gateway's XFRM policies, those that forbid cleartext included, and reads its SAs and policies back."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
 
 LOWEST_PRECEDENCE = 2**32 - 1
 FIRST_REQID = 2544
-# The Security Context lists so many tunnels one by one; of more it lists the first, and counts them.
+# The Security Context lists this many tunnels one by one. If there are more, it lists the first and gives their number.
 LISTED_TUNNELS = 4
 
 
 @dataclass(frozen=True)
 class SideView:
-    """Own and peer WAN address, and the traffic that leaves and enters through one tunnel."""
+    """One tunnel as seen from one gateway: its own and its peer's WAN address, and the outbound and inbound traffic."""
 
     own: str
     peer: str
@@ -28,7 +28,7 @@ class SideView:
 
     @staticmethod
     def of(side: Side, tunnel: Tunnel) -> SideView:
-        """Return all the traffic between both prefixes."""
+        """Return the view of all the traffic between the two prefixes."""
         return SideView._between(side, tunnel, tunnel.west, tunnel.east)
 
     @staticmethod
@@ -44,7 +44,7 @@ class SideView:
         return SideView(tunnel.office, tunnel.home, east_west, west_east)
 
     def policies(self, mode: xfrm.Mode, reqid: int, interface_id: int) -> list[xfrm.Policy]:
-        """Return the policies out, in and fwd, each of which demands this request id's SA."""
+        """Return the policies out, in and fwd; each demands ESP by the SA with this request id."""
         out = xfrm.Template(self.own, self.peer, mode, reqid)
         back = xfrm.Template(self.peer, self.own, mode, reqid)
         return [
@@ -67,16 +67,17 @@ def flush_sas(gateway: Gateway) -> None:
 def floor(
     side: Side, tunnel: Tunnel, action: xfrm.PolicyAction = "block", *, interface_id: int = 0
 ) -> list[xfrm.Policy]:
-    """Return the policies of lowest precedence: whatever goes to or comes from the far prefix and no tunnel takes.
+    """Return the policies of lowest precedence, for packets to or from the far prefix that no tunnel's policy matches.
 
-    Every stack has them: those that encrypt to block, the baseline to let pass, so that all pay the same
-    look-ups. One end of each selector is open, for two reasons. The kernel holds one policy for a selector,
-    whatever its priority: a daemon's for the same would replace it and leave nothing when it goes. And a
-    policy over the prefixes of all tunnels would make the kernel search theirs one by one, not in a tree.
+    Every stack has these policies, so that all pay for the same look-ups: stacks that encrypt block such packets, the
+    baseline lets them pass. One end of each selector is any address, for two reasons. First, the kernel keeps one
+    policy for a selector, whatever its priority: a daemon's policy for the same selector would replace this one, and
+    no policy would be left when the daemon deletes its own. Second, with a policy over the prefixes of all tunnels the
+    kernel would search the tunnels' policies one by one, not in a tree.
 
-    interface_id: of the XFRM interface the traffic is routed to. What leaves is then looked for there: the
-    kernel asks for a policy without interface when it forwards, before the interface asks for its own.
-    What arrives is looked for both ways it may come.
+    interface_id: the id of the XFRM interface to which the traffic is routed; 0: none. The outbound policy then has
+    this id only: when the kernel forwards, it first looks up a policy without interface, and the interface then looks
+    up its own. For inbound packets there are policies both with the id and without it.
     """
     view = SideView.of(side, tunnel)
     anywhere = "0.0.0.0/0" if tunnel.ip_version == 4 else "::/0"
@@ -92,7 +93,10 @@ def floor(
 
 
 def protecting(side: Side, tunnel: Tunnel, *, interface_id: int = 0) -> list[xfrm.Policy]:
-    """Make the policies that every stack on XFRM in tunnel mode has; request ids count from FIRST_REQID."""
+    """Return the tunnels' policies, which are the same for every stack on XFRM in tunnel mode.
+
+    The tunnels have consecutive request ids from FIRST_REQID on.
+    """
     made = []
     for reqid, view in enumerate(SideView.each(side, tunnel), start=FIRST_REQID):
         made += view.policies("tunnel", reqid, interface_id)
@@ -111,14 +115,14 @@ def dump_sas(gateway: Gateway) -> list[xfrm.SaReading]:
 
 
 def dump_policies(gateway: Gateway) -> list[xfrm.PolicyReading]:
-    """Return the gateway's policies, per-socket ones left out."""
+    """Return the gateway's policies without the per-socket policies."""
     order = gateway.byte_order
     (replies,) = gateway.netlink(xfrm.NETLINK_XFRM, [xfrm.dump_policies(order)])
     return [xfrm.read_policy(message, order) for message in replies if xfrm.is_policy_of_user(message, order)]
 
 
 def sa_counters(gateway: Gateway, own: str) -> SaCounters:
-    """Count what all ESP SAs from and to the gateway's own address have carried, and its XFRM errors."""
+    """Return the packets of all ESP SAs from and to the gateway's own address, and its XFRM errors."""
     read = (xfrm.read_count(message, gateway.byte_order) for message in _sa_messages(gateway))
     counts = [count for count in read if count]
     return SaCounters(
@@ -130,7 +134,7 @@ def sa_counters(gateway: Gateway, own: str) -> SaCounters:
 
 
 def sa_entries(readings: list[xfrm.SaReading]) -> dict[str, Any]:
-    """Return one gateway's SAs for the Security Context: in full, or the first two, their number and their kinds."""
+    """Return one gateway's SAs for the Security Context: all if they are few, else two, their number and the kinds."""
     ordered = sorted(readings, key=lambda sa: (sa.reqid, sa.source))
     if len(ordered) <= 2 * LISTED_TUNNELS:
         return {"security_associations": [_entry(sa) for sa in ordered]}
@@ -151,7 +155,7 @@ def policy_entries(readings: list[xfrm.PolicyReading]) -> list[str]:
 
 
 def sa_secrets(gateway: Gateway, suite: str) -> list[dict[str, Any]]:
-    """Return the SAs with the keys the kernel holds, for the decrypting of a capture; never to be written anywhere."""
+    """Return the kernel's SAs with their keys, to decrypt a capture. The keys must never be written to a file."""
     entries = []
     for message in _sa_messages(gateway):
         sa = xfrm.read_sa(message, gateway.byte_order)
@@ -163,7 +167,7 @@ def sa_secrets(gateway: Gateway, suite: str) -> list[dict[str, Any]]:
 def secret_entry(
     sa: xfrm.SaReading | xfrm.SecurityAssociation, suite: str, encryption: bytes, integrity: bytes
 ) -> dict[str, Any]:
-    """Return one SA as espbench_scapy.decrypt takes it."""
+    """Return one SA in the form that espbench_scapy.decrypt expects."""
     return {
         "spi": sa.spi,
         "source": sa.source,
@@ -177,7 +181,7 @@ def secret_entry(
 
 
 def few(texts: Iterable[str], at_most: int = 8) -> list[str]:
-    """Return the distinct texts, of many the first ones and how many more there are."""
+    """Return the distinct texts; if there are more than at_most, the first ones and the number of the others."""
     distinct = list(dict.fromkeys(texts))
     more = len(distinct) - at_most
     return distinct if more <= 0 else [*distinct[:at_most], f"… and {more} more like these"]

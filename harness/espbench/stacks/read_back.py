@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what a gateway's kernel has against what was asked for: a difference makes the case INVALID."""
+"""Compares the SAs and policies in a gateway's kernel with those of the plan: a difference makes the case INVALID."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IN_UDP = f"{xfrm.UDP_ENCAP_PORT} → {xfrm.UDP_ENCAP_PORT}"
 
 
 def expected_algorithms(suite: Suite) -> dict[str, str]:
-    """Return a suite as netlink_xfrm.read_sa words the algorithms of an SA."""
+    """Return a suite's algorithms in the form of `SaReading.algorithms`."""
     expected = {}
     if suite.encryption:
         expected["encryption"] = f"{suite.encryption.kernel_name}, {suite.encryption.key_bits} bit key"
@@ -30,9 +30,10 @@ def expected_algorithms(suite: Suite) -> dict[str, str]:
 def sa_mismatches(
     sa: xfrm.SaReading, suite: Suite, options: StackOptions, *, inbound: bool, by_daemon: bool = False
 ) -> list[str]:
-    """Return the differences of one SA; only an inbound one checks replays (RFC 4303 3.4.3): only its window counts.
+    """Return the differences between an SA in the kernel and the plan.
 
-    A daemon decides whether DSCP is copied to the outer header. The Security Context has its choice.
+    The replay window is compared for inbound SAs only, because outbound SAs do not use it (RFC 4303 3.4.3). by_daemon:
+    a daemon made the SA and decided whether DSCP is copied to the outer header; its choice is in the Security Context.
     """
     problems = []
     wanted, got = expected_algorithms(suite), sa.algorithms
@@ -58,7 +59,7 @@ def sa_mismatches(
 
 
 def lifetime_mismatches(sa: xfrm.SaReading, lifetime_bytes: int) -> list[str]:
-    """Return the difference of the bytes after which Home replaces an SA; a daemon may choose up to a fifth less."""
+    """Return a problem if Home does not replace the SA after lifetime_bytes; a daemon may choose up to a fifth less."""
     if lifetime_bytes * 4 // 5 <= sa.octets_soft <= lifetime_bytes:
         return []
     return [f"bytes until it is rekeyed: expected {lifetime_bytes}, the kernel has {sa.octets_soft}"]
@@ -67,7 +68,11 @@ def lifetime_mismatches(sa: xfrm.SaReading, lifetime_bytes: int) -> list[str]:
 def policy_mismatches(
     expected: Iterable[xfrm.Policy], held: Iterable[xfrm.PolicyReading], *, by_daemon: bool = False
 ) -> list[str]:
-    """Return the policies that are missing, and those that were not asked for."""
+    """Return a problem for each policy that is missing, and for each that was not expected.
+
+    by_daemon: a daemon made the policies with ESP. Then their priorities and request ids are the daemon's choice, and
+    its policies that let Neighbour Discovery pass are ignored.
+    """
 
     def comparable(policy: xfrm.PolicyReading) -> xfrm.PolicyReading:
         own_choice = by_daemon and policy.demands not in ("block", "nothing")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel XFRM with static SAs: keys made per case, put in by NETLINK_XFRM, no daemon."""
+"""Kernel XFRM with static SAs: espbench makes keys for each case and installs them by NETLINK_XFRM, without
+a daemon.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ _IPIP = {4: 4, 6: 41}  # upper-layer protocol of IP in IP
 class Xfrm:
     """Pairs of ESP SAs between the gateways, one pair and one request id for each tunnel.
 
-    Tunnel mode protects the prefixes themselves. Transport mode protects hosts, so there the
-    gateways carry the prefixes over an IP-in-IP device and ESP protects that (RFC 3884).
+    Tunnel mode protects the prefixes' traffic directly. Transport mode protects traffic between hosts. There the
+    gateways send the prefixes' traffic through an IP-in-IP device, and ESP protects the IP-in-IP packets (RFC 3884).
     """
 
     name = "xfrm"
@@ -52,13 +54,13 @@ class Xfrm:
         self._suite = suite
         self._options = options
         self._interface_id = devices.XFRM_IF_ID if options.interface else 0
-        # Runs in virtual time repeat to the bit, and what a key is can show in a few instructions.
+        # Runs in virtual time must repeat exactly, and a different key can change the number of instructions a little.
         self._random = (
             random.Random(bed.chance.number("keys and SPIs", 2544))
             if bed.virtual_time
             else random.SystemRandom()
         )
-        # Both directions of every tunnel, from each gateway's own address.
+        # Each tunnel has two SAs, one from each gateway's own address.
         spis = self._spis(2 * len(tunnel.pairs))
         self._sas = {
             (side, number): self._new_sa(view, number, spis.pop())
@@ -68,7 +70,7 @@ class Xfrm:
 
     @property
     def tunnel(self) -> Tunnel:
-        """Return what is protected."""
+        """The traffic that the SAs protect."""
         return self._tunnel
 
     @property
@@ -197,7 +199,7 @@ class Xfrm:
         return [SideView(own, peer, out, back)]
 
     def _policies(self, side: Side) -> list[xfrm.Policy]:
-        """Return the policies out, in and fwd of every tunnel, and behind them those that block."""
+        """Return the policies out, in and fwd of every tunnel, and in tunnel mode the policies that block the rest."""
         if self._options.mode == "tunnel":
             of_tunnels = protecting(side, self._tunnel, interface_id=self._interface_id)
             return of_tunnels + floor(side, self._tunnel, interface_id=self._interface_id)
@@ -224,7 +226,7 @@ class Xfrm:
         return [a.kernel_name for a in (s.encryption, s.integrity, s.aead) if a]
 
     def _sa_mismatches(self, own: str, readings: list[xfrm.SaReading]) -> list[str]:
-        """List what the kernel holds that is not what was put in and what the plan asked for."""
+        """Return the differences between the kernel's SAs and those that were installed for the plan."""
         expected = {(sa.source, sa.destination, sa.spi): sa.reqid for sa in self._sas.values()}
         by_key = {(sa.source, sa.destination, sa.spi): sa for sa in readings}
         problems = [f"SA {spi:#x} {a} → {b} is not there" for a, b, spi in expected.keys() - by_key.keys()]
@@ -250,7 +252,7 @@ class Xfrm:
 
 
 def _distinct_des_keys(source: random.Random) -> bytes:
-    """Return three different DES keys: FIPS kernels refuse equal ones."""
+    """Return three different DES keys, 24 bytes: FIPS kernels refuse equal keys."""
     while True:
         key = source.randbytes(24)
         parts = {key[i : i + 8] for i in (0, 8, 16)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices that traffic is routed over before ESP takes it: IP in IP (transport mode), XFRM interfaces."""
+"""Makes the devices to which traffic is routed before ESP: IP-in-IP devices (transport mode) and XFRM interfaces."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from espbench.stacks.policies import SideView
 
 IPIP_DEVICE = "ipip0e"
 XFRM_IF_ID = 2544
-# Pluto takes no other name for the interface with this id (ipsec.conf(5), ipsec-interface).
+# Pluto accepts no other name for the interface with this id (ipsec.conf(5), ipsec-interface).
 XFRM_DEVICE = f"ipsec{XFRM_IF_ID}"
 
 
 def route_through_ipip(gateway: Gateway, view: SideView, df: Literal["copy", "clear", "set"]) -> None:
-    """Carry the far prefix in IP in IP between the WAN addresses; df is what its outer header gets.
+    """Route the far prefix through an IP-in-IP device between the WAN addresses; raise MachineLacks without one.
 
-    A fixed TTL and a copied DF bit exclude each other (ip-link(8)), so a copied one brings the inner TTL.
+    df: `set` sets the DF bit of the outer IPv4 header, other values copy it from the inner header. A fixed TTL and a
+    copied DF bit exclude each other (ip-link(8)), so with a copied bit the TTL is copied too.
     """
     if ":" in view.own:
         kind = "ip6tnl mode ip6ip6 encaplimit none hoplimit 64"
@@ -38,7 +39,10 @@ def route_through_ipip(gateway: Gateway, view: SideView, df: Literal["copy", "cl
 
 
 def route_through_interface(gateway: Gateway, view: SideView) -> None:
-    """Send the far prefix to an XFRM interface: only policies and SAs with its XFRM_IF_ID then see it."""
+    """Route the far prefix to an XFRM interface, so that only policies and SAs with XFRM_IF_ID match its traffic.
+
+    Raise MachineLacks if the kernel has no XFRM interfaces.
+    """
     gateway.run(["ip", "link", "del", XFRM_DEVICE])
     made = gateway.run(
         ["ip", "link", "add", XFRM_DEVICE, "type", "xfrm", "dev", gateway.wan, "if_id", str(XFRM_IF_ID)]
@@ -52,7 +56,7 @@ def route_through_interface(gateway: Gateway, view: SideView) -> None:
 
 
 def routed_wrongly(gateway: Gateway, view: SideView, device: str) -> list[str]:
-    """Return what the gateway says if the far prefix does not leave by this device; empty if it does."""
+    """Return a problem if the gateway's route to the far prefix does not lead to this device; empty if it does."""
     route = gateway.run(["ip", _family(view), "route", "show", view.outbound.destination]).out.strip()
     if f" dev {device} " in f" {route} ":
         return []
@@ -60,13 +64,13 @@ def routed_wrongly(gateway: Gateway, view: SideView, device: str) -> list[str]:
 
 
 def df_of_ipip(gateway: Gateway) -> str:
-    """Say what the IP-in-IP device does with the DF bit, `copy` or `set`, as the gateway reports it."""
+    """Return how the IP-in-IP device gets its DF bit, as the gateway reports it: `copy`, `set` or `unknown`."""
     shown = gateway.run(["ip", "-d", "link", "show", IPIP_DEVICE]).out.split()
     return "copy" if "nopmtudisc" in shown else "set" if "pmtudisc" in shown else "unknown"
 
 
 def refuse_what_cannot_be(options: StackOptions, tunnel: Tunnel) -> None:
-    """Raise UsageError for options that static SAs in the Linux kernel cannot have together."""
+    """Raise UsageError for a combination of options that the Linux kernel does not support for static SAs."""
     mode, df, tunnels = options.mode, options.df, len(tunnel.pairs)
     if options.esn and options.replay_window == 0:
         raise UsageError(
@@ -81,8 +85,8 @@ def refuse_what_cannot_be(options: StackOptions, tunnel: Tunnel) -> None:
     if mode == "transport" and options.interface:
         raise UsageError("interface: expected false with mode: transport, got true; use mode: tunnel")
     if tunnel.ip_version == 4 and df == {"tunnel": "set", "transport": "clear"}[mode]:
-        # xfrm4_tunnel_encap_add() knows XFRM_STATE_NOPMTUDISC (clear) or the inner packet's bit, no third
-        # way; ip_tunnel_xmit() adds the inner bit unless `ignore-df`, which ipip devices do not take.
+        # xfrm4_tunnel_encap_add() either clears the bit (XFRM_STATE_NOPMTUDISC) or copies the inner packet's. For
+        # transport mode, ip_tunnel_xmit() adds the inner bit unless `ignore-df` is set, which ipip devices refuse.
         other = "clear" if mode == "tunnel" else "set"
         raise UsageError(
             f"df: expected copy or {other} for static SAs with mode: {mode}, got {df}; the kernel has no way to "

@@ -38,6 +38,16 @@ def test_forged_esp_has_the_spi_and_rising_numbers() -> None:
     assert made == forged_esp("192.0.2.2", "192.0.2.1", 0xC0FFEE01, 240, 100)
 
 
+@pytest.mark.parametrize("group", ["ecp256", "ecp384", "x25519", "modp2048"])
+def test_the_seed_decides_every_byte_of_an_ike_flood(group: str) -> None:
+    """In virtual time two runs are the same to the byte, and so are their attacks."""
+    first, again, other = (
+        ike_flood("198.18.0.0/24", "192.0.2.1", f"aes128-sha256-{group}", 20, seed) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert not set(first) & set(other)
+
+
 @pytest.mark.parametrize(
     "proposal", ["aes128-sha256-ecp256", "aes256gcm16-sha384-x25519", "3des-sha1-modp2048"]
 )

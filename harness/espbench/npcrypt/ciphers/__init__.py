@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ten kernels, in the order of the paper's tables: each one's tables and keys, and its known answers.
+"""The ten kernels, in the order of the paper's tables: the tables, keys and known answers of each.
 
-They are written for reading, not for speed: what the programs of harness/network_processor are held against. May
+The code is written for reading, not for speed. The programs of harness/network_processor are compared with it. May
 import nothing.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AES-128: the key schedule and the tables that join S-box and column mix (FIPS 197)."""
+"""AES-128: the key schedule, and the tables that combine the S-box with MixColumns (FIPS 197)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _double(x: int) -> int:
 
 @cache
 def _s_box() -> list[int]:
-    """Compute the S-box: the inverse in GF(2^8), then an affine map."""
+    """Return the S-box: the inverse in GF(2^8), then an affine map."""
     powers = [1]
     for _ in range(254):
         powers.append(powers[-1] ^ _double(powers[-1]))  # of 3, which generates the group

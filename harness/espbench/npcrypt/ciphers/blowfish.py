@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blowfish: its subkeys and S-boxes begin as the digits of pi, and are encrypted with the key."""
+"""Blowfish: its subkeys and S-boxes are the digits of pi, changed by repeated encryption with the key."""
 
 from __future__ import annotations
 

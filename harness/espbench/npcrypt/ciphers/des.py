@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DES: the key schedule and the tables that join each S-box with the permutation after it (FIPS 46-3)."""
+"""DES: the key schedule, and the tables that combine each S-box with the permutation P after it (FIPS 46-3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from espbench.npcrypt.ciphers import library
 from espbench.npcrypt.ciphers.arithmetic import rotate_left
 from espbench.npcrypt.ciphers.kernel import Kernel, Tables, Vector
 
-# A hexadecimal digit for each entry, row by row.
+# Each S-box has one hexadecimal digit for each entry, row by row.
 _S_BOXES = (
     "e4d12fb83a6c59070f74e2d1a6cb953841e8d62bfc973a50fc8249175b3ea06d",
     "f18e6b34972dc05a3d47f28ec01a69b50e7ba4d158c6932fd8a13f42b67c05e9",
@@ -18,7 +18,7 @@ _S_BOXES = (
     "4b2ef08d3c975a61d0b7491ae35c2f8614bdc37eaf6805926bd814a7950fe23c",
     "d2846fb1a93e50c71fd8a374c56b0e927b419ce206adf35821e74a8dfc90356b",
 )
-# Bits are numbered from 1, the highest.
+# Bits are numbered from 1, which is the highest bit.
 _P = "16 7 20 21 29 12 28 17 1 15 23 26 5 18 31 10 2 8 24 14 32 27 3 9 19 13 30 6 22 11 4 25"
 _PC1 = (
     "57 49 41 33 25 17 9 1 58 50 42 34 26 18 10 2 59 51 43 35 27 19 11 3 60 52 44 36 "
@@ -32,7 +32,7 @@ _SHIFTS = (1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1)
 
 
 def _permuted(bits: int, width: int, order: str) -> int:
-    """Return the bits in another order; `width` of them come in."""
+    """Return the bits in another order; `width` is the number of input bits."""
     permuted = 0
     for place in order.split():
         permuted = permuted << 1 | bits >> (width - int(place)) & 1
@@ -40,7 +40,10 @@ def _permuted(bits: int, width: int, order: str) -> int:
 
 
 def _s_and_p() -> list[int]:
-    """Compute for each S-box and six bits: four bits, permuted, rotated by one as the kernel keeps its halves."""
+    """Return a word for each S-box and each six bits of input: the four output bits after P, in a word of 32 bits.
+
+    The words are rotated to the left by one bit, as the kernel has its halves.
+    """
     words = []
     for number, box in enumerate(_S_BOXES):
         for six in range(64):
@@ -51,7 +54,10 @@ def _s_and_p() -> list[int]:
 
 
 def tables(key: bytes) -> Tables:
-    """Return two words a round: the keys of the first, third … S-box, a byte each, and those of the second, fourth …"""
+    """Return the S-box tables, and two key words for each round.
+
+    The first word has the keys of S-boxes 1, 3, 5 and 7, one in each byte; the second those of S-boxes 2, 4, 6 and 8.
+    """
     halves = _permuted(int.from_bytes(key, "big"), 64, _PC1)
     c, d = halves >> 28, halves & 0xFFFFFFF
     schedule = []

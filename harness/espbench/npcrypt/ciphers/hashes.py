@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MD5 and SHA-1: no tables; the control plane pads, the kernel compresses."""
+"""MD5 and SHA-1: they have no tables; the control plane pads the message, the kernel only compresses blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ LENGTH_BYTES = 8
 
 
 def padded(message: bytes, order: str) -> bytes:
-    """Return a padded message; it must come to whole pairs of blocks, since more padding makes another message."""
+    """Return a message with its padding up to a multiple of CHUNK_BYTES; order: the byte order of its length.
+
+    Kernels process blocks in pairs, so callers need messages whose padded length is an even number of blocks.
+    """
     zeros = -(len(message) + 1 + LENGTH_BYTES) % CHUNK_BYTES
     length = (8 * len(message)).to_bytes(LENGTH_BYTES, "big" if order == "big" else "little")
     return message + b"\x80" + bytes(zeros) + length
@@ -30,14 +33,14 @@ def _sha1(key: bytes, data: bytes, thread: int) -> bytes:
 
 
 def _message(data: bytes, order: str) -> bytes:
-    """Return what was padded to these data."""
+    """Return the message without its padding."""
     bits = int.from_bytes(data[-LENGTH_BYTES:], "big" if order == "big" else "little")
     message = data[: bits // 8]
     assert padded(message, order) == data, "not a padded message"
     return message
 
 
-_EIGHTY = b"1234567890" * 8  # 80 bytes come to two blocks
+_EIGHTY = b"1234567890" * 8  # 80 bytes, which are two blocks with their padding
 
 MD5 = Kernel(
     name="md5",

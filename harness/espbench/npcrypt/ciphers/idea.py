@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IDEA: its 52 subkeys are the key, rotated by 25 bits again and again."""
+"""IDEA: its 52 subkeys are the words of the key, which is rotated by 25 bits after each eight subkeys."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defines what espbench knows of a kernel beside its C: the tables that the control plane sets up, and its answers."""
+"""Defines a kernel as espbench uses it besides its C source: the tables of the control plane, and the known answers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 Tables = Mapping[str, list[int]]
-"""Words by the name of the variable in the kernel's C; of those that a level has not nothing is said to it."""
+"""The words of each table by the name of its variable in the kernel's C; a level may not have all of the variables."""
 
 CHUNK_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A known answer: what comes of data that begin so. For a cipher the answer may be shorter than the data."""
+    """A known answer: the output for input that begins with `data`. A cipher's answer may be shorter than the data."""
 
     source: str
     key: bytes
@@ -46,7 +46,7 @@ class Kernel:
 
     @property
     def source(self) -> str:
-        """The file of its C."""
+        """The file name of the kernel's C source."""
         return f"{self.name}.c"
 
     def words(self, data: bytes) -> list[int]:
@@ -58,5 +58,5 @@ class Kernel:
         return b"".join(word.to_bytes(4, self.order) for word in words)
 
     def output_bytes(self, data_bytes: int) -> int:
-        """Return how many bytes come out of so many."""
+        """Return the number of output bytes for this number of input bytes."""
         return self.digest_bytes or data_bytes

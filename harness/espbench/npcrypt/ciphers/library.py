@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the answers of those ciphers that the cryptography library has."""
+"""Computes the expected output of those ciphers that the cryptography library has."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 
 def aes(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt each block by itself, with AES."""
+    """Encrypt each block separately (ECB) with AES."""
     return _each_block(AES(key), data)
 
 
 def des(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt each block by itself, with DES: triple DES with one key is DES."""
+    """Encrypt each block separately (ECB) with DES; triple DES with three equal keys is DES."""
     return _each_block(TripleDES(key * 3), data)
 
 
 def blowfish(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt each block by itself, with Blowfish."""
+    """Encrypt each block separately (ECB) with Blowfish."""
     return _each_block(Blowfish(key), data)
 
 
 def idea(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt each block by itself, with IDEA."""
+    """Encrypt each block separately (ECB) with IDEA."""
     return _each_block(IDEA(key), data)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RC4: the state after the key schedule, for each flow."""
+"""RC4: the state after the key schedule, once for each flow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from espbench.npcrypt.ciphers import library
 from espbench.npcrypt.ciphers.arithmetic import little
 from espbench.npcrypt.ciphers.kernel import Kernel, Tables, Vector
 
-_FLOWS = 8  # as the kernel has them at level 1
+_FLOWS = 8  # the number of the kernel's flows at level 1
 
 
 def tables(key: bytes) -> Tables:

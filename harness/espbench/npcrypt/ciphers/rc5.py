@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RC5-32/16: the key schedule, and the cipher itself, which the cryptography library has not."""
+"""RC5-32/16: the key schedule, and the cipher itself, which the cryptography library does not have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ROUNDS = 16
 
 
 def schedule(key: bytes, words: int) -> list[int]:
-    """Mix a key into so many words; RC6 does it in the same way."""
+    """Return the expanded key, with this number of words; RC6 has the same key schedule."""
     secret = little(key)
     keys = [(0xB7E15163 + 0x9E3779B9 * at) & MASK for at in range(words)]
     a = b = 0
@@ -27,7 +27,7 @@ def tables(key: bytes) -> Tables:
 
 
 def expected(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt each block by itself, with RC5."""
+    """Encrypt each block separately (ECB) with RC5."""
     keys = schedule(key, 2 * (_ROUNDS + 1))
     words = little(data)
     for at in range(0, len(words), 2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RC6-32/20: the key schedule, and the cipher itself, which the cryptography library has not."""
+"""RC6-32/20: the key schedule, and the cipher itself, which the cryptography library does not have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def tables(key: bytes) -> Tables:
 
 
 def expected(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt each block by itself, with RC6."""
+    """Encrypt each block separately (ECB) with RC6."""
     keys = schedule(key, 2 * _ROUNDS + 4)
     words = little(data)
     for at in range(0, len(words), 4):

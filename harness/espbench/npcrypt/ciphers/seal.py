@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SEAL 2.0: tables from SHA-1's compression of counters, and the cipher itself, which the cryptography library has not.
+"""SEAL 2.0: the tables, made by SHA-1's compression function from counters, and the cipher itself.
 
-Menezes, van Oorschot, Vanstone: Handbook of Applied Cryptography, algorithm 6.68 and the test vectors after it.
+The cryptography library does not have this cipher. Source: Menezes, van Oorschot, Vanstone: Handbook of Applied
+Cryptography, algorithm 6.68 and the test vectors after it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from functools import cache
 from espbench.npcrypt.ciphers.arithmetic import MASK, big, rotate_left, rotate_right
 from espbench.npcrypt.ciphers.kernel import Kernel, Tables, Vector
 
-_KILOBYTES = 4  # of key stream that R suffices for
+_KILOBYTES = 4  # the length of the key stream for which the table R suffices
 _FIRST_NUMBER = 0x013577AF
 
 
 def _compressed(state: list[int], first_word: int) -> list[int]:
-    """Return SHA-1's compression of a block that is one word and zeros."""
+    """Return SHA-1's compression of a block that has one word followed by zeros."""
     w = [first_word] + [0] * 15
     for t in range(16, 80):
         w.append(rotate_left(w[t - 3] ^ w[t - 8] ^ w[t - 14] ^ w[t - 16], 1))
@@ -35,7 +36,7 @@ def _compressed(state: list[int], first_word: int) -> list[int]:
 
 
 def _gamma(key: list[int], first: int, count: int) -> list[int]:
-    """Return so many words of the table generator, from the first on."""
+    """Return `count` words of the table generator, from word number `first` on."""
     blocks = {at // 5: [0] for at in range(first, first + count)}
     made = {number: _compressed(key, number) for number in blocks}
     return [made[at // 5][at % 5] for at in range(first, first + count)]
@@ -54,7 +55,7 @@ def tables(key: bytes) -> Tables:
 
 
 def key_stream(key: bytes, number: int) -> Iterator[int]:
-    """Yield the words of the stream with this number, four kilobytes of them."""
+    """Yield the words of the key stream with this number, four kilobytes in all."""
     t, s, r = _tables(key)
 
     def look(x: int) -> int:
@@ -103,7 +104,7 @@ def key_stream(key: bytes, number: int) -> Iterator[int]:
 
 
 def expected(key: bytes, data: bytes, thread: int) -> bytes:
-    """Encrypt data with SEAL, each thread's with a stream of its own."""
+    """Encrypt data with SEAL; each thread has its own key stream."""
     stream = key_stream(key, _FIRST_NUMBER + thread)
     return b"".join((word ^ next(stream)).to_bytes(4, "big") for word in big(data))
 

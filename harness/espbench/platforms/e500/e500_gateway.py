@@ -17,7 +17,7 @@ _SYMBOLS = "/proc/kallsyms"
 
 
 class E500Gateway(VirtualGateway):
-    """A `base.Gateway` with a security engine, whose ports gather interrupts as `coalescing` says."""
+    """A `base.Gateway` with a security engine, whose ports coalesce interrupts as `coalescing` says."""
 
     byte_order: Literal["little", "big"] = "big"
 
@@ -32,15 +32,16 @@ class E500Gateway(VirtualGateway):
         self._coalescing = coalescing
 
     def tell_symbols(self) -> None:
-        """Read its kernel's own table of symbols, and those of its programs."""
+        """Save the symbols of the guest's kernel, and the address maps of its programs."""
         assert self.profile is not None
         self.profile.put_symbols(self.read([_SYMBOLS])[_SYMBOLS] or "")
         super().tell_symbols()
 
     def set_up_ports(self) -> None:
-        """Have both ports gather as many frames, or as long; EspbenchError when they say that they do otherwise.
+        """Set the interrupt coalescing of both ports. Raise EspbenchError if the driver reports other values.
 
-        Linux gathers what it sends by itself; here a profile that says nothing has an interrupt for each frame.
+        By default Linux coalesces the interrupts of frames that it sends. Here each frame has an interrupt, unless the
+        profile asks for coalescing.
         """
         wanted = asdict(self._coalescing)
         for name in (self.lan, self.wan):

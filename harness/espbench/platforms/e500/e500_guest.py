@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One emulated board: what is in it, and QEMU's command line for it."""
+"""Defines an emulated board: its hardware, the files that its kernel finds at boot, and QEMU's command line."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from espbench.platforms.virtual import images, virtual_guest
 from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 
-# The seed in the device tree is all the chance that there is: a program that wants random numbers shall not wait, for
-# seconds of virtual time, until the kernel has found more. Guests without programs want none.
+# The kernel must trust the seed in the device tree, the guest's only source of random numbers. Otherwise a program that
+# needs random numbers would wait seconds of virtual time for more entropy. Guests without programs need none.
 _SEEDED = "random.trust_bootloader=on"
 _KERNEL_WORDS = ("console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "cryptomgr.notests=1")
 
 
 @dataclass(frozen=True)
 class Coalescing:
-    """The limits at which both ports interrupt: frames, or µs since the first one; 0 and 0: each frame interrupts."""
+    """The limits at which both ports interrupt: a number of frames, or µs since the first frame; 0, 0: at each
+    frame.
+    """
 
     rx_frames: int = 0
     rx_us: int = 0
@@ -32,11 +34,12 @@ class Coalescing:
 
 @dataclass(frozen=True)
 class Machine:
-    """Says what is emulated: costs is the SEC's as its model takes them; crypto empty: the kernel's own default.
+    """The emulated board.
 
-    bus_bytes_per_second: what the memory's bus moves for devices; None: it takes no time.
-    images: what it runs beside its init, by the names of the archives (virtual/images.py), in the order of laying.
-    chance: what its random numbers are drawn from.
+    sec_costs is the option `costs` of the SEC's model; crypto: how ESP uses the SEC; empty: the kernel's default.
+    bus_bytes_per_second: the rate of devices' transfers on the memory's bus; None: transfers take no time. images: the
+    archives of programs besides its init (virtual/images.py), by name, in the order of unpacking. chance: the seed of
+    its random numbers.
     """
 
     memory_mb: int
@@ -53,19 +56,19 @@ class Machine:
 
 
 def kernel_option(crypto: str) -> str:
-    """Return the word of the kernel's command line that asks for a behaviour; the guest panics if it cannot be had."""
+    """Return the kernel's command-line option for a use of the SEC; the guest panics if it is not possible."""
     return f"espbench.crypto={crypto}"
 
 
 def initramfs(built: Built, machine: Machine, userland: Userland | None) -> bytes:
-    """Return the guest's root: /init, and the programs that are asked for. UsageError if its memory has no room."""
+    """Return the guest's root: /init and the machine's programs. Raise UsageError if its memory is too small."""
     whole = joined(built.initramfs.read_bytes(), *images.archives(userland, machine.images))
     images.need_room(whole, machine.memory_mb, machine.images)
     return whole
 
 
 def programs(built: Built, machine: Machine, userland: Userland | None) -> list[bytes]:
-    """Return the archives of its programs, none compressed: that of its init, and those that are asked for."""
+    """Return the uncompressed archives of a machine's programs: that of its init, and those of its images."""
     return [gzip.decompress(built.initramfs.read_bytes()), *images.archives(userland, machine.images)]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what an emulated board boots: the kernel of `espbench build e500`, or the user's, with the same additions.
+"""Checks the user's kernel for an emulated board, which must have espbench's additions.
 
 The user's kernel is a vmlinux for the e500 with the files of harness/emulator/kernel in it. Without them espbench would
-not know how long the CPU was idle, nor how ESP uses the SEC. It loads no modules: all that it needs is built in.
+know neither how long the CPU was idle nor how ESP uses the SEC. Boards load no modules: all drivers must be built in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from espbench.errors import UsageError
 
 _RELEASE = re.compile(rb"Linux version (\S+) \(")
 _ELF_32_BIG_ENDIAN, _POWERPC = b"\x7fELF\x01\x02", (20).to_bytes(2, "big")
-# Names that the kernel must contain, and what for.
+# Names that the kernel must contain, and their purpose.
 _NEEDED = {
     b"espbench_idle\0": "how long the CPU was idle (harness/emulator/kernel/idle.c)",
     b"espbench_crypto\0": "how ESP uses the SEC (harness/emulator/kernel/crypto.c)",
@@ -25,7 +25,7 @@ _DIGITS = 16
 
 
 def identified(path: Path) -> str:
-    """Return what identifies the user's kernel; UsageError if no board can boot it."""
+    """Return the release, file name and SHA-256 of the user's kernel. Raise UsageError if a board cannot boot it."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -23,15 +23,15 @@ from espbench.this_machine.registry import Registry
 
 __all__ = ["Coalescing", "Machine", "QemuE500Platform"]
 
-# The name in the Security Context of the part that programs are from.
+# The name in the Security Context of the part with the boards' programs.
 PROGRAMS = "e500-strongswan"
 
 
 class QemuE500Platform:
-    """Builds pairs of one board. traffic finds the program that makes links, parts what a board is made of.
+    """Builds test beds of boards. traffic returns the program that makes links, parts the boards' parts.
 
-    programs: finds those that some boards run beside their init. errors: what goes wrong on links; None: nothing. own:
-    the kernels that are the user's, by gateway.
+    programs returns the programs that some boards run besides their init. errors: the errors on links; None: no errors.
+    own: the user's kernels, by gateway.
     """
 
     name = "qemu_e500"
@@ -69,12 +69,13 @@ class QemuE500Platform:
         line_rate_bps: float = 1e9,
         profile: Path | None = None,
     ) -> VirtualTestbed:
-        """Start both boards; they wait for the generator. single: Home alone, whose eth1 is at the east link.
+        """Return a test bed with two boards, which wait for the generator.
 
-        MachineLacks when they, or their programs, are not built, UsageError where the memory has no room;
-        EspbenchError quotes QEMU when it ends. What was made until then stays registered: leaving the registry
-        undoes it. profile: where instructions are counted into, without the gateway's name. facts: of the board,
-        for the Security Context.
+        single: there is only Home, whose eth1 is at the east link. profile: the path of the files with counts of
+        instructions, without the gateway's name; None: they are not counted. facts: those of the board, for the
+        Security Context. Raise MachineLacks if the parts or programs are not built, UsageError if the memory is too
+        small, EspbenchError, which quotes QEMU, if QEMU ends. What was made until then stays registered: leaving the
+        registry's context undoes it.
         """
         built = self._parts()
         userland = self._programs() if machine.images else None
@@ -116,6 +117,6 @@ class QemuE500Platform:
         return bed
 
     def _kernels(self) -> dict[str, Any]:
-        """Return what identifies the user's kernels, by gateway; nothing where all boot espbench's."""
+        """Return the facts that identify the user's kernels, by gateway; empty if all gateways boot espbench's."""
         kernels = {side: own_kernel.identified(kernel) for side, kernel in self._own.items()}
         return {"kernel": kernels} if kernels else {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gateways on real boxes, reached over SSH.
 
-`remote_platform` builds the test bed, `remote_gateway` is one box and `remote_box` the program that runs
-there; `labgrid_board` is its power switch and console, in processes of `labgrid_worker`. May import
-`platforms` and `this_machine`.
+`remote_platform` builds the test bed, `remote_gateway` controls one box, `remote_box` is the program that runs on the
+box, `ssh` makes the connection. `remote_power` switches a box off and on through `labgrid_board`, its power switch and
+console, in processes of `labgrid_worker`. May import `platforms` and `this_machine`.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A box's power switch and serial console through labgrid, for tests that reset it (RFC 2544 26.6, RFC 6201).
 
-labgrid is an optional extra (`pip install 'espbench[lab]'`). What switches and what listens stands in labgrid's own
-environment file, as its manual describes it: a target with a driver of PowerProtocol, of ConsoleProtocol, or both.
-labgrid itself runs in processes of its own (labgrid_worker.py).
+labgrid is an optional extra (`pip install 'espbench[lab]'`). labgrid's own environment file defines the hardware, as
+its manual describes it: a target with a driver of PowerProtocol, of ConsoleProtocol, or both. labgrid runs in separate
+processes (labgrid_worker.py).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from espbench.platforms.base import Side
 from espbench.platforms.remote import labgrid_worker
 from espbench.this_machine.registry import UNDO, Registry, Surroundings
 
-# labgrid may wait for a resource of another machine before it answers.
+# The longest time for an answer: labgrid may first wait for a resource of another machine.
 ANSWER_S = 90.0
 _MANUAL = "https://labgrid.readthedocs.io/ describes the file"
 
 
 @dataclass(frozen=True)
 class LabgridTarget:
-    """A target of a labgrid environment file, and how long its box may take to come back after a power cycle."""
+    """A target of a labgrid environment file; back_within_s: its box must answer in this time after a power cycle."""
 
     config: Path
     name: str = "main"
@@ -43,9 +43,9 @@ class LabgridTarget:
 
 @dataclass(frozen=True)
 class Drivers:
-    """The drivers of a target, and whether it has one that switches power, and one that is a console.
+    """The drivers of a target, and whether it has a power driver and a console driver.
 
-    None: the file brings drivers of its own, and only opening it shows what they are.
+    None: the file imports its own drivers, and their kind is not known until they are opened.
     """
 
     names: list[str]
@@ -54,7 +54,7 @@ class Drivers:
 
 
 class Unsuitable(UsageError):
-    """A labgrid file or target that cannot be used; key says which key of the profile names it."""
+    """A labgrid file or target that cannot be used; key is the key of the profile that names it."""
 
     def __init__(self, key: Literal["config", "target"], expected: str, got: str, remedy: str) -> None:
         super().__init__(f"expected {expected}, got {got}; {remedy}")
@@ -62,9 +62,9 @@ class Unsuitable(UsageError):
 
 
 def examine(target: LabgridTarget) -> Drivers:
-    """Say which drivers a target has, without opening any or running code that its file imports.
+    """Return the drivers of a target, without opening them or executing code that its file imports.
 
-    Unsuitable names what is wrong with the file; MachineLacks where labgrid is not installed.
+    Raise Unsuitable if the file or the target cannot be used, MachineLacks if labgrid is not installed.
     """
     if not target.config.is_file() or not os.access(target.config, os.R_OK):
         there = "one that cannot be read" if target.config.exists() else "no such file"
@@ -114,9 +114,9 @@ def need_labgrid() -> None:
 
 
 class Board:
-    """The power switch and the console of one box, while a run lasts; the registry ends both.
+    """The power switch and the console of one box during a run; the registry closes both.
 
-    The console goes to a file from the moment this is made. EspbenchError where labgrid cannot open one of them.
+    From its creation on, the console is written to a file. Raise EspbenchError if labgrid cannot open one of them.
     """
 
     def __init__(self, registry: Registry, side: Side, target: LabgridTarget, console: Path) -> None:
@@ -130,14 +130,14 @@ class Board:
         greeting = self._answer(self._switch, "open its power switch")
         self.has_power = greeting["driver"] is not None
         self.delay_s = float(greeting.get("delay_s", 0.0))
-        """The time for which it stays off, s: labgrid's `delay` of the driver."""
+        """The time for which the box stays off, s: `delay` of labgrid's driver."""
 
     def off(self) -> None:
-        """Switch the box off; EspbenchError quotes the switch."""
+        """Switch the box off. Raise EspbenchError, which quotes labgrid, if that fails."""
         self._to("off")
 
     def on(self) -> None:
-        """Switch the box on, which one that is on does not notice; errors as `off`."""
+        """Switch the box on; a box that is on does not change. Raise the errors of `off`."""
         self._to("on")
 
     def _to(self, state: Literal["off", "on"]) -> None:
@@ -171,7 +171,7 @@ def _start(
     process = registry.spawn(
         _command(target, task, *rest),
         f"labgrid, {task} of {side}",
-        Surroundings(own_pids=os.geteuid() == 0),  # so that the programs labgrid starts end too
+        Surroundings(own_pids=os.geteuid() == 0),  # so that programs that labgrid starts end too
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -189,7 +189,7 @@ def _command(target: LabgridTarget, task: str, *rest: str) -> Sequence[str]:
 
 
 def _run(target: LabgridTarget, task: str, stdin: bytes = b"") -> dict[str, Any]:
-    """Do one task; its last answer."""
+    """Execute one task in a new process, and return its last answer."""
     try:
         done = subprocess.run(
             _command(target, task),
@@ -212,7 +212,7 @@ def _decoded(line: bytes) -> dict[str, Any]:
 
 
 def _switch_on_left(record: dict[str, Any]) -> None:
-    """Switch on a box that a controller had switched off when it was killed; for `espbench clean`."""
+    """Switch on a box that was off when its controller was killed; for `espbench clean`."""
     target = LabgridTarget(Path(record["config"]), record["target"])
     need_labgrid()
     if why := _run(target, "power", b"on\n").get("error"):

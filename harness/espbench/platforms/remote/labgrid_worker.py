@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program that speaks to labgrid: one process a task, so that neither labgrid nor what it starts outlives a run.
+"""The program that uses labgrid: one process for each task, so that labgrid and its programs end with the run.
 
-    labgrid_worker look FILE TARGET          say which drivers the target has; nothing is opened
-    labgrid_worker console FILE TARGET LOG   append what the console shows to LOG, until it is ended
+    labgrid_worker look FILE TARGET          print the drivers of the target; nothing is opened
+    labgrid_worker console FILE TARGET LOG   append the console's output to LOG, until the process is ended
     labgrid_worker power FILE TARGET         switch at each line `off` or `on` of stdin
 
-Every answer is one JSON object on a line of stdout; one with `error` says what went wrong. labgrid counts the steps of
-its drivers on one stack for the whole process, which is why console and power never share one. labgrid's
-configuration may hold passwords: no value of it is in an answer (`Hidden`), and what labgrid logs goes nowhere.
+Every answer is one JSON object on a line of stdout; an answer with `error` reports a failure. labgrid counts the steps
+of its drivers on one stack for the whole process, so console and power need separate processes. labgrid's configuration
+may contain passwords: no value of it is in an answer (`Hidden`), and labgrid's log is discarded.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-# Values under these keys of labgrid's configuration are no secret and help to read a message.
+# Values under these keys of labgrid's configuration are not secret, and make messages easier to understand.
 _HARMLESS = {"cls", "name", "model", "port", "speed", "index", "protocol", "delay", "timeout"}
 _BARE_HOST = re.compile(r"[\w.:-]+")
 _PIECE = re.compile(r"[^/@:?&=,;\s]+")
 _CREDENTIALS = re.compile(r"//[^/@\s]+@")
-# A shorter word says nothing by itself, and to hide it would make holes in ordinary words.
+# Shorter words are not hidden: they reveal little, and they occur inside ordinary words.
 _SHORTEST_HIDDEN = 4
 _LONGEST_TOLD = 300
-# Asks a person to pull the plug, and waits for Enter.
+# This driver asks a person to pull the plug, and waits for Enter.
 _ASKS_A_PERSON = "ManualPowerDriver"
-# A power driver that does not say for how long leaves its target off for this time, s.
+# The time for which a target stays off, s, if its power driver does not define it.
 _OFF_S = 2.0
 _READ_S, _IDLE_S = 0.5, 0.1
-# After a console was lost: until it is opened again, and until it is tried in a new process.
+# The times after a console was lost until it is opened again, and until a new process tries it, s.
 _AGAIN_S, _ANEW_S = 2.0, 10.0
 _AGAIN = "again"
 
 
 class Hidden:
-    """Everything in a target's configuration that a message must not quote."""
+    """The values of a target's configuration that a message must not quote."""
 
     def __init__(self, configuration: Any = None) -> None:
         self._texts = sorted(set(_texts(configuration)), key=len, reverse=True)
 
     def text_of(self, error: BaseException) -> str:
-        """Return an error as one line of text without any of them."""
+        """Return an error as one line of text without any of these values."""
         if isinstance(error, subprocess.CalledProcessError):
             command = error.cmd if isinstance(error.cmd, list) else shlex.split(error.cmd)
             said = (error.output or b"").decode(errors="replace").strip().splitlines()
@@ -89,9 +89,9 @@ def _texts(configuration: Any, key: str = "") -> Iterator[str]:
 
 
 def look(file: str, name: str) -> dict[str, Any]:
-    """Return the file's targets, and of this one which drivers switch power and which are a console.
+    """Return the file's targets, and this target's drivers, with those for power and for a console.
 
-    Code that the file imports is not run: drivers it may bring are `unknown`, and `imports` says that there is some.
+    Code that the file imports is not executed: drivers that it may define are `unknown`, and `imports` is true.
     """
     config = importlib.import_module("labgrid.config").Config(file)
     protocols = importlib.import_module("labgrid.protocol")
@@ -114,13 +114,13 @@ def look(file: str, name: str) -> dict[str, Any]:
 
 
 def opened(file: str, name: str) -> Any:
-    """Return the labgrid target, none of its drivers active yet."""
+    """Return the labgrid target; none of its drivers is active yet."""
     importlib.import_module("labgrid.driver")
     return importlib.import_module("labgrid").Environment(file).get_target(name)
 
 
 def driver_of(target: Any, protocol: str) -> Any:
-    """Activate and return the target's driver of a protocol; None where it has none."""
+    """Activate and return the target's driver of a protocol; None if it has none."""
     missing = importlib.import_module("labgrid.exceptions").NoDriverFoundError
     try:
         target.get_driver(protocol, activate=False)
@@ -130,7 +130,7 @@ def driver_of(target: Any, protocol: str) -> Any:
 
 
 def power(file: str, name: str, lines: IO[str], answers: IO[str], hidden: Hidden) -> None:
-    """Greet with the driver and for how long it leaves a target off, then switch as asked until the lines end."""
+    """Send the driver's name and its time off as a greeting, then switch at each line until the lines end."""
     driver = driver_of(opened(file, name), "PowerProtocol")
     if _name(driver) == _ASKS_A_PERSON:
         raise RuntimeError(f"{_ASKS_A_PERSON} asks a person, and a run asks nobody")
@@ -138,19 +138,19 @@ def power(file: str, name: str, lines: IO[str], answers: IO[str], hidden: Hidden
     for line in lines if driver is not None else ():
         try:
             {"off": driver.off, "on": driver.on}[line.strip()]()
-        except Exception as error:  # labgrid's kinds have no base in common
+        except Exception as error:  # labgrid's exceptions have no common base class
             _say(answers, error=hidden.text_of(error))
         else:
             _say(answers)
 
 
 def console(file: str, name: str, log: Path, answers: IO[str], hidden: Hidden, *, again: bool) -> None:
-    """Greet with the driver, then append what it reads to the log; a console that is lost is opened again."""
+    """Send the driver's name as a greeting, then append the console's output to the log; reopen a lost console."""
     target = opened(file, name)
     with log.open("ab", buffering=0) as out:
         if not again:
             driver = driver_of(target, "ConsoleProtocol")
-            if driver is not None:  # before who waits for the greeting switches anything
+            if driver is not None:  # before the greeting: its receiver may then switch the box off
                 mark(out, "the console is read from here on")
             _say(answers, driver=_name(driver))
             if driver is None:
@@ -163,16 +163,14 @@ def console(file: str, name: str, log: Path, answers: IO[str], hidden: Hidden, *
                     mark(out, "the console is read again")
                 lost = False
                 _copy(driver, out)
-            except Exception as error:  # labgrid's kinds have no base in common
+            except Exception as error:  # labgrid's exceptions have no common base class
                 if not lost:
                     mark(out, f"the console was lost: {hidden.text_of(error)}")
                 lost = True
             time.sleep(_AGAIN_S)
             try:
                 target.deactivate_all_drivers()
-            except (
-                Exception
-            ):  # a driver whose program has ended cannot be closed: only a new process is rid of it
+            except Exception:  # a driver whose program has ended cannot be closed; only a new process helps
                 time.sleep(_ANEW_S)
                 os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], *([] if again else [_AGAIN])])
 
@@ -192,7 +190,7 @@ def _copy(driver: Any, out: IO[bytes]) -> NoReturn:
 
 
 def mark(log: IO[bytes], text: str) -> None:
-    """Write a line of espbench's own between what the console shows."""
+    """Write a line of espbench itself into the log of the console."""
     log.write(f"\n[espbench {datetime.now(UTC).isoformat(timespec='milliseconds')}] {text}\n".encode())
 
 
@@ -206,13 +204,13 @@ def _say(answers: IO[str], **fields: Any) -> None:
 
 
 def _configuration(file: str, name: str) -> Any:
-    with contextlib.suppress(Exception):  # whoever reads the file next says what is wrong with it
+    with contextlib.suppress(Exception):  # the task reads the file again, and reports the error
         return (importlib.import_module("labgrid.config").Config(file).get_targets() or {}).get(name)
     return None
 
 
 def main(task: str, file: str, name: str, *rest: str) -> int:
-    """Do one task; labgrid and all that it starts have neither our stdin nor our stdout."""
+    """Execute one task; labgrid and its programs do not get this process's stdin and stdout."""
     lines, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -225,7 +223,7 @@ def main(task: str, file: str, name: str, *rest: str) -> int:
             console(file, name, Path(rest[0]), answers, hidden, again=rest[-1] == _AGAIN)
         else:
             power(file, name, lines, answers, hidden)
-    except Exception as error:  # labgrid's kinds have no base in common
+    except Exception as error:  # labgrid's exceptions have no common base class
         _say(answers, error=hidden.text_of(error))
         return 1
     return 0

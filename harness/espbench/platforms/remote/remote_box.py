@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on a remote box: moves its two ports into a network namespace, starts the agent there, gives all back.
+"""Runs on a remote box: moves its two ports into a network namespace, starts the agent there, and restores the ports.
 
-It arrives over ssh with the launcher's and the agent's texts (remote_gateway.py sends it; stdlib only, one file), and
-passes lines between the controller and the agent. Everything the agent configures is in that namespace and in
-its own mount and PID namespaces, and ends with it; the ports are given back as they were when the controller
-hangs up, dies, or is not heard for some time. What they were is in a file until then: if this program itself is
-killed, the kernel returns the ports bare, and the next one that comes makes them what they were.
+remote_gateway.py sends this program over SSH, with the texts of the launcher and the agent; it is one file and needs
+only the standard library. It passes lines between the controller and the agent. Everything that the agent configures is
+in this namespace and in its own mount and PID namespaces, and disappears with the agent. When the controller closes the
+connection, dies, or sends nothing for some time, the program gives the ports back in their former state. Until then
+this state is in a file: if the program itself is killed, the kernel returns the ports without configuration, and the
+next run of the program restores them.
 """
 
 from __future__ import annotations
@@ -34,48 +35,50 @@ SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDS_PYTHON = (3, 9)
 READ_ONLY_SINCE = (5, 12)  # mount_setattr(2); before, the agent's mount namespace is private but writable
 CLONE_NEWNET = 0x40000000
-OTHER_WAIT_S = 40.0  # more than the silence after which a helper whose connection broke gives its ports back
-BACK_WAIT_S = 30.0  # until the kernel has taken apart the namespace of a helper that was killed
-# Gone after a reboot, as what the ports were.
+OTHER_WAIT_S = 40.0  # longer than the silence after which a helper without a connection gives its ports back
+BACK_WAIT_S = 30.0  # the longest time until the kernel has removed the namespace of a helper that was killed
+# Files in these folders disappear at a reboot, as the ports' state does.
 STATE_PLACES = ("/run", "/var/run", "/tmp")
 STATE = "espbench-box/ports.json"
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-# Flags that the link itself reports; they are not set.
+# The link itself reports these flags; they cannot be set.
 PASSING_FLAGS = {"LOWER_UP", "NO-CARRIER", "DORMANT", "RUNNING"}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Ended(Exception):
-    """A signal, or silence: time to give all back."""
+    """A signal arrived, or the controller was silent for too long: the ports must be given back."""
 
 
 def say(text: str) -> None:
-    """Write one line, which ssh carries to the controller if it is still there."""
+    """Write one line to stderr, which ssh transfers to the controller if it still exists."""
     with contextlib.suppress(OSError):
         print(f"espbench: {text}", file=sys.stderr, flush=True)
 
 
 def refuse(text: str) -> NoReturn:
-    """Say why the box cannot be used."""
+    """Report why the box cannot be used, and exit."""
     say(text)
     sys.exit(3)
 
 
 def system(result: int, what: str) -> None:
-    """Turn a failed libc call into an OSError."""
+    """Raise OSError if a libc call failed."""
     if result < 0:
         errno = ctypes.get_errno()
         raise OSError(errno, f"{what}: {os.strerror(errno)}")
 
 
 def ip(*arguments: str, stdin: bytes = b"", netns: int | None = None, keep: int | None = None) -> bytes:
-    """Return what ip says, in another network namespace if given; RuntimeError with its own words when it fails."""
+    """Return the output of the program ip, run in another network namespace if given; raise RuntimeError if it
+    fails.
+    """
 
     def enter() -> None:
         system(libc.setns(netns, CLONE_NEWNET), "setns")
 
-    with os.fdopen(in_memory("stdin", stdin), "rb") as given:  # `route restore` reads it three times
+    with os.fdopen(in_memory("stdin", stdin), "rb") as given:  # `route restore` reads its stdin three times
         done = subprocess.run(
             ["ip", *arguments],
             stdin=given,
@@ -91,9 +94,9 @@ def ip(*arguments: str, stdin: bytes = b"", netns: int | None = None, keep: int 
 
 @dataclass(frozen=True)
 class Port:
-    """One port as it was: its link and addresses in ip(8)'s words, routes by family, neighbours, its sysctls.
+    """The state of a port: its link with addresses, routes and neighbours as in the JSON of ip(8), and its sysctls.
 
-    saved is what `ip addr save` and `ip route save` wrote, with the command that restores it, in order.
+    saved has (the command that restores it, the output of `ip addr save` or `ip route save`), in order.
     """
 
     name: str
@@ -105,13 +108,13 @@ class Port:
 
     @staticmethod
     def look(name: str) -> Port:
-        """Return the port now."""
+        """Return the present state of a port."""
         link = json.loads(ip("-j", "addr", "show", "dev", name))[0]
         saved = [(["addr", "restore"], ip("addr", "save", "dev", name))] if link["addr_info"] else []
         routes = []
         for family in ("-4", "-6"):
             of_family = json.loads(ip(family, "-j", "route", "show", "table", "all", "dev", name) or b"[]")
-            # The routes of the table local come with the addresses.
+            # The kernel makes the routes of the table local together with the addresses.
             of_family = [route for route in of_family if route.get("table") != "local"]
             for table in sorted({str(route.get("table", "main")) for route in of_family}):
                 text = ip(family, "route", "save", "table", table, "dev", name)
@@ -121,12 +124,12 @@ class Port:
         return Port(name, link, routes, neighbours, sysctls_of(name), saved)
 
     def restore(self) -> None:
-        """Make the port, which is back in its own namespace and down, what it was."""
+        """Restore this state of the port, which must be in its original namespace and down."""
         flags, link = self.link["flags"], ["link", "set", "dev", self.name]
         arp, multicast = ("off" if "NOARP" in flags else "on"), ("on" if "MULTICAST" in flags else "off")
         own = ["address", self.link["address"], "txqueuelen", str(self.link.get("txqlen", 1000))]
         ip(*link, *own, "mtu", str(self.link["mtu"]), "arp", arp, "multicast", multicast)
-        for _ in range(2):  # some reset others
+        for _ in range(2):  # twice, because some sysctls reset others
             for path, text in self.sysctls.items():
                 if read(path) != text:
                     with contextlib.suppress(OSError):
@@ -144,7 +147,7 @@ class Port:
             ip("neigh", "replace", *ends, "nud", "permanent")
 
     def to_json(self) -> dict[str, Any]:
-        """Write it for the file that outlives us."""
+        """Return the state for the file that remains if this process is killed."""
         return {
             "name": self.name,
             "link": self.link,
@@ -156,18 +159,18 @@ class Port:
 
     @staticmethod
     def from_json(plain: dict[str, Any]) -> Port:
-        """Read what `to_json` wrote."""
+        """Return the state that `to_json` returned."""
         sysctls = {Path(path): text for path, text in plain["sysctls"].items()}
         saved = [(command, base64.b64decode(data)) for command, data in plain["saved"]]
         return Port(plain["name"], plain["link"], plain["routes"], plain["neighbours"], sysctls, saved)
 
     def addresses(self, *, of_link: bool = False) -> list[str]:
-        """Return its addresses with prefix length; of_link: also those that are valid on the link alone."""
+        """Return the port's addresses with prefix length; of_link: also those that are valid on the link only."""
         listed = [a for a in self.link["addr_info"] if of_link or a["scope"] != "link"]
         return sorted(f"{a['local']}/{a['prefixlen']}" for a in listed)
 
     def shown(self) -> dict[str, list[str]]:
-        """Return what must be equal before and after; not what the kernel makes anew or lets run out."""
+        """Return the values that must be equal before and after, without those that the kernel makes or lets expire."""
         return {
             "flags": sorted(set(self.link["flags"]) - PASSING_FLAGS),
             "link": [f"{key} {self.link.get(key)}" for key in ("mtu", "address", "txqlen")],
@@ -178,7 +181,7 @@ class Port:
 
 
 def words_of(route: dict[str, Any]) -> str:
-    """Return a route in words; none for those that the kernel makes itself or times."""
+    """Return a route as text; empty for routes that the kernel makes itself, and for those that expire."""
     if str(route["dst"]).startswith(("fe80:", "ff00:")) or "expires" in route:
         return ""
     words = [f"{key} {value}" for key, value in route.items() if key not in ("dst", "flags", "linkdown")]
@@ -187,7 +190,7 @@ def words_of(route: dict[str, Any]) -> str:
 
 
 def sysctls_of(name: str) -> dict[Path, str]:
-    """Return the settings of one interface; the kernel forgets them when it changes its namespace."""
+    """Return the sysctls of one interface; the kernel loses them when the interface changes its namespace."""
     kinds = ("ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh")
     folders = [Path(f"/proc/sys/net/{kind}/{name}") for kind in kinds]
     values = {file: read(file) for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())}
@@ -195,7 +198,7 @@ def sysctls_of(name: str) -> dict[Path, str]:
 
 
 def read(path: Path) -> str | None:
-    """Return a file of /proc; None where it may not be read."""
+    """Return the text of a file in /proc; None if it cannot be read."""
     try:
         return path.read_text()
     except OSError:
@@ -203,7 +206,7 @@ def read(path: Path) -> str | None:
 
 
 def problem_with(port: Port, mine: bool) -> str:
-    """Say why a port must not be taken; empty if it may."""
+    """Return why a port must not be used; empty if it may be used. mine: the box may be taken out of service."""
     uppers = [entry.name[6:] for entry in Path(f"/sys/class/net/{port.name}").glob("upper_*")]
     if "LOOPBACK" in port.link["flags"]:
         return "expected a network port, got the loopback"
@@ -223,7 +226,7 @@ def problem_with(port: Port, mine: bool) -> str:
 
 
 def ssh_arrives() -> set[str]:
-    """Return the box's address that ssh was told, and the interface by which answers leave; empty without ssh."""
+    """Return the box's address of the SSH connection, and the interface of its answers; empty without SSH."""
     ends = os.environ.get("SSH_CONNECTION", "").split()
     if len(ends) != 4:
         return set()
@@ -235,7 +238,7 @@ def ssh_arrives() -> set[str]:
 
 
 def examine(spec: dict[str, Any]) -> list[Port]:
-    """Return both ports as they are; refuses a box that lacks something or is in use."""
+    """Return both ports in their present state; exit with a message if the box lacks something or is in use."""
     if sys.version_info < NEEDS_PYTHON:
         needed = ".".join(map(str, NEEDS_PYTHON))
         refuse(f"expected Python {needed} or newer, got {platform.python_version()}")
@@ -263,7 +266,7 @@ def examine(spec: dict[str, Any]) -> list[Port]:
 
 
 def facts(ports: list[Port]) -> dict[str, Any]:
-    """Return what the controller should know of the box before a run."""
+    """Return the facts about the box that the controller needs before a run."""
     return {
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -278,7 +281,8 @@ def facts(ports: list[Port]) -> dict[str, Any]:
 def alone() -> Iterator[None]:
     """Let only one espbench use the box at a time.
 
-    The lock is a name, which the kernel frees with its holder. The holder may still be giving its ports back.
+    The lock is the name of an abstract socket, which the kernel frees when the process ends. Wait for a process that is
+    still giving its ports back.
     """
     with socket.socket(socket.AF_UNIX) as mine:
         deadline = time.monotonic() + OTHER_WAIT_S
@@ -294,7 +298,9 @@ def alone() -> Iterator[None]:
 
 
 def state_file() -> Path:
-    """Return where the file stands, or would; RuntimeError where others could have put it there."""
+    """Return the path of the state file, which may not exist. Raise RuntimeError if other users could have
+    written it.
+    """
     for place in STATE_PLACES:
         if os.access(place, os.W_OK):
             file = Path(place) / STATE
@@ -316,7 +322,7 @@ def state_file() -> Path:
 
 
 def remember(ports: list[Port]) -> None:
-    """Write down what the ports are before they are taken, whole or not at all."""
+    """Save the state of the ports before they are moved, by a rename, so that the file is always complete."""
     file = state_file()
     file.parent.mkdir(mode=0o700, exist_ok=True)
     fresh = file.with_suffix(".new")
@@ -326,7 +332,7 @@ def remember(ports: list[Port]) -> None:
 
 
 def forget() -> None:
-    """Delete the remembered state: the ports are again what they were."""
+    """Delete the saved state, because the ports have been restored."""
     file = state_file()
     file.unlink()
     with contextlib.suppress(OSError):
@@ -334,7 +340,7 @@ def forget() -> None:
 
 
 def mend() -> None:
-    """Make ports that a killed helper took what they were; refuses the box where that cannot be done."""
+    """Restore ports that a killed helper had moved; exit with a message if that fails."""
     file = state_file()
     if not file.exists():
         return
@@ -345,7 +351,7 @@ def mend() -> None:
             time.sleep(0.1)
         try:
             port.restore()
-            # Everything else that it has was given to it since.
+            # Only lost entries are a failure: new entries were added by others since then.
             changed = differences(port.shown(), Port.look(port.name).shown())
             failures += [f"{port.name}: {change}" for change in changed if change.lost]
         except (RuntimeError, OSError) as error:
@@ -360,7 +366,7 @@ def mend() -> None:
 
 
 def namespaces() -> tuple[int, int]:
-    """Return descriptors of our own network namespace and of a new one, which lives as long as it is held."""
+    """Return descriptors of the own network namespace and of a new one, which exists as long as its descriptor."""
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
     system(libc.unshare(CLONE_NEWNET), "a new network namespace")
     new = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -374,13 +380,16 @@ def holds(netns: int, name: str) -> bool:
 
 
 def move(name: str, source: int | None, target: int) -> None:
-    """Move an interface from one network namespace (None: ours) to another."""
+    """Move an interface from one network namespace (None: the own one) to another."""
     os.set_inheritable(target, True)
     ip("link", "set", "dev", name, "netns", f"/proc/self/fd/{target}", netns=source, keep=target)
 
 
 def start(spec: dict[str, Any], netns: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Return the agent, through the launcher as in every gateway; both only ever in memory."""
+    """Start the agent through the launcher, as in every gateway, and return it with its socket.
+
+    Neither program is written to a disk.
+    """
     ours, theirs = socket.socketpair()
     end = str(theirs.fileno())
     texts = {name: in_memory(name, spec[name].encode()) for name in ("launcher", "agent")}
@@ -392,7 +401,7 @@ def start(spec: dict[str, Any], netns: int) -> tuple[subprocess.Popen[bytes], so
         "nice": 0,
         "own_pids": True,
         "read_only": release >= READ_ONLY_SINCE,
-        # /tmp takes the files of the daemons that are brought along.
+        # /tmp is for the files of daemons that the controller copies.
         "mounts": [["sysfs", "/sys", ""], ["proc", "/proc", ""], ["tmpfs", "/tmp", "mode=1777"]],
         "argv": [sys.executable, "-I", "-S", f"/proc/self/fd/{texts['agent']}", "--fd", end, end],
     }
@@ -410,7 +419,7 @@ def start(spec: dict[str, Any], netns: int) -> tuple[subprocess.Popen[bytes], so
 
 
 def in_memory(name: str, data: bytes) -> int:
-    """Return a file that is on no disk."""
+    """Return the descriptor of a file in memory with this content."""
     descriptor = os.memfd_create(name)
     with os.fdopen(os.dup(descriptor), "wb") as file:
         file.write(data)
@@ -419,7 +428,7 @@ def in_memory(name: str, data: bytes) -> int:
 
 
 def relay(agent: socket.socket, silence_s: int) -> None:
-    """Pass bytes both ways until one side ends. NUL bytes are the controller's signs of life."""
+    """Pass bytes in both directions until one side ends. NUL bytes are the controller's heartbeats."""
     waiting = select.poll()
     waiting.register(0, select.POLLIN)
     waiting.register(agent, select.POLLIN)
@@ -438,7 +447,7 @@ def relay(agent: socket.socket, silence_s: int) -> None:
 
 
 def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int, own: int) -> list[str]:
-    """Return every port that was taken and make it what it was; what could not be done."""
+    """Move every port back and restore its state; return the failures."""
     failures = []
     for port, was in zip(ports, before):  # noqa: B905 (Python 3.9 has no strict)
         try:
@@ -454,7 +463,7 @@ def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int,
 
 @dataclass(frozen=True)
 class Difference:
-    """Entries of one kind (routes, flags …) that a port has lost, or has got."""
+    """Entries of one kind (routes, flags …) that a port has lost, or has in addition."""
 
     kind: str
     lost: bool
@@ -465,7 +474,7 @@ class Difference:
 
 
 def differences(was: dict[str, list[str]], now: dict[str, list[str]]) -> list[Difference]:
-    """List what a port had and has not, or has and had not."""
+    """Return the entries that a port lost, and those that it has in addition."""
     changes = []
     for kind in was:
         for lost, one, other in ((True, was, now), (False, now, was)):
@@ -479,13 +488,13 @@ def on_signal(number: int, frame: object) -> NoReturn:
 
 
 def hold(handler: Callable[[int, Any], None] | signal.Handlers) -> None:
-    """Set what the signals that end us do from here on."""
+    """Set the handler of the signals that end this process."""
     for number in ENDING:
         signal.signal(number, handler)
 
 
 def main(spec: dict[str, Any]) -> NoReturn:
-    """Examine the box; with `take`, be the gateway's link to the controller until it ends."""
+    """Examine the box; with `take`, connect the agent to the controller until the connection ends."""
     os.environ["PATH"] = SEARCH_PATH
     hold(on_signal)
     with alone():
@@ -506,7 +515,7 @@ def main(spec: dict[str, Any]) -> NoReturn:
 
 
 def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[str]]]) -> int:
-    """Take the ports, pass lines, give the ports back; exit status."""
+    """Move the ports, pass lines between controller and agent, restore the ports, and return the exit status."""
     failures = []
     try:
         own, netns = namespaces()
@@ -529,10 +538,10 @@ def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[s
         signal.alarm(0)
         hold(signal.SIG_IGN)
         if process is not None:
-            process.kill()  # all below it goes with it
+            process.kill()  # its descendants end with it
             process.wait()
         undone = give_back(ports, before, netns, own)
-        if not undone:  # else the next one tries it again
+        if not undone:  # otherwise the next helper tries it again
             forget()
         failures += undone
     for failure in failures:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway on a box behind ssh: one connection, the agent at its end, the box's CPUs as its account."""
+"""A gateway on a box that is reached over SSH: one connection to its agent; its CPU time is that of the whole box."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from espbench.platforms.remote import ssh
 from espbench.platforms.remote.labgrid_board import LabgridTarget
 from espbench.this_machine.registry import LAUNCHER, UNDO, LeftForClean, Registry
 
-# The parts of what is sent to a box, by their names in the request.
+# The programs that are sent to a box, by their names in the request.
 PROGRAMS = {"program": Path(__file__).with_name("remote_box.py"), "launcher": LAUNCHER, "agent": AGENT}
-# The three programs in one line on stdin, so that nothing of them is on a disk there or on a command line.
+# This program reads the three programs from one line on stdin, so that they are neither on a disk of the box nor on a
+# command line.
 _BOOTSTRAP = (
     "import base64,json,zlib;"
     'r=json.loads(zlib.decompress(base64.b64decode(open(0,"rb",closefd=False).readline())));'
     'n={"__name__":"__main__"};exec(r.pop("program"),n);n["main"](r)'
 )
-READY_S = 75.0  # a box may first have to end what a broken connection left
-# A sign of life this often; without any for so long the box gives its ports back by itself.
+READY_S = 75.0  # a box may first have to restore its ports after a broken connection
+# The controller sends a heartbeat every BEAT_S seconds; after SILENCE_S without one the box gives its ports back.
 BEAT_S, SILENCE_S = 5.0, 30
 GIVE_BACK_S = 60.0
-# USER_HZ, in which every Linux that espbench can meet counts /proc/stat for programs.
+# The unit of /proc/stat, 1/USER_HZ; USER_HZ is 100 on every Linux that espbench supports.
 _TICK_NS = 10**9 // 100
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian")
 _UNPACK = (
@@ -52,7 +53,7 @@ _UNPACK = (
 
 @dataclass(frozen=True)
 class Box:
-    """One gateway's box: how it is reached, its two ports, and whether it may be taken out of service."""
+    """One gateway's box: its login, its two ports, and whether it may be taken out of service (i_own_this_box)."""
 
     login: ssh.Login
     lan: str
@@ -66,7 +67,11 @@ class Box:
         return ssh.command(self.login, [self.python, "-I", "-S", "-c", _BOOTSTRAP])
 
     def request(self, *, take: bool, only_mend: bool = False) -> bytes:
-        """Write what goes to its stdin first; take: be a gateway, else only look, or give back what was left taken."""
+        """Return the first line for the program's stdin.
+
+        take: the box becomes a gateway; otherwise it is only examined. only_mend: it only restores its ports if a
+        helper was killed.
+        """
         spec = {
             **{name: file.read_text() for name, file in PROGRAMS.items()},
             "lan": self.lan,
@@ -81,7 +86,7 @@ class Box:
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Holds the times of all CPUs of a box since its boot, ns: busy (interrupts too), and stolen by a hypervisor."""
+    """The times of all CPUs of a box since its boot, ns: busy (with interrupts), and stolen by a hypervisor."""
 
     cpus: int
     busy_ns: int
@@ -89,7 +94,7 @@ class CpuTimes:
 
 
 def cpu_times(stat: str) -> CpuTimes:
-    """Read /proc/stat, CPU by CPU (proc(5)): user, nice, system, irq, softirq; guests are in user already."""
+    """Return the sums over the CPUs in the text of /proc/stat (proc(5)); the time of guests is already in user."""
     cpus = busy = steal = 0
     for line in stat.splitlines():
         name, *fields = line.split()
@@ -102,9 +107,9 @@ def cpu_times(stat: str) -> CpuTimes:
 
 
 def survey(side: Side, box: Box, within_s: float = READY_S) -> dict[str, Any]:
-    """Ask a box for its kernel, machine, cpus, virtual, macs, boot (its id), and take nothing there.
+    """Return facts about a box: its kernel, machine, cpus, virtual, macs, boot (the boot id). The box is not changed.
 
-    EspbenchError, in one message, if it does not answer or will not do.
+    Raise EspbenchError if it does not answer or cannot be used.
     """
     if why := ssh.missing_files(side, box.login):
         raise MachineLacks(why)
@@ -121,9 +126,9 @@ def survey(side: Side, box: Box, within_s: float = READY_S) -> dict[str, Any]:
 
 
 def mend(name: str, box: Box) -> None:
-    """Have a box give back the ports that a killed helper took; nothing to do is no error.
+    """Let a box restore the ports that a killed helper had moved; it is no error if there are none.
 
-    EspbenchError when it cannot be reached, UsageError when it cannot do it.
+    Raise EspbenchError if the box cannot be reached, UsageError if it cannot restore them.
     """
     try:
         done = subprocess.run(
@@ -141,10 +146,10 @@ def mend(name: str, box: Box) -> None:
 
 
 def _mend_left(record: dict[str, Any]) -> None:
-    """Mend, for `clean`, the box of a controller that was killed, or lost it."""
+    """Restore the ports of a box whose controller was killed or lost the connection; for `espbench clean`."""
     known = {key: Path(record[key]) if record[key] else None for key in ("identity", "known_hosts")}
     login = ssh.Login(record["host"], record["user"], record["port"], **known)
-    # The side is only told; a journal of an earlier version has it in the name alone.
+    # The side is for messages only; a journal of an earlier version has it only in the name.
     mend(record.get("side", record["name"]), Box(login, record["lan"], record["wan"], record["python"]))
 
 
@@ -152,7 +157,7 @@ UNDO["box"] = _mend_left
 
 
 def _detail(box: Box) -> dict[str, Any]:
-    """Say, for the journal, how to reach a box again; no secret is in it."""
+    """Return the journal's fields with which a box can be reached again; they have no secret."""
     login = box.login
     files = {"identity": login.identity, "known_hosts": login.known_hosts}
     return {
@@ -163,16 +168,16 @@ def _detail(box: Box) -> dict[str, Any]:
 
 
 class SshChannel(AgentChannel):
-    """A line without a terminal: a request of any length passes whole.
+    """A connection without a terminal, so that requests of any length are sent in one line.
 
-    Before the greeting a login shell may talk (a .bashrc that echoes); that is passed over.
+    Before the greeting, output of a login shell (such as an echo in .bashrc) is ignored.
     """
 
     longest_line = 1 << 30
     greeted = False
 
     def end_input(self) -> None:
-        """Tell the box that this was all, without waiting until it has given its ports back."""
+        """Close the sending direction, without waiting until the box has given its ports back."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
 
@@ -191,7 +196,7 @@ class SshChannel(AgentChannel):
 
 
 class RemoteGateway(AgentGateway):
-    """A gateway whose files are not this machine's and whose CPU account is its whole box."""
+    """A gateway on another machine; its CPU time is that of the whole box."""
 
     def __init__(
         self, channel: SshChannel, side: Side, box: Box, logs: Path, abandon: Callable[[], None]
@@ -206,23 +211,23 @@ class RemoteGateway(AgentGateway):
         self._before_boot_ns = 0
 
     def go_on_with(self, booted: RemoteGateway, used_ns: int) -> None:
-        """Become the gateway that answers after a power cycle; used_ns is the CPU time until it was off."""
+        """Continue with the gateway that answers after a power cycle; used_ns: the CPU time until it was off."""
         self.plug_in(booted.channel, self._box_cpu_ns, None)
         self.hang_up, self.abandon = booted.hang_up, booted.abandon
         self._before_boot_ns = used_ns
         self._brought.clear()
 
     def last_words(self) -> str:
-        """Return the end of what ssh said, and of the box's console where it is captured.
+        """Return the end of ssh's output, and that of the box's console if it is captured.
 
-        A line that ssh said with each connection of the run, as the box's banner, is there once.
+        A line that ssh prints at each connection, such as the box's banner, is there once.
         """
         shown = tail(self._console_log).strip()
         said = "\n".join(dict.fromkeys(super().last_words().splitlines()))
         return said + (f"\non its console:\n{shown}" if shown else "")
 
     def note(self, text: str) -> None:
-        """Write something into its notebook."""
+        """Write a text into the gateway's log."""
         self._note(f"# {text}")
 
     def cpu_times(self) -> CpuTimes:
@@ -231,7 +236,9 @@ class RemoteGateway(AgentGateway):
         return cpu_times(text or "")
 
     def deliver(self, folder: Path) -> str:
-        """Bring a folder of this machine there, into memory that goes with the agent; the path it has there."""
+        """Copy a folder of this machine into the box's memory, where it disappears with the agent; return its path
+        there.
+        """
         if folder not in self._brought:
             place = f"/tmp/espbench/{len(self._brought)}"
             made = self.run(["mkdir", "-p", place])
@@ -252,9 +259,10 @@ class RemoteGateway(AgentGateway):
 
 
 def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[], RemoteGateway]:
-    """Start the connection and take the box's ports; what is returned waits until its agent is there.
+    """Start the connection; the box then moves its ports. Return a function that waits for the box's agent.
 
-    Undone by hanging up and waiting until the box has given its ports back; EspbenchError if it could not.
+    The registry undoes this: it closes the connection and waits until the box has given its ports back, and raises
+    EspbenchError if the box could not do this.
     """
     ours, theirs = socket.socketpair()
     words = ssh_log_of(logs, side)
@@ -285,7 +293,7 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
 
 @dataclass
 class _Connection:
-    """One ssh connection to a box, and how it ends; began is where its words begin in the log of ssh."""
+    """One SSH connection to a box; began: the position in ssh's log at which this connection's output begins."""
 
     side: Side
     box: Box
@@ -301,10 +309,13 @@ class _Connection:
         return ssh_log_of(self.logs, self.side).read_bytes()[self.began :].decode(errors="replace")
 
     def hang_up(self) -> None:
-        """End it and wait until the box has given its ports back; EspbenchError where it is not as it was."""
+        """Close the connection and wait until the box has given its ports back.
+
+        Raise EspbenchError if the ports do not have their former state.
+        """
         if self.ended.is_set():
             if not self.as_it_was.is_set():
-                raise LeftForClean  # the first time, everything was said
+                raise LeftForClean  # the first call has reported everything
             return
         self.ended.set()
         self.channel.end_input()
@@ -323,13 +334,13 @@ class _Connection:
         self.as_it_was.set()
 
     def abandon(self) -> None:
-        """Forget a box that was switched off: it has nothing left to give back."""
+        """Close the connection to a box that was switched off: it has no ports to give back."""
         self.ended.set()
         self.as_it_was.set()
         self.channel.close()
 
     def _ask_again(self) -> None:
-        """Ask the box to give its ports back, unless it did so by itself after the connection or the helper ended."""
+        """Let the box restore its ports, if it has not done so by itself after the connection or the helper ended."""
         try:
             mend(self.side, self.box)
         except UsageError:
@@ -343,22 +354,22 @@ class _Connection:
 
 
 def notebook_of(logs: Path, side: Side) -> Path:
-    """Return the log of what the box was told to do."""
+    """Return the log of the requests to the box."""
     return logs / f"{side}.log"
 
 
 def ssh_log_of(logs: Path, side: Side) -> Path:
-    """Return the log of what ssh and the box's helper said."""
+    """Return the log with the output of ssh and the box's helper."""
     return logs / f"{side}-ssh.log"
 
 
 def console_log_of(logs: Path, side: Side) -> Path:
-    """Return the log of the box's serial console, where labgrid reaches it."""
+    """Return the log of the box's serial console, which labgrid reads."""
     return logs / f"{side}-console.log"
 
 
 def _beat(connection: socket.socket, ended: threading.Event) -> None:
-    """Send signs of life, which may stand anywhere in the stream: no line of JSON holds a NUL."""
+    """Send heartbeats, NUL bytes, which may be anywhere in the stream: a line of JSON has no NUL."""
     while not ended.wait(BEAT_S):
         try:
             connection.send(b"\0")
@@ -369,7 +380,7 @@ def _beat(connection: socket.socket, ended: threading.Event) -> None:
 
 
 def _send(connection: socket.socket, data: bytes) -> None:
-    """Send the first line, to a peer that may not read before it is connected."""
+    """Send the first line; the peer may not read it before it is connected."""
     deadline = time.monotonic() + READY_S
     rest = memoryview(data)
     while rest:
@@ -377,7 +388,7 @@ def _send(connection: socket.socket, data: bytes) -> None:
             rest = rest[connection.send(rest) :]
         except BlockingIOError:
             if time.monotonic() > deadline:
-                return  # the code that waits for the greeting says what is wrong
+                return  # the code that waits for the greeting reports the error
             time.sleep(0.01)
         except OSError:
             return
@@ -385,7 +396,9 @@ def _send(connection: socket.socket, data: bytes) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _packed(folder: Path) -> bytes:
-    """Pack the folder as tar.gz, without what no daemon reads; once, so that a power cycle has it at hand."""
+    """Return the folder as tar.gz, without files that no daemon reads; it is cached for the time after a power
+    cycle.
+    """
 
     def wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         return None if member.name.startswith(_LEFT_OUT) else member

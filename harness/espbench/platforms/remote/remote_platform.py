@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real boxes: two network ports of this machine, and between them two gateways reached over ssh.
+"""Builds test beds of real boxes: two network ports of this machine, and between them two gateways behind SSH.
 
     tester NIC west ── lan  Home box  wan ── wan  Office box  lan ── tester NIC east
                          ╎ ssh                     ╎ ssh
                        a management network that carries nothing else
 
-On a box the agent has a network namespace with the box's two ports in it, a mount and a PID namespace, as in
-the netns platform: the same stacks run there, nothing is installed, and all is gone with the agent
-(remote_box.py). Ports keep their own MAC addresses; addresses and routes are the topology's.
+On a box the agent has a network namespace with the box's two ports, a mount and a PID namespace, as in the netns
+platform: the same stacks run there, nothing is installed, and everything disappears with the agent (remote_box.py).
+Ports keep their own MAC addresses; their IP addresses and routes are those of the topology.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CARRIER_S = 60.0
 
 @dataclass(frozen=True)
 class TesterPort:
-    """A network port of this machine; in a namespace, or in the initial one of a network that is the user's own."""
+    """A network port of this machine; netns: its namespace, None: the initial namespace."""
 
     interface: str
     netns: str | None = None
@@ -45,7 +45,7 @@ class TesterPort:
 
 @dataclass(frozen=True)
 class RemoteProfile:
-    """Holds what a DUT profile says about real boxes."""
+    """The settings of a DUT profile for real boxes."""
 
     name: str
     boxes: Mapping[Side, Box]
@@ -55,17 +55,17 @@ class RemoteProfile:
 
 @dataclass
 class RemoteTestbed(Testbed):
-    """A pair of boxes in use; closing it waits until they have their ports back."""
+    """A test bed of two boxes; closing it waits until both have given their ports back."""
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
     powered: Mapping[Side, PoweredBox] = field(default_factory=dict)
     wait_for_links: Callable[[], None] = field(default=lambda: None)
-    # ssh dies with the thread that started it: one that lives as long as the pair starts those of a power cycle.
+    # ssh ends with the thread that started it, so power cycles need a thread that lives as long as the test bed.
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
 
     def no_power_switch(self, side: Side) -> str:
-        """Do what platforms.base.PowerSwitch says."""
+        """Implement platforms.base.PowerSwitch."""
         if side in self.powered:
             return ""
         return (
@@ -74,7 +74,7 @@ class RemoteTestbed(Testbed):
         )
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
-        """Do what platforms.base.PowerSwitch says."""
+        """Implement platforms.base.PowerSwitch."""
         return self.hands.submit(self._power_cycle, self.powered[side]).result()
 
     def _power_cycle(self, powered: PoweredBox) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class RemoteTestbed(Testbed):
             self.made += powered.entries
 
     def close(self) -> None:
-        """Hang up on both, so that they undo at once what was done to them, and wait for each."""
+        """Close both connections, so that both boxes restore their ports at the same time, and wait for each."""
         for gateway in self.gateways.values():
             if isinstance(gateway, RemoteGateway):
                 gateway.hang_up()
@@ -94,7 +94,7 @@ class RemoteTestbed(Testbed):
 
 
 class RemotePlatform:
-    """Makes gateway pairs of two boxes, one pair at a time."""
+    """Builds test beds of two boxes, one at a time."""
 
     name = "remote"
 
@@ -110,9 +110,9 @@ class RemotePlatform:
         self._boards: dict[Side, Board] = {}
 
     def open_boards(self, registry: Registry, logs: Path) -> None:
-        """Open the power switches and consoles the profile names; from here on consoles are in the logs.
+        """Open the profile's power switches and consoles; from now on the consoles' output is in the logs.
 
-        EspbenchError where labgrid cannot.
+        Raise EspbenchError if labgrid cannot open them.
         """
         for side, box in self._profile.boxes.items():
             if box.labgrid is not None:
@@ -128,9 +128,10 @@ class RemotePlatform:
     def build(
         self, registry: Registry, logs: Path, placement: Placement, *, line_rate_bps: float
     ) -> RemoteTestbed:
-        """Connect to both boxes, make them routers, wait for the links; EspbenchError says what failed.
+        """Connect to both boxes, configure them as routers, wait for the links, and return the test bed.
 
-        UsageError where a box refuses and would again. What was made until then stays registered.
+        Raise UsageError if a box refuses and another attempt would not help, EspbenchError for other failures. What
+        was made until then stays registered.
         """
         first = len(registry.entries)
         waiting: dict[Side, Callable[[], RemoteGateway]] = {}
@@ -237,9 +238,10 @@ class RemotePlatform:
 
 
 def examine(profile: RemoteProfile) -> dict[Side, dict[str, Any]]:
-    """Ask both boxes, before anything is made, whether they will do; what they said of themselves (`survey`).
+    """Return the facts about both boxes (`survey`), before anything is made.
 
-    MachineLacks for files or programs of this machine, UsageError for what is wrong with the profile or a box.
+    Raise MachineLacks if this machine lacks files or programs, UsageError if the profile is wrong or a box cannot be
+    used.
     """
     for name, port in profile.ports.items():
         try:
@@ -251,7 +253,7 @@ def examine(profile: RemoteProfile) -> dict[Side, dict[str, Any]]:
 
 
 def of_another_architecture(facts: Mapping[Side, Mapping[str, Any]]) -> list[str]:
-    """List which boxes cannot run programs of this machine."""
+    """Return a text for each box that cannot run programs of this machine."""
     own = os.uname().machine
     return [
         f"{side} is {said['machine']}, this machine {own}"
@@ -261,7 +263,7 @@ def of_another_architecture(facts: Mapping[Side, Mapping[str, Any]]) -> list[str
 
 
 def readiness() -> list[Readiness]:
-    """List what driving boxes over ssh needs from this machine."""
+    """Return for each requirement of boxes over SSH whether this machine meets it."""
     root = Readiness("root", os.geteuid() == 0, "the tester's ports need root", "run espbench as root")
     return [root, ssh.readiness()]
 
@@ -283,7 +285,7 @@ def _interface(port: TesterPort) -> Interface:
 
 
 def _warnings(gateways: Mapping[Side, RemoteGateway]) -> list[str]:
-    """Say how the CPU figures of boxes are to be read; stands beside every result."""
+    """Return warnings about the CPU figures of boxes, which are shown with every result."""
     warnings = []
     for side, gateway in gateways.items():
         times = gateway.cpu_times()

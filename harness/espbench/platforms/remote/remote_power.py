@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A power cycle of a box: switched off and on through labgrid, and waited for until it is the router it was.
+"""Executes a power cycle of a box: switches it off and on through labgrid, and waits until it is a router again.
 
-The connection that was there is dropped at once, since what it took on the box is gone; a new one brings the agent
-back. The gateway object stays the same (base.PowerSwitch).
+The old connection is dropped at once, because its namespace on the box is gone; a new connection starts the agent
+again. The gateway object stays the same (base.PowerSwitch).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from espbench.platforms.remote.remote_gateway import (
 from espbench.this_machine import ending
 from espbench.this_machine.registry import Entry, Registry
 
-# Between two attempts to reach a box that boots, and between two notes that it is not there yet, s.
+# The time between two attempts to reach a box that boots, and between two notes that it does not answer yet, s.
 AGAIN_S, NOTE_S = 1.0, 30.0
-# A box that still answers with its old boot id so long after it was switched on was never off, s.
+# A box that still answers with its old boot id this long after it was switched on was never off, s.
 STILL_ON_S = 20.0
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass
 class PoweredBox:
-    """A box whose power labgrid switches; entries are what its connection made in the registry."""
+    """A box whose power labgrid switches; entries are those of its connection in the registry."""
 
     registry: Registry
     logs: Path
@@ -51,7 +51,7 @@ class PoweredBox:
     on_note: Callable[[str], None]
 
     def cycle(self, wait_for_links: Callable[[], None]) -> dict[str, Any]:
-        """Do as base.PowerSwitch.power_cycle; to be called from a thread that lives as long as the pair."""
+        """Implement base.PowerSwitch.power_cycle; the calling thread must live as long as the test bed."""
         boot_id, macs = self._identity()
         used_ns = self.gateway.cpu_ns() or 0
         began = time.monotonic()
@@ -78,7 +78,7 @@ class PoweredBox:
 
     @contextlib.contextmanager
     def _journal(self) -> Iterator[threading.Event]:
-        """Have the box switched on again by whoever ends the run, or by `clean`, while the event is set."""
+        """Ensure that the end of the run, or `espbench clean`, switches the box on again while the event is set."""
         dark, target = threading.Event(), self.board.target
 
         def switch_on() -> None:
@@ -100,13 +100,13 @@ class PoweredBox:
         try:
             self.board.off()
         except EspbenchError:
-            with contextlib.suppress(EspbenchError):  # a switch that fails has most likely changed nothing
+            with contextlib.suppress(EspbenchError):  # a switch that fails has probably changed nothing
                 self.board.on()
             dark.clear()
             raise
 
     def _wait_until_back(self, boot_id: str, macs: list[str], on: float) -> RemoteGateway:
-        """Ask again and again until the booted box's agent greets; NotBack when its time is over."""
+        """Connect repeatedly until the agent of the booted box answers; raise NotBack when the time is over."""
         side, limit_s = self.gateway.side, self.board.target.back_within_s
         noted = on
         why = "it was not asked"
@@ -145,7 +145,7 @@ class PoweredBox:
         try:
             booted = connect(self.registry, self.gateway.side, self.box, self.logs)()
         except EspbenchError:
-            with contextlib.suppress(EspbenchError):  # the next attempt mends what this one could not
+            with contextlib.suppress(EspbenchError):  # the next attempt restores what this one could not
                 self.registry.undo(self.registry.entries[already:])
             raise
         self.entries = self.registry.entries[already:]
@@ -159,7 +159,7 @@ class PoweredBox:
             )
 
     def _identity(self) -> tuple[str, list[str]]:
-        """Return what distinguishes this boot from the next, and the box's two ports from others."""
+        """Return the id of this boot, and the MAC addresses of the box's two ports."""
         addresses = [f"/sys/class/net/{port}/address" for port in (self.gateway.lan, self.gateway.wan)]
         texts = self.gateway.read([_BOOT_ID, *addresses])
         return (texts[_BOOT_ID] or "").strip(), [(texts[path] or "").strip() for path in addresses]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The system's OpenSSH client as espbench uses it: it asks nothing, trusts nobody new, forwards nothing.
+"""Uses the system's OpenSSH client without prompts, new host keys and forwarding.
 
-The command line names the box, the key's file and the option that says so; no secret is on it or in a log.
+The command line has the box and the paths of the key files; no secret is on it or in a log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from espbench.errors import EspbenchError, GatewayFailed, UsageError
 from espbench.platforms.base import Readiness
 
 CONNECT_S = 30
-# A box that is gone is an error after ALIVE_S * ALIVE_COUNT seconds, whatever TCP still hopes for.
+# A box that does not answer is an error after ALIVE_S * ALIVE_COUNT seconds, even if TCP would still retransmit.
 ALIVE_S, ALIVE_COUNT = 3, 3
 _OPTIONS = {
     "BatchMode": "yes",
@@ -40,7 +40,7 @@ _OPTIONS = {
 }
 
 
-# Messages of ssh, and what to do; the first that fits is used.
+# Patterns of ssh's messages, and the remedies; the first pattern that matches is used.
 _KNOWN = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -68,8 +68,8 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Login:
-    """Says how a box is reached. Without known_hosts the user's own file holds its key; without identity the
-    user's own keys or ssh-agent are asked.
+    """The login on a box. Without known_hosts, its host key is in the user's own file; without identity, ssh uses the
+    user's own keys or ssh-agent.
     """
 
     host: str
@@ -83,7 +83,7 @@ class Login:
 
 
 def command(login: Login, remote: list[str]) -> list[str]:
-    """Return the ssh command line that runs `remote` on the box; no configuration file can change what it does."""
+    """Return the ssh command line that runs `remote` on the box; it ignores ssh's configuration files."""
     options = dict(_OPTIONS)
     if login.known_hosts is not None:
         options |= {"UserKnownHostsFile": _quoted(login.known_hosts), "GlobalKnownHostsFile": "/dev/null"}
@@ -97,7 +97,7 @@ def command(login: Login, remote: list[str]) -> list[str]:
 
 
 def missing_files(name: str, login: Login) -> str:
-    """Say what is wrong with the files a login names; empty if nothing."""
+    """Return a problem if a file of the login cannot be read; empty if there is none."""
     for key, path in (("identity", login.identity), ("known_hosts", login.known_hosts)):
         if path is not None and not os.access(path, os.R_OK):
             return f"{name}: {key}: expected a file that can be read, got {path}"
@@ -105,14 +105,14 @@ def missing_files(name: str, login: Login) -> str:
 
 
 def readiness() -> Readiness:
-    """Return whether there is an OpenSSH client, and what installs it."""
+    """Return whether there is an OpenSSH client, and the command that installs it."""
     return Readiness("ssh", shutil.which("ssh") is not None, "no ssh", "apt-get install openssh-client")
 
 
 def explain(name: str, login: Login, said: str) -> EspbenchError:
-    """Explain why a box was not reached, or what it refuses, from what ssh and the box wrote; one message.
+    """Return the error of a box that was not reached or that refused; said: the output of ssh and the box's helper.
 
-    UsageError where it will be so however often one tries.
+    It is a UsageError if another attempt would fail too.
     """
     where = f"{name} ({login})"
     if refused := re.findall(r"^espbench(?: launcher)?: (.+)$", said, re.MULTILINE):
@@ -124,10 +124,10 @@ def explain(name: str, login: Login, said: str) -> EspbenchError:
                 known_hosts=login.known_hosts or "~/.ssh/known_hosts",
             ))  # fmt: skip
     lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
-    words = "; ".join(lines[-3:])  # before them may stand the box's banner
+    words = "; ".join(lines[-3:])  # earlier lines may be the box's banner
     return GatewayFailed(f"{where}: cannot be reached: {words or 'ssh gave no reason'}")
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as an option's value: ssh splits these at spaces and expands %."""
+    """Return a path as the value of an option: ssh splits values at spaces and expands %."""
     return '"' + str(path).replace("%", "%%") + '"'

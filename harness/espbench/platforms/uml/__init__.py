@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gateways as User-Mode Linux guests.
 
-`uml_platform` builds a pair of them, `uml_guest` is one, `uml_kernel` finds the kernels, `cpu_group` tells
-how long others kept the guests from their CPUs. May import `platforms` and `this_machine`.
+`uml_platform` builds a test bed of guests, `uml_guest` starts one, `beat` keeps its timer alive, `uml_kernel` finds the
+kernels. `cpu_group` measures how long other programs kept the guests from their CPUs. `crypto_api` executes the
+driver-level test. May import `platforms` and `this_machine`.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A beat from outside for a guest's kernel, which has one timer and stands still for good when its signal is lost.
+"""Sends regular timer signals to a guest's kernel, which would hang for good if the signal of its only timer were lost.
 
-User-Mode Linux sets one timer of the host for the next thing it has to do. Once it fires without the kernel taking
-notice, no timer inside is served and none is set again: frames are forwarded and requests read, but whatever sleeps
-never wakes, and the idle kernel spins. One more SIGALRM mends that: the kernel's handler serves what is overdue and
-sets the timer anew. Where nothing is overdue it does nothing.
+User-Mode Linux sets one timer of the host for its next timer event. If the kernel misses the signal of this timer, it
+serves no timer event any more and does not set the timer again: it still forwards frames and reads requests, but
+sleeping processes never wake, and the idle kernel spins. One more SIGALRM repairs this: the kernel's handler serves
+the overdue events and sets the timer. If no event is overdue, the signal has no effect.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 
-# A lost signal costs a guest this much at most. A beat costs it some 20 µs.
+# The time between two beats, s: a guest loses at most this much when a signal is lost. A beat costs it about 20 µs.
 BEAT_S = 0.25
 
 
@@ -27,14 +27,14 @@ class Beat:
         self._thread: threading.Thread | None = None
 
     def begin(self, kernel: int) -> None:
-        """Beat for this process, which must have its handler by now: SIGALRM would end it."""
-        # The pid may be another process's once this one has ended; a descriptor of it never is.
+        """Start to send the signal to this process; it must have its handler already, because SIGALRM would end it."""
+        # Another process may get the PID after this one has ended; a descriptor stays with the process.
         process = os.pidfd_open(kernel)
         self._thread = threading.Thread(target=self._go_on, args=(process,), name=self._name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the beats; none comes after this returns."""
+        """Stop the beats; no signal is sent after this method returns."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()

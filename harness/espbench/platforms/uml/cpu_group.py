@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways in a control group of their own: how long other programs kept all of them from a CPU that they wanted.
+"""Puts the gateways into their own control group, and measures how long other programs kept all of them from a CPU.
 
-Gateways that share a CPU wait for each other, and the scheduler's books of a task do not say for whom it waited. The
-group's pressure does: its CPU is "full" while some of the group could run and none of it does (`full` in cpu.pressure,
-Documentation/accounting/psi.rst of Linux; in control groups since 5.13).
+Gateways that share a CPU wait for each other, and a task's scheduler statistics do not say for which task it waited.
+The group's CPU pressure does: it is "full" while tasks of the group could run but none of them does (`full` in
+cpu.pressure, Documentation/accounting/psi.rst of Linux; in control groups since 5.13).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _PROCS, _PRESSURE = "cgroup.procs", "cpu.pressure"
 
 
 class CpuGroup:
-    """A group; what its processes start is in it, too."""
+    """A control group; processes that its members start are in it, too."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
     def make(cls, registry: Registry, role: str) -> CpuGroup | None:
-        """Make a group that the registry undoes; None if this kernel has no such groups, or denies them to us."""
+        """Return a new group, which the registry removes; None if this kernel has or permits no such groups."""
         for root in _hierarchies(Path("/proc/mounts").read_text()):
             with contextlib.suppress(OSError):
                 group = cls(registry.control_group(root, role))
@@ -36,24 +36,24 @@ class CpuGroup:
         return None
 
     def take(self, pids: Iterable[int]) -> None:
-        """Put processes and all that they have started into it; one that has ended is passed over."""
+        """Put these processes and their descendants into the group; skip processes that have ended."""
         for pid in pids:
             for one in (pid, *descendants(pid)):
                 with contextlib.suppress(ProcessLookupError):
                     (self._folder / _PROCS).write_text(str(one))
 
     def kept_waiting_ns(self) -> int | None:
-        """Return the waiting time since the group was made, ns, exact to 1 µs; None if the kernel does not say."""
+        """Return the waiting time since the group was made, ns, with a resolution of 1 µs; None if it is not known."""
         return read_full_ns((self._folder / _PRESSURE).read_text())
 
 
 def read_full_ns(pressure: str) -> int | None:
-    """Read the ns from the text of cpu.pressure."""
+    """Return the total of `full` in the text of cpu.pressure, ns; None if it has no such line."""
     total = re.search(r"^full .*\btotal=(\d+)$", pressure, re.M)
     return 1000 * int(total[1]) if total else None
 
 
 def _hierarchies(mounts: str) -> list[Path]:
-    """List where control groups of version 2 are mounted."""
+    """Return the mount points of control groups of version 2; mounts: the text of /proc/mounts."""
     fields = [line.split() for line in mounts.splitlines()]
     return [Path(where) for _, where, kind, *_ in fields if kind == "cgroup2"]

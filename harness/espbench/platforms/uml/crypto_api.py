@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the driver-level accelerator test in a UML guest: its kernel's crypto API, by sockets (crypto_api.c).
+"""Executes the driver-level accelerator test in a UML guest: a program uses its kernel's crypto API (crypto_api.c).
 
-The last output of each test is computed again here, by libraries that have nothing to do with the guest.
+The last output of each test is computed again on this machine, by libraries that are independent of the guest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TIMEOUT_S = 900.0
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Says how the crypto API names a suite, and the lengths of its parts in bytes."""
+    """The name of a suite in the crypto API, and the lengths of its keys, IV and ICV in bytes."""
 
     name: str
     cipher: type[AES] | type[TripleDES]
@@ -60,14 +60,14 @@ class Asked:
 
     @property
     def words(self) -> list[str]:
-        """Return the arguments of the program."""
+        """The arguments of the program."""
         by = SUITES[self.suite]
         numbers = (by.cipher_key, by.hash_key, by.iv, by.icv, self.size, self.operations, self.keys)
         return [by.name, *map(str, numbers), self.operation, self.data, self.check]
 
 
 def build(folder: Path) -> Path:
-    """Compile the program into a folder that guests see; MachineLacks without a C compiler."""
+    """Compile the program into a folder that is visible in guests. Raise MachineLacks without a C compiler."""
     program = folder / "crypto_api"
     try:
         done = subprocess.run(
@@ -83,7 +83,7 @@ def build(folder: Path) -> Path:
 
 
 def load(gateway: Gateway) -> None:
-    """Load the kernel's sockets for its crypto API; EspbenchError where the kernel has none."""
+    """Load the kernel's module for AF_ALG sockets (its crypto API). Raise EspbenchError if there is none."""
     done = gateway.run(["modprobe", "algif_aead"])
     if done.rc:
         raise EspbenchError(
@@ -92,7 +92,10 @@ def load(gateway: Gateway) -> None:
 
 
 def measure(gateway: Gateway, program: Path, asked: Asked) -> dict[str, int]:
-    """Make one test: after_ns and at_once_ns, ns; full. EspbenchError if an output is wrong."""
+    """Execute one test, and return after_ns, at_once_ns and full of the program's output (crypto_api.c).
+
+    Raise EspbenchError if the program fails, or if its last output is wrong.
+    """
     done = gateway.run([str(program), *asked.words], timeout_s=_TIMEOUT_S)
     if done.rc:
         raise EspbenchError(f"gateway {gateway.side}: {asked.suite}, {asked.size} B: {done.err.strip()}")
@@ -102,7 +105,7 @@ def measure(gateway: Gateway, program: Path, asked: Asked) -> dict[str, int]:
 
 
 def prove(asked: Asked, said: Mapping[str, str]) -> None:
-    """Raise EspbenchError unless the last output is that of the suite, computed by other code."""
+    """Raise EspbenchError unless the last output is equal to the result of other code for this suite."""
     by = SUITES[asked.suite]
     number = int(said["key"])
     keys = bytes((37 * i + 11 + number) % 256 for i in range(by.hash_key + by.cipher_key))

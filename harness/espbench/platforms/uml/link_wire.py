@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that err outside of virtual time: each is a process of this machine that carries its frames.
+"""Makes links with errors outside of virtual time: each is a process of this machine that transfers the frames.
 
     one end ── espbench-traffic wire ── the other end
 
-The program draws the fates of frames from the same seeds as links in virtual time (harness/emulator/LINK.md).
+The program decides which frames get errors from the same seeds as links in virtual time (harness/emulator/LINK.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def link_number(link: str, *, single: bool) -> int:
 
 
 class Wire:
-    """A wire that runs; what it says is a line of JSON."""
+    """A running wire; each of its answers is a line of JSON."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes]) -> None:
         self._name = name
@@ -47,9 +47,9 @@ class Wire:
         netns: str,
         cpus: Sequence[int],
     ) -> Wire:
-        """Join two ends by the program `command`, on these CPUs; netns: the file of the namespace that taps are in.
+        """Connect two ends by the program `command`, on these CPUs; netns: the file of the taps' network namespace.
 
-        EspbenchError with the program's own words when it does not start.
+        Raise EspbenchError, which quotes the program, if it does not start.
         """
         fds = [end.fileno() for end in ends if isinstance(end, socket.socket)]
         a, b = (end if isinstance(end, str) else f"fd:{end.fileno()}" for end in ends)
@@ -72,13 +72,13 @@ class Wire:
         return wire
 
     def begin(self, seed: int) -> dict[str, int]:
-        """Let errors begin anew from this seed (0: there are none); return lost, damaged and late frames until now."""
+        """Restart the errors from this seed (0: no errors); return the lost, damaged and late frames until now."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"seed": seed}).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # its last words say more
+            pass  # the next read raises an error with the program's last output
         return {key: n for key, n in self._hear("erred").items() if key != "event"}
 
     def _hear(self, event: str) -> dict[str, Any]:
@@ -92,19 +92,19 @@ class Wire:
 
 @dataclass
 class ErringLinks:
-    """The links of a test bed that err, by name, and what they did in the trial that ended last."""
+    """The links of a test bed with errors, by name, and their counts of errors in the last trial that ended."""
 
     errors: Errors = field(default_factory=Errors)
     wires: Mapping[str, Wire] = field(default_factory=dict)
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def begin(self, chance: Chance, trial: str) -> None:
-        """Begin a trial: its errors are determined by the links' seed, the chance and the trial."""
+        """Begin a trial: the links' seed, the chance and the trial determine its errors."""
         seed = self.errors.seed_for(chance, trial)
         self.counts = {}
         for wire in self.wires.values():
             wire.begin(seed)
 
     def end(self) -> None:
-        """End a trial: from now on nothing goes wrong."""
+        """End a trial: read the counts of errors; from now on the links have no errors."""
         self.counts = {name: wire.begin(0) for name, wire in self.wires.items()}

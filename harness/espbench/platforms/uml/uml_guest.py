@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One User-Mode Linux guest: a kernel of its own, the host's files read-only, an agent in it."""
+"""Starts a User-Mode Linux guest: it has its own kernel, the host's files read-only, and an agent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from espbench.platforms.uml.uml_kernel import (
 from espbench.this_machine.processes import descendants, renice_sessions
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
 
-BOOT_TIMEOUT_S = 300.0  # one that dies is told at once
+BOOT_TIMEOUT_S = 300.0  # a guest that dies is detected at once
 
 INIT = """\
 #!/bin/sh
@@ -61,10 +61,10 @@ exec sleep 60
 
 @dataclass(frozen=True)
 class UmlMachine:
-    """Says what a guest is made of.
+    """The configuration of a guest.
 
-    devices: words of the kernel command line that give it network devices; preload: modules loaded before the
-    agent's greeting.
+    devices: words of the kernel command line that define its network devices; preload: modules that are loaded before
+    the agent's greeting.
     """
 
     kernel: UmlKernel
@@ -75,7 +75,7 @@ class UmlMachine:
 
 @dataclass
 class Guest:
-    """A guest between its start and its agent's greeting."""
+    """A guest that was started. Its agent may not have sent its greeting yet (`wait_ready`)."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -85,9 +85,9 @@ class Guest:
     beat: Beat
 
     def wait_ready(self) -> dict[str, Any]:
-        """Wait for the agent's greeting and return it; from then on the guest comes before others on its CPU.
+        """Wait for the agent's greeting and return it; from then on the guest has a higher priority on its CPU.
 
-        The guest's kernel makes a session of its own when it starts.
+        The priority is set again here because the guest's kernel makes its own session when it starts.
         """
         greeting = self.channel.wait_ready(BOOT_TIMEOUT_S)
         renice_sessions(self.process.pid, NICE)
@@ -95,7 +95,7 @@ class Guest:
         return greeting
 
     def kernel(self) -> int:
-        """Return the process of this machine that is the guest's kernel."""
+        """Return the PID of the guest's kernel on this machine."""
         return descendants(self.process.pid)[1]  # after process 1 of its PID namespace
 
 
@@ -109,9 +109,9 @@ def boot(
     cpus: Sequence[int] = (),
     pass_fds: Sequence[int] = (),
 ) -> Guest:
-    """Start a guest and return at once; its agent greets on `channel` when it is up (BOOT_TIMEOUT_S).
+    """Start a guest and return at once; its agent sends a greeting on `channel` when the guest is up.
 
-    Its logs are <name>-console.log and <name>.log.
+    The guest's logs are <name>-console.log and <name>.log in the folder `logs`.
     """
     executable = find_kernel(machine.kernel)
     private = registry.directory(name)
@@ -129,7 +129,7 @@ def boot(
         own_pids=True,
         read_only=True,
         nice=NICE,
-        # The guest's memory and control socket: gone with its mount namespace.
+        # The guest's memory and control socket are here; they disappear with its mount namespace.
         mounts=[("tmpfs", str(state), f"size={machine.memory_mb + 16}m,mode=0700")],
         env=_environment(machine.kernel, private, state),
     )
@@ -151,7 +151,7 @@ def boot(
 
 
 def _state(private: Path) -> Path:
-    """Make the directory for the guest's memory and control socket."""
+    """Make the directory for the guest's memory and control socket; raise UsageError if its path has a space."""
     if len(str(private).split()) != 1:
         raise UsageError(f"TMPDIR must not contain a space ({private}): it stands on a kernel command line")
     state = private / "state"
@@ -175,7 +175,7 @@ def _write_init(private: Path, machine: UmlMachine) -> Path:
 
 
 def _kernel_parameters(name: str, machine: UmlMachine, state: Path, init: Path, fd: int) -> list[str]:
-    """Return the guest kernel's command line; fd: of the agent's channel, which is its serial line."""
+    """Return the guest kernel's command line; fd: the descriptor of the agent's channel, which is its serial line."""
     return [
         f"mem={machine.memory_mb}M",
         f"umid={name}",
@@ -193,7 +193,7 @@ def _kernel_parameters(name: str, machine: UmlMachine, state: Path, init: Path, 
 
 
 def _environment(kernel: UmlKernel, private: Path, state: Path) -> dict[str, str]:
-    """Return the environment of the guest's kernel; some kernels need a library laid under them."""
+    """Return the environment of the guest's kernel; some kernels must preload a library (uml_ptrace.c)."""
     env = {"PATH": os.defpath, "TMPDIR": str(state)}
     if needs_xstate_shim(kernel):
         env["LD_PRELOAD"] = str(build_xstate_shim(private))

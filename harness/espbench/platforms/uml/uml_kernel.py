@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The User-Mode Linux kernels of a profile: where each and its modules are, what they need of the machine."""
+"""Finds the User-Mode Linux kernels of a profile and their modules, and checks the requirements on this machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from espbench.platforms.base import SIDES, Readiness, Side
 from espbench.this_machine import kept
 
 XSTATE_SHIM = Path(__file__).with_name("uml_ptrace.c")
-# The guest, whose root is the host's, looks for programs here.
+# The PATH of the guest, whose root is the host's.
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 MODULES_ROOT = Path("/usr/lib/uml/modules")
-# UML asks the host for the size of the vector state from 6.13 on, instead of knowing it.
+# UML asks the host for the size of the vector state from 6.13 on; earlier kernels assume a fixed size.
 ASKS_FOR_XSTATE_SIZE = (6, 13)
 XFRM_MODULES = (
     *("ipv6", "xfrm_user", "esp4", "esp6", "authenc", "seqiv", "echainiv"),
@@ -38,11 +38,11 @@ class UmlKernel:
 
 @dataclass(frozen=True)
 class UmlProfile:
-    """Holds what a DUT profile says about its UML gateways.
+    """The settings of a DUT profile for its UML gateways.
 
-    kernel and modules by gateway, so that two kernels can be put against each other. A folder of modules
-    holds modules.dep; without one it is the Debian package's for that kernel's version. preload: the
-    modules loaded before the first trial.
+    kernel and modules are given by gateway, so that two kernels can negotiate with each other. A folder of modules has
+    modules.dep; without modules it is the Debian package's folder for that kernel's version. preload: modules that are
+    loaded before the first trial.
     """
 
     name: str = "uml"
@@ -57,7 +57,7 @@ class UmlProfile:
 
 
 def find_kernel(kernel: UmlKernel) -> str:
-    """Return the kernel's absolute path; MachineLacks when there is none."""
+    """Return the kernel's absolute path. Raise MachineLacks if there is none."""
     path = shutil.which(kernel.executable)
     if path is None:
         raise MachineLacks(f"no UML kernel {kernel.executable!r}", "apt-get install user-mode-linux")
@@ -73,12 +73,12 @@ def _version(kernel: UmlKernel) -> str:
 
 
 def find_modules(kernel: UmlKernel) -> Path:
-    """Return the folder of its modules, whether it is there or not."""
+    """Return the folder of a kernel's modules, whether it exists or not."""
     return kernel.modules.resolve() if kernel.modules else MODULES_ROOT / _version(kernel)
 
 
 def build_of(kernel: UmlKernel) -> str:
-    """Return the SHA-256 of a kernel and of the user's own modules: a kernel built anew may have the same release."""
+    """Return the SHA-256 of a kernel and of the user's own modules: two builds may have the same release."""
     build = f"sha256 {kept.digest(Path(find_kernel(kernel)).resolve())}"
     if kernel.modules is None:
         return build
@@ -92,14 +92,14 @@ def _digest_of_folder(folder: Path) -> str:
 
 
 def needs_xstate_shim(kernel: UmlKernel) -> bool:
-    """Return whether this processor's vector state is larger than this kernel knows (see uml_ptrace.c)."""
+    """Return whether this processor's vector state is larger than this kernel supports (see uml_ptrace.c)."""
     numbers = re.match(r"(\d+)\.(\d+)", _version(kernel))
     old = numbers is not None and (int(numbers[1]), int(numbers[2])) < ASKS_FOR_XSTATE_SIZE
     return old and " amx_tile" in Path("/proc/cpuinfo").read_text()
 
 
 def build_xstate_shim(private: Path) -> Path:
-    """Build uml_ptrace.c into a folder; the library to preload."""
+    """Build uml_ptrace.c into a folder, and return the library, which the kernel must preload."""
     library = private / "uml_ptrace.so"
     done = subprocess.run(
         ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(XSTATE_SHIM)],
@@ -113,7 +113,7 @@ def build_xstate_shim(private: Path) -> Path:
 
 
 def readiness(profile: UmlProfile | None = None) -> list[Readiness]:
-    """List what UML gateways need from this machine, each with whether it is there."""
+    """Return for each requirement of UML gateways whether this machine meets it."""
     profile = profile or UmlProfile()
     modprobe = shutil.which("modprobe", path=GUEST_PATH)
     root = "namespaces and taps need CAP_NET_ADMIN and CAP_SYS_ADMIN"
@@ -147,7 +147,7 @@ def _need(name: str, present: object, missing: str, package: str) -> Readiness:
 
 
 def _may_administer() -> bool:
-    """Return whether this process holds CAP_NET_ADMIN (12) and CAP_SYS_ADMIN (21) (linux/capability.h)."""
+    """Return whether this process has CAP_NET_ADMIN (12) and CAP_SYS_ADMIN (21) (linux/capability.h)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             held = int(line.split()[1], 16)

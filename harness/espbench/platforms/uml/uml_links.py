@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The links of a pair of User-Mode Linux guests: taps, pairs of sockets, and a wire in the middle of each that errs.
+"""Makes the links of User-Mode Linux guests: taps, pairs of sockets, and a wire in the middle of each link with errors.
 
     tap west ── vec0 Home vec1 ══ socketpair, or taps and a bridge ══ vec1 Office vec0 ── tap east
-    tap west ── wire ── tap west-far ── bridge ── tap west-dut ── vec0 Home …      (a link that errs)
+    tap west ── wire ── tap west-far ── bridge ── tap west-dut ── vec0 Home …      (a link with errors)
 
-Each guest's port is of the same kind with errors and without: what a frame costs the guest does not depend on them.
+Each guest's port is of the same kind with and without errors, so the cost of a frame in the guest is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAN_OF: dict[Side, PortName] = {"home": "west", "office": "east"}
 
 @dataclass(frozen=True)
 class GuestPorts:
-    """The other ends of a guest's ports: its LAN's tap; its WAN's tap, or its end of a pair of sockets."""
+    """The host's ends of a guest's ports: the tap of its LAN port; the tap or the socket of its WAN port."""
 
     lan: str
     wan: WireEnd
@@ -37,8 +37,8 @@ class GuestPorts:
 class LinkMaker:
     """Makes the links of one test bed in the tester's namespace.
 
-    wire: the program that carries links that err, on these cpus. capture: the middle link becomes a bridge whose port
-    shows what crosses it. single: Home alone, whose WAN is the tester's east port.
+    wire: the command of the program for links with errors, which runs on these cpus. capture: the middle link becomes a
+    bridge, so that its frames can be captured. single: there is only Home, whose WAN port is at the tester's east port.
     """
 
     registry: Registry
@@ -51,8 +51,12 @@ class LinkMaker:
     single: bool = False
 
     def make(self) -> tuple[dict[Side, GuestPorts], ErringLinks]:
-        """Make all links; EspbenchError says what failed. What was made until then stays registered."""
-        # Before the links: no router solicitation, no multicast report may count as a frame of the DUT.
+        """Make all links, and return each guest's ports and the links with errors.
+
+        Raise EspbenchError if a link cannot be made. What was made until then stays registered.
+        """
+        # IPv6 is disabled before the links exist, so that no router solicitation or multicast report counts as a frame
+        # of the DUT.
         write_sysctls(self.netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
         wires: dict[str, Wire] = {}
         taps = {name: self._testers_link(name, wires) for name in LAN_OF.values()}
@@ -61,7 +65,7 @@ class LinkMaker:
         return ports, ErringLinks(self.errors, wires)
 
     def _testers_link(self, name: PortName, wires: dict[str, Wire]) -> str:
-        """Make the link of a tester's port; return the tap of the guest at its other end."""
+        """Make the link of a port of the tester, and return the guest's tap at its other end."""
         self._tap(name)
         if name not in self.errors.links:
             return name
@@ -71,7 +75,7 @@ class LinkMaker:
         return dut
 
     def _middle(self, wires: dict[str, Wire]) -> dict[Side, WireEnd]:
-        """Make the link between the guests; return the end of each."""
+        """Make the link between the guests, and return each guest's end."""
         errs = "middle" in self.errors.links
         if self.capture:
             taps: dict[Side, WireEnd] = {side: f"middle-{side}" for side in SIDES}
@@ -95,12 +99,12 @@ class LinkMaker:
         for name, end in zip(names, ends, strict=True):
             self.registry.closing(f"middle link of {name}", end.close)
             for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
-                # The kernel doubles what it is given.
+                # The kernel doubles the value that is set.
                 end.setsockopt(socket.SOL_SOCKET, option, MIDDLE_BUFFER // 2)
         return ends
 
     def _start(self, link: str, ends: tuple[WireEnd, WireEnd]) -> Wire:
-        """Start the program that is a link: the first end is the tester's, or Home's, as in virtual time."""
+        """Start the program of a link with errors. As in virtual time, the first end is the tester's or Home's."""
         number = ["--link", str(link_number(link, single=self.single))]
         command = [*self.wire, *self.errors.of(link).flags_of_wire, *number]
         return Wire.start(
@@ -108,13 +112,13 @@ class LinkMaker:
         )
 
     def _tap(self, name: str) -> None:
-        """Make a tap, which answers nothing."""
+        """Make a tap; the host does not answer on it."""
         make_tap(self.netns, name)
         set_link(self.netns, name, queue=TAP_QUEUE, mtu=self.mtu, arp=False, multicast=False)
         set_link(self.netns, name, up=True)
 
     def _bridge(self, name: str, *taps: str) -> None:
-        """Make taps and join them."""
+        """Make taps and a bridge that connects them."""
         for tap in taps:
             self._tap(tap)
         make_bridge(self.netns, name, taps, self.mtu)
@@ -122,7 +126,7 @@ class LinkMaker:
 
 
 def queues(*, capture: bool, single: bool, errors: Errors) -> dict[str, str]:
-    """Name the queues of the links, and their lengths."""
+    """Return the queues of the links by name, with their lengths."""
     middle = f"2 taps of {TAP_QUEUE} frames and a bridge" if capture else f"{MIDDLE_BUFFER} bytes each way"
     return {
         "west tap": f"{TAP_QUEUE} frames",

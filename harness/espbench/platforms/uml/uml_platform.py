@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways as User-Mode Linux guests: a kernel and a process tree of its own for each.
+"""Builds test beds of User-Mode Linux guests: each has its own kernel and its own process tree.
 
     netns espbench-<run>-tester
     tap west ── vec0 Home vec1 ══ middle link ══ vec1 Office vec0 ── tap east      (uml_links.py)
     tap west ── vec0 Home vec1 ══ tap east      (a single gateway: the tester is its ESP peer)
 
-A guest's root is the host's, read-only, under an overlay in its memory; it runs in a mount namespace where
-even a guest that mounts the host's files itself finds them read-only, and in a PID namespace, so that all of
-its processes end with its first.
+A guest's root is the host's, read-only, under an overlay in the guest's memory. The guest runs in a mount namespace, in
+which the host's files are read-only even for a guest that mounts them itself, and in a PID namespace, so that all of
+its processes end with its first process.
 """
 
 from __future__ import annotations
@@ -55,28 +55,28 @@ _PORTS: dict[PortName, str] = {"west": "west", "east": "east"}
 
 @dataclass
 class UmlTestbed(Testbed):
-    """A running pair; boot_s says where the time to build it went, s."""
+    """A running test bed; boot_s has the duration of each step of building it, s."""
 
     registry: Registry | None = None
     group: CpuGroup | None = None
     made: list[Entry] = field(default_factory=list)
     boot_s: dict[str, float] = field(default_factory=dict)
     guests: dict[Side, _Running] = field(default_factory=dict)
-    # Processes die with the thread that started them: one that lives as long as the pair starts those of a power cycle.
+    # A process ends with the thread that started it, so power cycles need a thread that lives as long as the test bed.
     hands: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "power"))
     links: ErringLinks = field(default_factory=ErringLinks)
 
     def begin_trial(self, chance: str = "") -> None:
-        """Let the errors of links begin anew."""
+        """Restart the errors of the links with the seed of this trial."""
         self.links.begin(self.chance, chance)
 
     def end_trial(self) -> None:
-        """Count what the links did; from now on nothing goes wrong on them."""
+        """Read the links' counts of errors; from now on the links have no errors."""
         self.links.end()
 
     @contextlib.contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:
-        """Let links err in this context; frames that are offered in it meet the errors of their own trial."""
+        """Let the links have errors during this context; frames of a trial in it get the errors of that trial."""
         self.begin_trial(f"trial {number}")
         try:
             yield
@@ -84,11 +84,11 @@ class UmlTestbed(Testbed):
             self.end_trial()
 
     def link_errors(self) -> Mapping[str, Mapping[str, int]]:
-        """Return what the links did in the trial that ended."""
+        """Return the counts of the links' errors in the trial that ended."""
         return self.links.counts
 
     def no_power_switch(self, side: Side) -> str:
-        """Return nothing: each guest has a power switch."""
+        """Return an empty text, because each guest can be switched off and on."""
         return ""
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class UmlTestbed(Testbed):
         return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
 
     def close(self) -> None:
-        """End both guests and remove everything built for them."""
+        """End the guests and remove everything that was made for them."""
         if self.registry is not None:
             self.registry.undo(self.made)
         self.hands.shutdown()
@@ -131,7 +131,7 @@ class UmlTestbed(Testbed):
 
 @dataclass(frozen=True)
 class _Booting:
-    """A guest that was started and has not greeted yet, and how one like it is started (`_Running` has the same)."""
+    """A guest that was started and has not sent its greeting yet; its fields are as in `_Running`."""
 
     guest: Guest
     entries: list[Entry]
@@ -141,7 +141,7 @@ class _Booting:
 
 @dataclass
 class _Running:
-    """A guest, and how one like it is started; entries are what it made on the machine."""
+    """A running guest. start starts it again on given CPUs; entries are those of the guest in the registry."""
 
     gateway: AgentGateway
     addressing: GatewayAddressing
@@ -152,7 +152,9 @@ class _Running:
 
     @contextlib.contextmanager
     def without_light(self) -> Iterator[None]:
-        """Lose what the other guest sends meanwhile: were it kept, its driver would panic at a full socket."""
+        """Discard the frames that the other guest sends in this context; if the socket filled up, its driver would
+        panic.
+        """
         if isinstance(self.ports.wan, str):
             yield
             return
@@ -176,7 +178,7 @@ class _Running:
 
 
 class UmlPlatform:
-    """Builds gateway pairs of one profile."""
+    """Builds test beds of one profile."""
 
     name = "uml"
 
@@ -187,7 +189,7 @@ class UmlPlatform:
         errors: Errors | None = None,
         wire: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """errors: what goes wrong on the links. wire gives the command of the program that carries those that err."""
+        """errors: the errors on the links; None: no errors. wire returns the command of the program for these links."""
         if not 128 <= profile.memory_mb <= 512:
             raise UsageError(
                 f"profile {profile.name}: memory_mb is {profile.memory_mb}; a UML gateway gets 128 to 512 MB"
@@ -207,12 +209,12 @@ class UmlPlatform:
         single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
-        """Boot Home and Office side by side and make them routers between west and east.
+        """Boot Home and Office at the same time, and configure them as routers between west and east.
 
-        capture: the middle link becomes a bridge whose port Testbed.capture shows what crosses it. single: Home
-        alone, whose ciphertext side is the tester's east port.
-        MachineLacks when something is missing; EspbenchError quotes the console of a guest that died. What
-        was made until then stays registered: leaving the registry undoes it.
+        capture: the middle link becomes a bridge, whose port Testbed.capture shows all its frames. single: there is
+        only Home, whose ciphertext side is the tester's east port. Raise MachineLacks if something is missing,
+        EspbenchError, which quotes the guest's console, if a guest died. What was made until then stays registered:
+        leaving the registry's context undoes it.
         """
         self._require_parts()
         marks = [("", time.monotonic())]
@@ -222,7 +224,7 @@ class UmlPlatform:
         ports, links = self._links(registry, netns, placement, capture=capture, single=single).make()
         marks.append(("links", time.monotonic()))
 
-        group = CpuGroup.make(registry, "gateways")  # before the guests, so that it goes after them
+        group = CpuGroup.make(registry, "gateways")  # before the guests, so that it is removed after them
         booting = {
             side: self._boot(registry, side, netns, ends, logs, placement) for side, ends in ports.items()
         }
@@ -258,7 +260,7 @@ class UmlPlatform:
         )
 
     def _require_parts(self) -> None:
-        """Raise MachineLacks for the first thing that is missing."""
+        """Raise MachineLacks for the first requirement that this machine does not meet."""
         for need in readiness(self.profile):
             if not need.ready:
                 raise MachineLacks(need.missing, need.install)
@@ -272,15 +274,15 @@ class UmlPlatform:
         logs: Path,
         placement: Placement,
     ) -> _Booting:
-        """Start one gateway, so that one like it can be started again."""
-        # Nothing is measured yet: both boot on all CPUs, and keep to their own from then on.
+        """Start one gateway, in a way that lets it be started again."""
+        # Nothing is measured yet, so both gateways boot on all CPUs; later each one is pinned to its own.
         all_cpus = sorted({cpu for cpus in placement.cpus.values() for cpu in cpus})
         already = len(registry.entries)
         start = partial(self._start, registry, side, netns, ports, logs)
         return _Booting(start(all_cpus), registry.entries[already:], start, ports)
 
     def _ready(self, side: Side, booting: _Booting, cpus: list[int]) -> tuple[_Running, float]:
-        """Wait for a gateway's agent and put its guest on its CPUs; return it and its uptime, s."""
+        """Wait for a gateway's agent and pin the guest to its CPUs; return the guest and its uptime, s."""
         guest = booting.guest
         greeting = guest.wait_ready()
         pin(guest.process.pid, cpus)
@@ -307,11 +309,11 @@ class UmlPlatform:
         single: bool = False,
         line_rate_bps: float = 1e9,
     ) -> UmlTestbed:
-        """Return the tester's two taps without a DUT: `wire` copies frames from one to the other.
+        """Return the tester's two taps without a DUT: `wire` copies frames from one tap to the other.
 
-        wire: the command of a program that does so (`espbench-traffic wire`); it runs on Home's CPU, as
-        what reads the tap does in a run. Links that err are there as in a run, with a wire in place of each gateway: so
-        the ceiling is also theirs. EspbenchError with the wire's own words when it does not start.
+        wire: the command of the program that copies frames (`espbench-traffic wire`). It runs on Home's CPU, as the
+        reader of the tap does in a run. Links with errors exist as in a run, with a wire in place of each gateway, so
+        that the calibration includes these links. Raise EspbenchError, which quotes the wire, if it does not start.
         """
         first = len(registry.entries)
         netns = registry.netns("calibration")
@@ -338,7 +340,7 @@ class UmlPlatform:
     def _links(
         self, registry: Registry, netns: str, placement: Placement, *, capture: bool = False, single: bool
     ) -> LinkMaker:
-        """Return what makes the links of a test bed in this namespace."""
+        """Return the LinkMaker for a test bed in this namespace."""
         return LinkMaker(
             registry, netns, self._addressing.mtu, self._errors,
             self._wire() if self._errors.links else (), placement.cpus["tester rx"],
@@ -351,7 +353,7 @@ class UmlPlatform:
         return builds | ({"links": self._errors.said_of_each} if self._errors.links else {})
 
     def _queues(self, *, capture: bool, single: bool) -> dict[str, str]:
-        """Name all queues on the way of a frame."""
+        """Return all queues on the path of a frame by name, with their lengths."""
         return {
             **queues(capture=capture, single=single, errors=self._errors),
             "UML vector rings": f"{VECTOR_DEPTH} frames",
@@ -367,7 +369,7 @@ class UmlPlatform:
         logs: Path,
         cpus: list[int],
     ) -> Guest:
-        """Start one gateway; it boots while the other does."""
+        """Start one gateway, without waiting for its boot."""
         fds = () if isinstance(ports.wan, str) else (ports.wan.fileno(),)
         transport = f"transport=fd,fd={fds[0]}" if fds else f"transport=tap,ifname={ports.wan}"
         return boot(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways as guests in virtual time: what is the same whatever machine is emulated.
+"""Gateways as guests in virtual time: the parts that do not depend on the emulated machine.
 
-`virtual_pair` builds a test bed of them, `virtual_guest` starts one, `virtual_gateway` speaks to its init. What they
-are made of is built in `parts`, from harness/emulator. May import `platforms` and `this_machine`.
+`virtual_pair` builds a test bed of guests, `virtual_guest` starts one guest, `virtual_gateway` sends requests to its
+init. `parts` builds the guests' kernels, programs and QEMU from harness/emulator. May import `platforms` and
+`this_machine`.
 """

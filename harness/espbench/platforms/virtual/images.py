@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The archives of programs that are laid over a guest's root at boot: which daemons they bring, and what they weigh."""
+"""The archives of programs that are unpacked into a guest's root at boot: their daemons, and the memory they need."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from espbench.errors import UsageError
 from espbench.platforms.base import HeldDaemon
 from espbench.platforms.virtual.virtual_guest import Userland
 
-# The memory for the kernel, its tables and the programs, beside the root, MiB.
+# The memory that a guest needs for the kernel, its tables and the programs, besides that for its root, MiB.
 _KERNEL_MB = 96
 
 
 def archives(
     userland: Userland | None, images: Sequence[str], own: Mapping[str, bytes] | None = None
 ) -> list[bytes]:
-    """Return the archives of these names, in the order of laying; own: those that the user built, by name."""
+    """Return the archives with these names, in the order of unpacking; own: the archives that the user built,
+    by name.
+    """
     return [
         (own or {}).get(name) or (_there(userland).folder / f"{name}.cpio").read_bytes() for name in images
     ]
 
 
 def held(userland: Userland | None, images: Sequence[str], own: Container[str] = ()) -> dict[str, HeldDaemon]:
-    """Return the daemons in the root of a guest that has these images, by name, but for those that the user built."""
+    """Return the daemons in these images by name, without those that the user built (own)."""
     if not images:
         return {}
     daemons = json.loads((_there(userland).folder / "daemons.json").read_text())
@@ -36,7 +38,7 @@ def held(userland: Userland | None, images: Sequence[str], own: Container[str] =
 
 
 def identified(part: str, userland: Userland | None, images: Sequence[str]) -> dict[str, str]:
-    """Return what identifies the archives, under the name of the part that they are from; nothing where none is."""
+    """Return the archives' SHA-256 as {part: text}; empty if there are no archives."""
     files = [f"{name}.cpio" for name in images]
     if not files or userland is None:
         return {}
@@ -44,7 +46,7 @@ def identified(part: str, userland: Userland | None, images: Sequence[str]) -> d
 
 
 def need_room(root: bytes, memory_mb: int, images: Sequence[str]) -> None:
-    """Raise UsageError if a guest has too little memory for its root, which is there twice while it is unpacked."""
+    """Raise UsageError if a guest has too little memory: its root needs twice its size while it is unpacked."""
     needed = _KERNEL_MB + 2 * len(root) // 2**20
     if memory_mb < needed:
         raise UsageError(

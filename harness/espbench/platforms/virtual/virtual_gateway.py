@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway that is a guest in virtual time, asked by lines typed at exact times (init/PROTOCOL.md)."""
+"""A gateway that is a guest in virtual time; requests are lines on its control line, sent at exact virtual times
+(init/PROTOCOL.md).
+"""
 
 from __future__ import annotations
 
@@ -18,31 +20,31 @@ from espbench.platforms.virtual import profile_files
 from espbench.platforms.virtual.profile_files import ProfileFiles
 from espbench.platforms.virtual.virtual_guest import Guest
 
-# The tester's port beside each gateway.
+# The tester's port that is connected to each gateway.
 FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
-# Virtual time; a request takes some milliseconds.
+# The time for an answer, in virtual time; a request takes some milliseconds.
 ANSWER_S = 30.0
-# A line holds 60,000 bytes; netlink messages are written in hex.
+# The netlink messages in one line, bytes: a line may have 60,000 bytes, and messages are in hex.
 _LONGEST_MESSAGES = 20_000
-# One answer has room for so many packets.
+# One answer has room for this many packets.
 _MOST_HEARD = 256
-# A program that does not end in time is killed by the guest, which then answers.
+# The guest kills a program that does not end in time, and then answers; this is the time for that.
 _TO_KILL_S = 5.0
 _NOTHING_BROUGHT = "nothing can be brought into a guest that runs; what a stack needs is there from its start"
 
 
 class VirtualGateway:
-    """A `base.Gateway`; its requests take effect, and are answered, in virtual time only.
+    """A `base.Gateway` whose requests are executed and answered in virtual time only.
 
-    The link of the tester's port that it faces also carries its control line; `notebook` gets every request that asks
-    for a change. Netlink messages may hold keys and are never written down.
+    The link between the gateway and the tester's port also carries the control line. `notebook` is the log of all
+    requests that change the gateway. Netlink messages may contain keys and are never logged.
     """
 
     lan, wan = "eth0", "eth1"
     byte_order: Literal["little", "big"] = "little"
-    # Only a PC's guest knows power_cycle and hear (init/PROTOCOL.md).
+    # Only a PC's guest supports the requests power_cycle and hear (init/PROTOCOL.md).
     has_power_switch = False
-    profile: ProfileFiles | None = None  # where it tells the names of its functions; None: nothing is counted
+    profile: ProfileFiles | None = None  # None: its instructions are not counted
 
     def __init__(self, side: Side, guest: Guest, notebook: Path) -> None:
         self.side = side
@@ -56,13 +58,13 @@ class VirtualGateway:
         self._before_trials: tuple[int, int] | None = None
 
     def started_by(self, clock: VirtualClock) -> dict[str, Any]:
-        """Let it boot; its greeting. EspbenchError with its console when it does not come up."""
+        """Let the guest boot, and return its greeting. Raise EspbenchError, with its console, if it does not boot."""
         self._clock = clock
         self._number = 0
         return self._ask(None, "it did not boot")
 
     def as_booted(self) -> Self:
-        """Return the same gateway as it is after its greeting; its requests are those of another test bed."""
+        """Return a gateway for the same guest in the state after its greeting, for another test bed."""
         other = copy.copy(self)
         other._guest = self._guest.from_now()
         other._number = other._asking_ns = other._asked = 0
@@ -70,10 +72,10 @@ class VirtualGateway:
         return other
 
     def set_up_ports(self) -> None:
-        """Give its ports what they need beside addresses; nothing here."""
+        """Configure the ports beyond their addresses; by default nothing."""
 
     def tell_symbols(self) -> None:
-        """Put what names the addresses of its programs beside its profile; its kernel's functions are the machine's."""
+        """Save the address maps of the guest's programs for its profile; subclasses add the kernel's symbols."""
         assert self.profile is not None
         if self.profile.shell:
             self.profile.put_maps(self.run(profile_files.ALL_PROCESSES).out)
@@ -82,27 +84,32 @@ class VirtualGateway:
         self.profile.put_maps(f"{profile_files.PROCESS}{profile_files.ONLY_PROCESS}\n{maps or ''}")
 
     def power_cycle(self) -> None:
-        """Switch it off and on again at once, and let it boot; EspbenchError with its console if it does not."""
+        """Switch the guest off and on again at once, and let it boot.
+
+        Raise EspbenchError, with its console, if it does not boot.
+        """
         self._note("# power cycle")
         self._number += 1
         self._ask(f"{self._number} power_cycle", "it did not boot again", greeting=True)
 
     def heard_esp(self, count: int, within_s: float) -> list[bytes]:
-        """Return ESP packets, at most so many, that its WAN port receives within so long."""
+        """Return at most `count` ESP packets that the WAN port receives in the next within_s seconds."""
         asked = f"hear {self.wan} {min(count, _MOST_HEARD)} {round(within_s * 1e9)}"
         answer = self.request(asked, within_s + ANSWER_S)
         return [bytes.fromhex(packet) for packet in answer["packets"]]
 
     def as_before_trials(self) -> None:
-        """Number requests as before the first trial: the guest is again in the state that it had then."""
+        """Continue with the request numbers from before the first trial, because the guest has the state from then
+        again.
+        """
         if self._before_trials is None:
             self._before_trials = self._number, self._asked
         self._number, self._asked = self._before_trials
 
     def request(self, text: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-        """Return the answer to one request of PROTOCOL.md; timeout_s is of virtual time.
+        """Return the answer to one request of PROTOCOL.md; timeout_s is virtual time.
 
-        AgentRefused when it cannot be done, EspbenchError when the gateway is dead or silent.
+        Raise AgentRefused if the guest cannot execute it, EspbenchError if the gateway is dead or does not answer.
         """
         self._number += 1
         answer = self._ask(f"{self._number} {text}", "no answer", timeout_s)
@@ -111,7 +118,7 @@ class VirtualGateway:
         return answer
 
     def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
-        """Run a program of the guest's root; timeout_s is of virtual time, and stdin empty."""
+        """Run a program of the guest's root; timeout_s is virtual time, and stdin must be empty."""
         assert not stdin
         self._note(f"run {shlex.join(argv)}")
         words = " ".join(word.encode().hex() for word in argv)
@@ -119,7 +126,7 @@ class VirtualGateway:
         return CommandResult(answer["rc"], answer["out"], answer["err"])
 
     def ip(self, lines: list[str]) -> None:
-        """Carry out lines of `ip -batch`; EspbenchError names the line that failed."""
+        """Execute lines of `ip -batch`. Raise EspbenchError, which names the line that failed."""
         for line in lines:
             self._note(f"ip {line}")
             try:
@@ -128,7 +135,7 @@ class VirtualGateway:
                 raise EspbenchError(f"gateway {self.side}: `ip {line}` failed: {refused}") from None
 
     def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
-        """Send each message, give back its replies without the ACK; NetlinkRefused on a negative one."""
+        """Send each message, and return its replies without the ACK. Raise NetlinkRefused for a negative ACK."""
         if changes := sum(not is_dump(message, self.byte_order) for message in messages):
             self._note(f"# {changes} netlink messages to protocol {protocol}")
         replies: list[list[bytes]] = []
@@ -144,7 +151,7 @@ class VirtualGateway:
         return replies
 
     def udp_encap(self, port: int) -> None:
-        """Receive ESP in UDP on this port; AgentRefused where its kernel does not."""
+        """Receive ESP in UDP on this port. Raise AgentRefused if the kernel cannot do this."""
         self._note(f"# ESP in UDP, port {port}")
         self.request(f"udp_encap {port}")
 
@@ -154,7 +161,7 @@ class VirtualGateway:
         return texts
 
     def write(self, path: str, text: str) -> None:
-        """Write a file inside the gateway; AgentRefused when it cannot be."""
+        """Write a file inside the gateway. Raise AgentRefused if that fails."""
         self._note(f"write {path}")
         if "\n" not in text:
             self.request(f"write {path} {text}")
@@ -164,29 +171,31 @@ class VirtualGateway:
             self.request(f"put {path} {at} {data[at : at + _LONGEST_MESSAGES].hex()}")
 
     def deliver(self, folder: Path) -> str:
-        """Raise EspbenchError: no files can be brought into a guest."""
+        """Raise EspbenchError, because files cannot be copied into a running guest."""
         raise EspbenchError(f"gateway {self.side}: cannot use {folder.name}: {_NOTHING_BROUGHT}")
 
     def cpu_ns(self) -> int:
-        """Virtual time in which its CPU was busy since the boot, ns, but for answering this."""
+        """Return the virtual time in which the gateway's CPU was busy since the boot, ns, without that of readings."""
         self._asked += 1
         return self._busy_ns() - self._asked * self._asking_ns
 
     def waited_ns(self) -> int | None:
-        """Return None: in virtual time, nobody waits for a CPU of the host."""
+        """Return None: in virtual time, a wait for a CPU of the host has no effect."""
         return None
 
     def now_s(self) -> float:
-        """Return its virtual time since the boot, s."""
+        """Return the gateway's virtual time since its boot, s."""
         return int(self.request("ping")["now_ns"]) / 1e9
 
     def pause(self, seconds: float) -> None:
-        """Let virtual time pass."""
+        """Let this much virtual time pass."""
         now_ns = int(self.request("ping")["now_ns"])
         self.request(f"wait {now_ns + round(seconds * 1e9)}", seconds + ANSWER_S)
 
     def weigh_asking(self) -> None:
-        """Find what a reading of the CPU costs it, from one to the next; the first ones cost more."""
+        """Measure the CPU time of a reading of the CPU time. The first readings cost more, so it is that of the
+        last.
+        """
         *_, before, after = [self._busy_ns() for _ in range(4)]
         self._asking_ns = after - before
 
@@ -197,21 +206,21 @@ class VirtualGateway:
         return int(answer["now_ns"]) - int(answer["idle_ns"])
 
     def link_counters(self) -> dict[str, LinkCounters]:
-        """Return counters of its interfaces by name."""
+        """Return the counters of the gateway's interfaces by name."""
         return {name: LinkCounters(**each) for name, each in self.request("counters")["links"].items()}
 
     def alive(self) -> bool:
-        """Return whether it has neither ended nor panicked; do not wait."""
+        """Return, without waiting, whether the guest has neither ended nor panicked."""
         return self._guest.alive()
 
     def last_words(self) -> str:
-        """Return the end of its console."""
+        """Return the end of the guest's console."""
         return self._guest.last_words()
 
     def _ask(
         self, line: str | None, otherwise: str, timeout_s: float = ANSWER_S, *, greeting: bool = False
     ) -> dict[str, Any]:
-        """Type a line and return its answer, or the greeting of a guest that booted."""
+        """Send a line (None: none) and return the answer, or with `greeting` the greeting of a guest that booted."""
         if self._clock is None:
             raise EspbenchError(f"gateway {self.side}: nobody lets its virtual time pass yet")
         try:
@@ -230,7 +239,7 @@ class VirtualGateway:
 
 
 def _lines_of(messages: list[bytes]) -> Iterator[list[bytes]]:
-    """Put as many messages at a time into a line as it holds."""
+    """Yield the messages in groups, each as large as a line permits."""
     some: list[bytes] = []
     for message in messages:
         if some and sum(map(len, some)) + len(message) > _LONGEST_MESSAGES:

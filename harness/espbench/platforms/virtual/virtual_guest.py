@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One guest in virtual time: a QEMU with two Ethernet ports on links, a control line, and a console in a log."""
+"""Starts a guest in virtual time: a QEMU with two Ethernet ports on links, a control line, and a console in a log."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from espbench.platforms.gateway import LAST_WORDS_BYTES
 from espbench.this_machine.registry import Registry
 
 PANIC = "Kernel panic"
-# QEMU's warning about each hub. It means nothing: the other end is a link.
+# QEMU prints this warning about each hub. It has no meaning here: the other end of the hub is a link.
 _NO_NEWS = "is not connected to host network"
-# QEMU is looked for at its links so often, this far apart: it loads a kernel of a few MB first. Looks are
-# counted and not the clock: where all of us stand still for a while, nobody has waited.
+# The number of polls until QEMU must have attached its links, and the time between two polls, s: QEMU loads a kernel of
+# a few MB first. Polls are counted instead of time, so that a time in which the whole host stands still does not count.
 _LOOKS, _POLL_S = 6000, 0.01
-# harness/emulator/LINK.md: what an end tells, and where in that its state is.
+# Offsets in a link's file (harness/emulator/LINK.md): the area of each end, the state in this area, and its value for
+# an end that is in use.
 _END_AT, _STATE_AT, _ATTACHED = (128, 256), 84, 1
 
 
 @dataclass(frozen=True)
 class Userland:
-    """The programs that a guest may run beside its init: a folder of archives, and the SHA-256 of each file there."""
+    """The programs that a guest may run besides its init: a folder of archives, and the SHA-256 of each file there."""
 
     folder: Path
     products: Mapping[str, str]
@@ -57,7 +58,7 @@ def parts_of(built: Built) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LinkEnd:
-    """The end of a link that a port of a guest has."""
+    """The end of a link at a guest's port: the link's file, the number of the end (0 or 1), and the port's MAC."""
 
     path: Path
     end: int
@@ -68,7 +69,8 @@ class LinkEnd:
 class Guest:
     """A running guest. Its process forks copies of itself, which end with it.
 
-    The guests of all cases of a run write into the same two logs: began is where this one's part begins.
+    The guests of all cases of a run write into the same two logs (console, QEMU's output). began: the positions in
+    these logs, bytes, at which this guest's part begins.
     """
 
     name: str
@@ -78,7 +80,7 @@ class Guest:
     began: tuple[int, int] = (0, 0)
 
     def alive(self) -> bool:
-        """Neither the guest itself nor a copy of it has ended or panicked."""
+        """Return whether the guest's process runs, and neither the guest nor a copy of it has panicked."""
         return self.process.poll() is None and PANIC not in _since(self.console, self.began[0])
 
     def from_now(self) -> Guest:
@@ -86,7 +88,7 @@ class Guest:
         return replace(self, began=(_size(self.console), _size(self.log)))
 
     def last_words(self) -> str:
-        """Return the end of its console, and of what QEMU said."""
+        """Return the end of the guest's console and of QEMU's output."""
         console = _since(self.console, self.began[0])[-LAST_WORDS_BYTES:]
         said = [line for line in _since(self.log, self.began[1]).splitlines() if _NO_NEWS not in line]
         return "\n".join(text for text in (console.strip(), *said[-5:]) if text)
@@ -99,9 +101,10 @@ def start(
     ports: Sequence[LinkEnd],
     logs: Path,
 ) -> Guest:
-    """Start a guest; it boots once the other ends of its links let virtual time pass.
+    """Start a guest; it boots when the other ends of its links let virtual time pass.
 
-    command: QEMU's command line, from the console's file. EspbenchError, with what QEMU said, when it ends at once.
+    command returns QEMU's command line for the console's file. Raise EspbenchError, with QEMU's output, if QEMU ends
+    or does not attach its links.
     """
     console, log = logs / f"{name}-console.log", logs / f"{name}-qemu.log"
     began = _size(console), _size(log)
@@ -126,22 +129,25 @@ def start(
 
 
 def clock(ns_per_instruction: Fraction, seed: int) -> list[str]:
-    """Return QEMU's options that keep the host's time and chance out of a guest (LINK.md)."""
+    """Return QEMU's options that make a guest independent of the host's time and random numbers (LINK.md)."""
     ns = ns_per_instruction
     rate = "" if ns == 1 else f",ns={ns.numerator}/{ns.denominator}"
     return ["-icount", f"shift=0,sleep=off{rate}", "-seed", str(seed), "-rtc", "base=2026-01-01,clock=vm"]
 
 
 def seed_of(chance: Chance, side: str) -> int:
-    """Return the seed of a gateway's guest. Each has its own, or both would draw the same keys and cookies.
+    """Return the seed of a gateway's guest. Each gateway has its own, so that the two have different keys and cookies.
 
-    But for the first chance of all: there both have had the same ever since.
+    Only for the default chance both have the same seed, because they had it before plans had seeds.
     """
     return chance.number(f"guest {side}", 1)
 
 
 def profile(path: Path | None, side: str) -> list[str]:
-    """Return QEMU's options to count a guest's instructions by address (harness/emulator/qemu/profile.c), if wanted."""
+    """Return QEMU's options to count a guest's instructions by address (harness/emulator/qemu/profile.c).
+
+    Without a path there are none.
+    """
     return ["-device", f"espbench-profile,path={quoted(path)}-{side}.txt"] if path else []
 
 
@@ -154,7 +160,7 @@ def lines(console: Path) -> list[str]:
 
 
 def network(ports: Sequence[LinkEnd], device: str) -> list[str]:
-    """Return QEMU's options for the ports, each a device of this kind; the control line uses the first one's link."""
+    """Return QEMU's options for the ports, each a device of this kind; the control line uses the first port's link."""
     words = []
     for number, port in enumerate(ports):
         steering = ",console=control" if number == 0 else ""
@@ -168,7 +174,7 @@ def network(ports: Sequence[LinkEnd], device: str) -> list[str]:
 
 
 def quoted(path: Path) -> str:
-    """Quote a value of an option: QEMU splits options at commas."""
+    """Return a path as the value of an option: QEMU splits options at commas, so each comma is doubled."""
     return str(path.absolute()).replace(",", ",,")
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways as guests in virtual time: no clock of the host is in what they do.
+"""Builds test beds of guests in virtual time, whose behaviour does not depend on the host's clock.
 
     generator ══ west ══ eth0 Home eth1 ══ middle ══ eth1 Office eth0 ══ east ══ generator
     generator ══ west ══ eth0 Home eth1 ══ east ══ generator      (a single gateway: the tester is its ESP peer)
 
-Each ══ is a link in shared memory (harness/emulator/LINK.md). The guests boot, and are asked anything, only while
-the generator, which leads, lets virtual time pass; so they are configured when it has opened its ports. For a
-trial all of them are copied as they stand, and the copy is thrown away: each trial begins in the same state.
+Each ══ is a link in shared memory (harness/emulator/LINK.md). The guests boot and answer requests only while the
+generator lets virtual time pass; so they are configured after the generator has opened its ports. For each trial all
+guests are copied, and the copies are discarded afterwards: each trial begins in the same state.
 
-Guests that take long to boot are copied once more, just after that: each case gets a copy, and those that booted stay
+Guests that take long to boot are also copied just after their boot: each case gets a copy, and the booted guests stay
 for the next case whose guests would boot in the same way.
 """
 
@@ -46,22 +46,23 @@ from espbench.platforms.virtual.virtual_gateway import FACING, VirtualGateway
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, parts_of
 from espbench.this_machine.registry import Entry, Registry
 
-# Between the guests: half of it lets one run ahead of the other without either waiting.
+# The step of the link between the guests, ns: with half of the latency, a guest can run ahead of the other and neither
+# has to wait.
 STEP_NS = 25_000
-# A link's file is as long, and all of it is reserved when it is made (length_of in traffic/src/virtual_time/memory.rs).
+# The length of a link's file, which is reserved when it is made (length_of in traffic/src/virtual_time/memory.rs).
 LINK_BYTES = 4096 + 2 * (4 << 20)
 _CARRIER_NS = 100_000_000
 _CARRIER_TRIES = 100
-# 2^64 by the golden ratio: its multiples are spread evenly.
+# 2^64 divided by the golden ratio: its multiples modulo 2^64 are spread evenly.
 _GOLDEN = 0x9E3779B97F4A7C15
 
 Start = Callable[[Side, tuple[LinkEnd, LinkEnd]], VirtualGateway]
-"""Starts the guest of a gateway at the ends of its links: eth0's, eth1's."""
+"""Starts the guest of a gateway; the arguments are the side and the link ends of (eth0, eth1)."""
 
 
 @dataclass
 class VirtualTestbed(Testbed):
-    """Guests that come to life when the generator has opened the ports."""
+    """A test bed of guests, which boot when the generator has opened the ports."""
 
     registry: Registry | None = None
     made: list[Entry] = field(default_factory=list)
@@ -70,15 +71,15 @@ class VirtualTestbed(Testbed):
     clock: VirtualClock | None = None
     profiled: bool = False
     errors: Errors = field(default_factory=Errors)
-    # Takes the test bed back, for the next one whose guests boot alike; None: there is no such.
+    # Keeps the released test bed for the next one whose guests boot in the same way; None: its guests are not kept.
     keep: Callable[[VirtualTestbed], None] | None = None
     booted: bool = False
     _one_trial: bool = False
 
     def attached(self, generator: object) -> None:
-        """Boot the guests, make them routers, and wait until their ports are up.
+        """Boot the guests, configure them as routers, and wait until their ports are up.
 
-        EspbenchError with the console of the one that does not come up.
+        Raise EspbenchError, with the guest's console, if a guest does not boot.
         """
         if not isinstance(generator, VirtualClock):
             raise EspbenchError("in virtual time only the native generator can lead")
@@ -99,7 +100,7 @@ class VirtualTestbed(Testbed):
             gateway.weigh_asking()
 
     def begin_trial(self, chance: str = "") -> None:
-        """Copy the guests as they stood when the first trial began; what was done since is forgotten."""
+        """Replace the guests by copies in the state in which the first trial began; later changes are discarded."""
         assert self.clock is not None
         if self._one_trial:
             return
@@ -115,10 +116,10 @@ class VirtualTestbed(Testbed):
 
     @contextmanager
     def as_one_trial(self, number: int) -> Iterator[None]:
-        """Copy the guests once; what is done to them in this context belongs to the trial, and is forgotten with it.
+        """Copy the guests once; all changes of them in this context belong to one trial, and are discarded with it.
 
-        Trials would all be the same to the nanosecond. So before each but the first some time of up to a second passes,
-        which the seed determines.
+        Otherwise all trials would be equal to the nanosecond. So before each trial but the first, up to a second of
+        virtual time passes, which the seed determines.
         """
         self.begin_trial(f"trial {number}")
         if number:
@@ -131,21 +132,21 @@ class VirtualTestbed(Testbed):
             self._one_trial = False
 
     def end_trial(self) -> None:
-        """Have the names of the functions told that were executed; the copies are thrown away afterwards."""
+        """If the run is profiled, save the names of the executed functions, before the copies are discarded."""
         for gateway in self.gateways.values() if self.profiled else ():
             if isinstance(gateway, VirtualGateway):
                 gateway.tell_symbols()
 
     def no_power_switch(self, side: Side) -> str:
-        """Do what platforms.base.PowerSwitch says."""
+        """Implement platforms.base.PowerSwitch."""
         gateway = self.gateways[side]
         can = isinstance(gateway, VirtualGateway) and gateway.has_power_switch
         return "" if can else f"the machine that is emulated as {side} has no power switch: use dut: virt-x86"
 
     def power_cycle(self, side: Side) -> dict[str, Any]:
-        """Do what platforms.base.PowerSwitch says; it is off for no time, and boots from its image.
+        """Implement platforms.base.PowerSwitch; the guest is off for 0 s, and boots from its image.
 
-        This belongs to a trial: the copy that booted again is thrown away with it.
+        The power cycle belongs to a trial: the copy that booted again is discarded with the trial.
         """
         gateway, clock = self.gateways[side], self.clock
         assert isinstance(gateway, VirtualGateway)
@@ -158,13 +159,15 @@ class VirtualTestbed(Testbed):
         return {"off_s": 0.0, "boot_s": round((booted_ns - began_ns) / 1e9, 6)}
 
     def _set_up(self, gateway: VirtualGateway) -> None:
-        """Make a router of a guest that booted."""
+        """Configure a guest that booted as a router."""
         assert self.addressing is not None
         configure(gateway, self.addressing.gateway(gateway.side))
         gateway.set_up_ports()
 
     def release(self) -> None:
-        """Keep the guests that booted; the copies of them end when the next are made."""
+        """Keep the booted guests for another test bed if possible, else close; their copies end when new ones are
+        made.
+        """
         if self.keep is not None and all(gateway.alive() for gateway in self.gateways.values()):
             self.keep(self)
         else:
@@ -177,7 +180,7 @@ class VirtualTestbed(Testbed):
 
 
 class VirtualPairs:
-    """Builds test beds of guests. traffic finds the program that makes links; errors: what goes wrong on them."""
+    """Builds test beds of guests. traffic returns the program that makes links; errors are those of the links."""
 
     def __init__(
         self,
@@ -206,13 +209,14 @@ class VirtualPairs:
         line_rate_bps: float = 1e9,
         alike: Hashable = None,
     ) -> VirtualTestbed:
-        """Start both guests; they wait for the generator. single: Home alone, whose eth1 is at the east link.
+        """Return a test bed with two guests, which wait for the generator.
 
-        alike: equal for test beds whose guests boot in the same way, so that a released one can be used again; None:
-        they are never used again.
+        single: there is only Home, whose eth1 is at the east link. alike: a key that is equal for test beds whose
+        guests boot in the same way, so that a released test bed can be used again; None: it is never used again.
+        facts: those of the emulation, for the Security Context.
 
-        EspbenchError quotes QEMU when it ends. What was made until then stays registered: leaving the registry
-        undoes it. facts: of the emulation, for the Security Context.
+        Raise EspbenchError, which quotes QEMU, if QEMU ends. What was made until then stays registered: leaving the
+        registry's context undoes it.
         """
         if (again := self._again(alike)) is not None:
             return again
@@ -251,7 +255,7 @@ class VirtualPairs:
         self._kept = alike, bed
 
     def _again(self, alike: Hashable) -> VirtualTestbed | None:
-        """Return a test bed of the guests that were kept, as they booted; end them if they are not alike."""
+        """Return a test bed of the guests that were kept after their boot; end these guests if their key differs."""
         kept, self._kept = self._kept, None
         if kept is None:
             return None
@@ -263,7 +267,7 @@ class VirtualPairs:
         return replace(bed, gateways=dict(gateways), clock=None, queues={}, facts=dict(bed.facts))
 
     def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
-        """Return eth0 and eth1 of each guest, as ends of links; the generator, or Home, is at their other ends."""
+        """Return the link ends of each guest's (eth0, eth1)."""
         a = self._addressing
         home = LinkEnd(links["west"], 1, a.home_lan.mac)
         if single:
@@ -305,7 +309,7 @@ class VirtualPairs:
 
 
 def placement() -> Placement:
-    """Return an empty placement: in virtual time, it changes nothing which CPU does the work, and when."""
+    """Return an empty placement: in virtual time, the results do not depend on which CPU does the work, and when."""
     roles = ("tester tx", "tester rx", "controller", *SIDES)
     return Placement(cpus={role: [] for role in roles}, policy="none: virtual time does not depend on it")
 
@@ -316,20 +320,20 @@ def facts_of(built: Built, errors: Errors) -> dict[str, Any]:
 
 
 def _shared_memory(registry: Registry) -> Path:
-    """Return a folder for links, only for this user."""
+    """Return a new folder for links that only this user may access."""
     return registry.directory("links", _memory())
 
 
 def links_mb(*, single: bool, kept: bool = False) -> float:
-    """Return how much room for links a test bed takes in a trial, MB: for its own, and for a copy of each.
+    """Return the room that a test bed needs for links in a trial, MB: for its own links, and for a copy of each.
 
-    kept: and for those of the guests as they booted.
+    kept: also for the links of the guests that are kept after their boot.
     """
     return (3 if kept else 2) * (2 if single else 3) * LINK_BYTES / 1e6
 
 
 def free_for_links_mb() -> float:
-    """Return how much room there is for links, MB; infinite where the file system has no limit."""
+    """Return the free room for links, MB; infinite if the file system has no limit."""
     usage = shutil.disk_usage(_memory())
     return usage.free / 1e6 if usage.total else math.inf
 
@@ -341,7 +345,7 @@ def _memory() -> Path:
 
 
 def _wait_for_carrier(gateway: VirtualGateway) -> None:
-    """Wait for the carrier: the kernel looks at an emulated PHY about once a second."""
+    """Wait until both ports have a carrier: the kernel polls an emulated PHY about once a second."""
     paths = [f"/sys/class/net/{name}/operstate" for name in (gateway.lan, gateway.wan)]
     for _ in range(_CARRIER_TRIES):
         states = {text.strip() for text in gateway.read(paths).values() if text}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packs a daemon that the user built into an archive for a guest's root, at the path for which it was built.
 
-The guest has the programs and plugins of the build, and the libraries that they ask for: those of the build, else those
-of Debian's pinned packages, else those of this machine. Debian's archive of the same daemon is laid beneath, without
-the daemon itself: its tools (certutil) and the libraries that nobody's header names (NSS) are there.
+The archive has the programs and plugins of the build, and the libraries that they need: those of the build, else those
+of Debian's pinned packages, else those of this machine. It also has the files of Debian's archive of the same daemon,
+without the daemon itself: tools (certutil), and libraries that are loaded at run time (NSS).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from espbench.errors import MachineLacks, UsageError
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.virtual_guest import Built
 
-# The daemon's own files in Debian's archive: an own build has its own.
+# The files of the daemon itself in Debian's archive; the user's build replaces them.
 _DEBIANS_OWN = ("usr/lib/ipsec/", "usr/libexec/ipsec/", "usr/sbin/swanctl")
 _PLUGINS = "usr/lib/ipsec/plugins/"
-# A build has its libraries and plugins in these, below the folder that `make install` filled.
+# A build has its libraries and plugins in these folders, below the folder that `make install` filled.
 _BUILD_FOLDERS = ("lib/ipsec", "lib64/ipsec", "lib", "lib64", "lib/x86_64-linux-gnu")
 _HOST_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
@@ -31,7 +31,7 @@ _HOST_FOLDERS = (
     "/usr/local/lib",
     "/usr/lib",
 )
-_GUESTS_FOLDER = "/usr/lib/x86_64-linux-gnu"  # the guest's loader looks here without a cache of its own
+_GUESTS_FOLDER = "/usr/lib/x86_64-linux-gnu"  # the guest's loader searches it without ld.so.cache
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 _DIGITS = 16
 
@@ -40,8 +40,8 @@ _DIGITS = 16
 class OwnBuild:
     """A daemon's files on this machine.
 
-    programs: their paths in the guest; `root` before such a path is the file here. base: the folder in the guest below
-    which the build is installed (/usr, /opt/mine).
+    programs: their paths in the guest. root: the folder of this machine that corresponds to the guest's /. base: the
+    folder in the guest below which the build is installed (/usr, /opt/mine).
     """
 
     daemon: str
@@ -50,13 +50,13 @@ class OwnBuild:
     programs: tuple[str, ...]
 
     def here(self, inside: str) -> Path:
-        """Return the file of this machine that a path in the guest means."""
+        """Return the file of this machine for a path in the guest."""
         return self.root / inside.lstrip("/")
 
 
 @dataclass(frozen=True)
 class OwnDaemon:
-    """The archive of one; libraries: those of this machine in it, each with its digest, for the Security Context."""
+    """The archive of a daemon; libraries: those from this machine, with their digests, for the Security Context."""
 
     daemon: str
     data: bytes = field(repr=False)
@@ -64,7 +64,7 @@ class OwnDaemon:
 
 
 def needed_by(file: Path) -> list[str]:
-    """Return the libraries that a program or library asks for; none where it is a script."""
+    """Return the libraries that a program or library needs; empty for a script. Raise MachineLacks without readelf."""
     try:
         done = subprocess.run(["readelf", "-d", str(file)], capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def needed_by(file: Path) -> list[str]:
 
 
 def packed(own: OwnBuild, built: Built, needs: Callable[[Path], list[str]] = needed_by) -> OwnDaemon:
-    """Return the archive of a build, with what it needs; UsageError names a library that is nowhere."""
+    """Return the archive of a build with its libraries. Raise UsageError for a library that does not exist."""
     assert built.userland is not None
     folder = built.userland.folder
     debians = list(entries((folder / f"{own.daemon}.cpio").read_bytes()))
@@ -95,7 +95,7 @@ def packed(own: OwnBuild, built: Built, needs: Callable[[Path], list[str]] = nee
 
 
 def _plugins(own: OwnBuild, names: Sequence[str]) -> Iterator[str]:
-    """Pick those plugins of a build that espbench has a daemon load: others would only take room."""
+    """Yield the paths of those plugins of a build that espbench uses: others would only need memory."""
     for folder in _BUILD_FOLDERS:
         paths = (f"{own.base}/{folder}/plugins/{name}" for name in names)
         yield from (path for path in paths if own.here(path).is_file())
@@ -104,7 +104,7 @@ def _plugins(own: OwnBuild, names: Sequence[str]) -> Iterator[str]:
 def _libraries(
     own: OwnBuild, files: Mapping[str, Path], there: set[str], needs: Callable[[Path], list[str]]
 ) -> dict[str, Path]:
-    """Return the libraries that these files need and that the guest has not got, by their paths in the guest."""
+    """Return the libraries that these files need and that the guest does not have, by their paths in the guest."""
     libraries: dict[str, Path] = {}
     names: set[str] = set()
     todo = list(files.values())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what an x86-64 guest boots: Debian's kernel as it was built, or the user's, and the user's modules with either.
+"""Prepares the kernel and modules that an x86-64 guest boots: Debian's kernel or the user's, and the user's modules.
 
-The user's kernel is a bzImage. Its modules are the folder of a release (`make modules_install`); espbench takes those
-that a gateway needs, and all in `extra` or `updates`. With Debian's kernel, the modules are one file or a folder of
-files. They are loaded after Debian's modules, or replace the one that has their name.
+The user's kernel is a bzImage. Its modules are the folder of a release (`make modules_install`); espbench uses those
+that a gateway needs, and all in `extra` or `updates`. With Debian's kernel, the user's modules are one file or a folder
+of files. They are loaded after Debian's modules; a module with the name of one of Debian's replaces it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
 from espbench.platforms.virtual.virtual_guest import Built
 
 PORTS = "e1000e"
-# Without these no gateway forwards, and none encrypts; other modules are taken where a kernel has them.
+# Without these modules a gateway cannot forward or encrypt. Other modules are used if the kernel has them.
 _NEEDED = {
     PORTS: "the driver of its network ports (CONFIG_E1000E)",
     "esp4": "ESP (CONFIG_INET_ESP)",
     "xfrm_user": "XFRM (CONFIG_XFRM_USER)",
 }
-_ADDED = ("extra", "updates")  # modules from elsewhere are installed into these of a release's folder
+_ADDED = ("extra", "updates")  # the subfolders of a release's folder for modules from other sources
 _RELEASE = re.compile(rb"Linux version (\S+) \(")
 _DIGITS = 16
 _PT_NOTE, _PVH_NOTE = 4, 18  # XEN_ELFNOTE_PHYS32_ENTRY
@@ -47,8 +47,8 @@ class Own:
 class Kernel:
     """A kernel as a guest boots it.
 
-    image: its ELF file, or None where it has yet to be written: data. modules: the cpio archives of its modules; order:
-    their files as they are loaded; facts: what identifies what is the user's.
+    image: its ELF file; None if the file must still be written from `data`. modules: the cpio archives of its modules;
+    order: their files in the order of loading; facts: values that identify the user's kernel and modules.
     """
 
     image: Path | None
@@ -69,7 +69,7 @@ def debians(built: Built) -> Kernel:
 
 
 def read(own: Own, built: Built) -> Kernel:
-    """Return what a gateway boots; UsageError if the user's kernel or modules cannot be booted or loaded."""
+    """Return the kernel that a gateway boots. Raise UsageError if the user's kernel or modules cannot be used."""
     if own.kernel is None:
         usual = debians(built)
         return (
@@ -105,9 +105,9 @@ def read(own: Own, built: Built) -> Kernel:
 
 
 def files_of(own: Own) -> list[OwnFiles]:
-    """Pack what another machine must have so that `read` gives the same there; UsageError if it cannot be read here.
+    """Return the files that another machine needs so that `read` returns the same there; raise UsageError as `read`.
 
-    Of a release's folder these are the modules that a gateway loads, and the list of those that are built in.
+    From a release's folder these are the modules that a gateway loads, and the list of built-in modules.
     """
     packed = []
     if own.kernel is not None:
@@ -119,7 +119,7 @@ def files_of(own: Own) -> list[OwnFiles]:
 
 
 def _files_of_modules(own: Own) -> dict[str, bytes]:
-    """Return the files of the modules by their names below the path that the profile names."""
+    """Return the contents of the modules' files by their names relative to the path in the profile."""
     assert own.modules is not None
     if own.kernel is None:
         files = sorted(own.modules.glob("*.ko")) if own.modules.is_dir() else [own.modules]
@@ -136,7 +136,10 @@ def _files_of_modules(own: Own) -> dict[str, bytes]:
 
 
 def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
-    """Return Debian's kernel with the user's modules, each in the place of the one with its name, or after all."""
+    """Return Debian's kernel with the user's modules; each replaces the module of its name, or is loaded last.
+
+    Raise UsageError if a module is of another release, or depends on modules that the gateway does not have.
+    """
     files = sorted(path.glob("*.ko")) if path.is_dir() else [path]
     if not files:
         raise _refused(
@@ -160,7 +163,10 @@ def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
 
 
 def _of_release(folder: Path, release: str) -> dict[str, bytes]:
-    """Return the modules of a release that a gateway needs, and those that were added, in the order of loading."""
+    """Return the modules of a release that a gateway needs, and those in _ADDED, in the order of loading.
+
+    Raise UsageError if the folder lacks a required module or a dependency.
+    """
     if not folder.is_dir():
         raise _refused(
             "modules", folder, f"the folder of the modules of {release} (lib/modules/{release})", "none"
@@ -192,7 +198,7 @@ def _module(file: Path, release: str) -> bytes:
 
 
 def _check_release(file: Path, data: bytes, release: str) -> None:
-    """Raise UsageError for modules of another version: a kernel loads only those of its own."""
+    """Raise UsageError for a module of another release: a kernel loads only modules of its own release."""
     said = re.search(rb"\0?vermagic=(\S+)", data)
     if said is None:
         raise _refused("modules", file, "a module of the kernel", "a file that names no version of it")
@@ -211,7 +217,7 @@ def _archive(modules: Mapping[str, bytes]) -> bytes:
 
 
 def _said(modules: Mapping[str, bytes]) -> str:
-    """Return what identifies the modules: a digest of each if they are few, one of all modules of a release."""
+    """Return digests that identify the modules: one of each if they are few, else one of all together."""
     if len(modules) <= len(_NEEDED):
         return ", ".join(f"{name} sha256 {_digest(data)}" for name, data in modules.items())
     together = b"".join(hashlib.sha256(data).digest() for data in modules.values())
@@ -235,13 +241,13 @@ def _release(image: bytes) -> str:
 
 
 def _config(image: bytes) -> bytes:
-    """Return the kernel's configuration, compressed, where it has it in itself (CONFIG_IKCONFIG); else empty."""
+    """Return the compressed configuration in a kernel (CONFIG_IKCONFIG); empty if the kernel does not contain it."""
     _, begins, rest = image.partition(b"IKCFG_ST")
     return rest.partition(b"IKCFG_ED")[0] if begins else b""
 
 
 def _starts_directly(image: bytes) -> bool:
-    """Return whether the ELF image has the note that says where a virtual machine enters it (PVH)."""
+    """Return whether the ELF image has the note with the entry point for virtual machines (PVH)."""
     return any(name == b"Xen" and kind == _PVH_NOTE for name, kind in _notes(image))
 
 

@@ -28,9 +28,9 @@ __all__ = ["Machine", "Own", "OwnBuild", "OwnDaemon", "QemuX86Platform"]
 
 
 class QemuX86Platform:
-    """Builds pairs of one machine. traffic finds the program that makes links, parts what a machine is made of.
+    """Builds test beds of x86-64 machines. traffic returns the program that makes links, parts the guests' parts.
 
-    errors: what goes wrong on links; None: nothing. own: the kernels and modules of the user's, by gateway.
+    errors: the errors on links; None: no errors. own: the user's kernels and modules, by gateway.
     """
 
     name = "qemu_x86"
@@ -51,20 +51,20 @@ class QemuX86Platform:
         self._boots: dict[Machine, dict[Own, tuple[Kernel, Path]]] = {}
 
     def examine(self) -> None:
-        """Look at the kernels and modules of the user's; UsageError where they are not such as a gateway could run."""
+        """Raise UsageError if a gateway cannot use the user's kernels and modules."""
         built = self._parts()
         for own in dict.fromkeys(self._own.values()):
             own_kernel.read(own, built)
 
     def own_files(self) -> list[OwnFiles]:
-        """Pack the kernels and modules of the user's for another machine, each path once."""
+        """Return the user's kernels and modules, packed for another machine, each path once."""
         files = {
             each.path: each for own in dict.fromkeys(self._own.values()) for each in own_kernel.files_of(own)
         }
         return [*files.values()]
 
     def pack(self, own: OwnBuild) -> OwnDaemon:
-        """Return the archive of a daemon of the user's; UsageError where a library of it is nowhere."""
+        """Return the archive of the user's daemon. Raise UsageError if one of its libraries does not exist."""
         return own_daemon.packed(own, self._parts())
 
     def build(
@@ -79,11 +79,13 @@ class QemuX86Platform:
         line_rate_bps: float = 1e9,
         profile: Path | None = None,
     ) -> VirtualTestbed:
-        """Start both machines; they wait for the generator. single: Home alone, whose eth1 is at the east link.
+        """Return a test bed with two machines, which wait for the generator.
 
-        MachineLacks when they are not built, UsageError where its memory has no room; EspbenchError quotes QEMU when
-        it ends. What was made until then stays registered: leaving the registry undoes it. profile: where instructions
-        are counted into, without the gateway's name. facts: of the machine, for the Security Context.
+        single: there is only Home, whose eth1 is at the east link. profile: the path of the files with counts of
+        instructions, without the gateway's name; None: they are not counted. facts: those of the machine, for the
+        Security Context. Raise MachineLacks if the parts are not built, UsageError if the memory is too small,
+        EspbenchError, which quotes QEMU, if QEMU ends. What was made until then stays registered: leaving the
+        registry's context undoes it.
         """
         built = self._parts()
         if machine not in self._boots:
@@ -126,7 +128,7 @@ class QemuX86Platform:
         return bed
 
     def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[str, str]]:
-        """Return what identifies the user's kernels and modules, not Debian's: `kernel`, `modules`, each by gateway."""
+        """Return the facts that identify the user's kernels and modules: `kernel`, `modules`, each by gateway."""
         facts: dict[str, dict[str, str]] = {}
         for side, own in self._own.items():
             for what, value in boots[own][0].facts.items():
@@ -139,7 +141,10 @@ class QemuX86Platform:
 def _boots(
     folder: Path, built: Built, machine: Machine, owns: Sequence[Own]
 ) -> dict[Own, tuple[Kernel, Path]]:
-    """Return what each gateway boots, as files of this folder; gateways that boot the same share the files."""
+    """Write the files that the gateways boot into this folder, and return (kernel, initramfs) by the profile's paths.
+
+    Gateways with the same kernel and modules share the files.
+    """
     by_own: dict[Own, tuple[Kernel, Path]] = {}
     for own in dict.fromkeys(owns):
         kernel, root = own_kernel.read(own, built), folder / f"initramfs-{len(by_own)}.cpio"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway that is an x86-64 guest: its ports have rings of a length that can be chosen."""
+"""A gateway that is an x86-64 guest: the length of its ports' rings can be set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class X86Gateway(VirtualGateway):
         self._own_kernel = own_kernel
 
     def ip(self, lines: list[str]) -> None:
-        """Carry them out; where that fails because the user's kernel has no ports, that is what the message says."""
+        """Execute the lines; if they fail because the user's kernel has no ports, the error says so."""
         try:
             super().ip(lines)
         except EspbenchError:
@@ -38,12 +38,12 @@ class X86Gateway(VirtualGateway):
             raise
 
     def tell_symbols(self) -> None:
-        """Have the guest read its kernel's own table of symbols, which has the modules too."""
+        """Let the guest also save the symbols of its kernel and modules."""
         self.request("symbols")
         super().tell_symbols()
 
     def set_up_ports(self) -> None:
-        """Give both ports the rings that the profile asks for; EspbenchError where the driver has others."""
+        """Set the rings of both ports to the profile's lengths. Raise EspbenchError if the driver has other lengths."""
         wanted = {"receive": self._machine.receive_ring, "transmit": self._machine.transmit_ring}
         for name in (self.lan, self.wan):
             answer = self.request(f"rings {name} {wanted['receive']} {wanted['transmit']}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One x86-64 machine: what is in it, what its kernel finds at boot, and QEMU's command line for it."""
+"""Defines an x86-64 machine: its hardware, the files that its kernel finds at boot, and QEMU's command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import PORTS, Kernel
 
-# The clock is known and reliable, the kernel stands where it was linked to, and nobody tests timers or ciphers at boot.
+# The kernel trusts the TSC, is not relocated, and does not test timers or ciphers at boot.
 _KERNEL_WORDS = (
     "console=ttyS0", "control=ttyS1", "quiet", "panic=-1", "tsc=reliable", "no_timer_check", "nokaslr",
     "random.trust_cpu=on", "cryptomgr.notests=1",
@@ -33,12 +33,12 @@ _CPUID_LEVEL = 0x15
 
 @dataclass(frozen=True)
 class Machine:
-    """Says what is emulated.
+    """The emulated machine.
 
-    cpu is one of QEMU's named models, with what is added or taken away; rings are frames; interrupts is what the
-    driver's InterruptThrottleRate says: 3 adapts itself, 100 and more are at most so many a second. images: what it
-    runs beside its init, by the names of the userland's archives (parts/userland.py), in the order of laying; own:
-    those daemons of them that the user built. chance: what its random numbers are drawn from.
+    cpu is one of QEMU's named models, with added and removed features. Rings are in frames. interrupts is the driver's
+    InterruptThrottleRate: 3 is adaptive, from 100 on it is the greatest number of interrupts per second. images: the
+    archives of programs besides its init (parts/userland.py), by name, in the order of unpacking; own: those of their
+    daemons that the user built. chance: the seed of its random numbers.
     """
 
     memory_mb: int
@@ -53,9 +53,9 @@ class Machine:
 
 
 def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
-    """Return the guest's root: /init, the kernel's modules and how they are loaded, the userland that is asked for.
+    """Return the guest's root: /init, the kernel's modules with the order of loading, and the machine's programs.
 
-    Raises UsageError if the machine has too little memory for it.
+    Raise UsageError if the machine has too little memory for it.
     """
     needed_here = [file for file in kernel.order if file != _TUN or _TUN_USER in machine.images]
     order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in needed_here)
@@ -67,15 +67,15 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
 
 
 def programs(built: Built, machine: Machine) -> list[bytes]:
-    """Return the archives of its programs: that of its init, and those of the userland that is asked for."""
+    """Return the archives of a machine's programs: that of its init, and those of its images."""
     own = {daemon.daemon: daemon.data for daemon in machine.own}
     return [built.initramfs.read_bytes(), *images.archives(built.userland, machine.images, own)]
 
 
 def libraries_of_host(machine: Machine) -> dict[str, str]:
-    """Return what the user's daemons took from this machine, as a fact of the guest; nothing where they took nothing.
+    """Return the libraries of this machine that the user's daemons need, as a fact about the guest; empty if none.
 
-    The daemons themselves are told by their stack.
+    The stack reports the daemons themselves.
     """
     of_host = ", ".join(daemon.libraries for daemon in machine.own if daemon.libraries)
     return {"libraries of this machine": of_host} if of_host else {}
@@ -91,8 +91,8 @@ def command(
     console: Path,
     more: Sequence[str] = (),
 ) -> list[str]:
-    """Return QEMU's command line; the kernel's image is a file by now, and root that of initramfs()."""
-    # A driver that is built in is told at boot what another is told when it is loaded.
+    """Return QEMU's command line; kernel.image must be a file, and root is the file with the result of initramfs()."""
+    # A built-in driver gets its parameters on the kernel's command line, a module when it is loaded.
     words = [
         *_KERNEL_WORDS,
         *([] if _DRIVER in kernel.order else [f"{PORTS}.{_parameters(_DRIVER, machine)}"]),
@@ -109,5 +109,5 @@ def command(
 
 
 def _parameters(file: str, machine: Machine) -> str:
-    """Return the parameters with which a module is loaded, the same for both ports."""
+    """Return the parameters with which a module is loaded, equal for both ports; empty if it has none."""
     return f"InterruptThrottleRate={machine.interrupts},{machine.interrupts}" if file == _DRIVER else ""

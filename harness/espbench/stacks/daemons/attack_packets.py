@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes what an attacker sends (ipsec-meth 15): IKE_SA_INIT from many addresses, forged ESP, ESP heard before.
+"""Makes an attacker's packets (ipsec-meth 15): IKE_SA_INIT from many addresses, forged ESP, and replayed ESP.
 
-Whole IP packets; all of them end at the gateway.
+All are whole IP packets, addressed to the gateway.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from espbench.platforms.base import Gateway, Listener
 
 _ESP, _UDP = 50, 17
 _TTL = 64
-# The generator takes at most so many packets for one noise.
+# The generator accepts at most this many packets for one noise, which is an attack beside the streams.
 MOST = 4096
-# Different Diffie-Hellman values; the gateway works as hard for the same one again.
+# The number of different Diffie-Hellman values. For a value that it has seen before, the gateway computes as much.
 _KEYS = 16
-# IKEv2 numbers (RFC 7296 3.3.2 and the registry kept by IANA).
+# These are the transform IDs of IKEv2 (RFC 7296 3.3.2 and IANA's registry), of ciphers with the key length in bits.
 _ENCRYPTION = {
     "3des": (3, 0),
     "aes128": (12, 128),
@@ -34,8 +34,9 @@ _ENCRYPTION = {
 _INTEGRITY = {"sha1": 2, "sha256": 12, "sha384": 13, "sha512": 14}
 _PRF = {"sha1": 2, "sha256": 5, "sha384": 6, "sha512": 7}
 _GROUP = {"modp2048": 14, "modp3072": 15, "ecp256": 19, "ecp384": 20, "x25519": 31}
-_CURVE = {"ecp256": ec.SECP256R1(), "ecp384": ec.SECP384R1()}
-# Run inside the gateway: hears ESP that comes in by one interface, and prints whole IP packets in base64.
+# The curve, and the number of random bytes of a private key: one less than the group's order has, so each is below it.
+_CURVE = {"ecp256": (ec.SECP256R1(), 31), "ecp384": (ec.SECP384R1(), 47)}
+# This program runs in the gateway. It receives ESP on one interface, and prints whole IP packets in base64.
 _EAR = """\
 import base64, socket, sys, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.ntohs(3))
@@ -57,9 +58,10 @@ while wanted and time.monotonic() < until:
 def forged_esp(
     source: str, destination: str, spi: int, payload: int, count: int, seed: int = 0
 ) -> list[bytes]:
-    """Return ESP with the right SPI, a number the replay window takes, and noise for payload and ICV.
+    """Return at most MOST packets with a valid SPI, a sequence number that the replay window accepts, and random bytes.
 
-    The gateway must compute the ICV to know. payload: bytes behind the ESP header, as in the legitimate traffic.
+    The random bytes stand for payload and ICV, so that the gateway must compute the ICV to recognise the forgery.
+    payload: bytes after the ESP header, as many as in the legitimate traffic. The same seed gives the same packets.
     """
     noise = random.Random(seed)
     return [
@@ -71,11 +73,15 @@ def forged_esp(
 
 
 def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int = 0) -> list[bytes]:
-    """Return first messages of IKE SAs with a proposal the gateway accepts, each from another address of the prefix."""
+    """Return IKE_SA_INIT requests with a proposal that the gateway accepts, each from another address of `near`.
+
+    near is a prefix. There are at most MOST requests, and fewer if the prefix has fewer addresses. The same seed gives
+    the same requests.
+    """
     noise = random.Random(seed)
     hosts = ip_network(near)
     shares = [_key_exchange(proposal, noise) for _ in range(_KEYS)]
-    # The first addresses are the tester's and the gateway's own.
+    # The first addresses of the prefix belong to the tester and the gateway.
     room = min(hosts.num_addresses, 1 << 16) - 16
     sources = noise.sample(range(8, 8 + room), min(count, MOST, room))
     return [
@@ -85,7 +91,10 @@ def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int 
 
 
 def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
-    """Return ESP packets that the gateway receives on its WAN port just now; EspbenchError if none came."""
+    """Return at most `count` ESP packets that the gateway receives on its WAN port in the next within_s seconds.
+
+    Raise EspbenchError if none arrives.
+    """
     if isinstance(gateway, Listener):
         packets, said = gateway.heard_esp(min(count, MOST), within_s), "nothing came"
     else:
@@ -96,8 +105,10 @@ def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
 
 
 def _heard_by_agent(gateway: Gateway, count: int, within_s: float) -> tuple[list[bytes], str]:
-    """Return what a program of the agent's heard, none if it failed, and what it said."""
-    # The agent's own Python, whatever its place on that gateway.
+    """Return the ESP packets that a program of the gateway's agent received (none if it failed), and its last
+    output.
+    """
+    # This is the agent's own Python, wherever it is installed on that gateway.
     python = 'exec "$(readlink /proc/$PPID/exe)" -I -S -c "$@"'
     argv = ["sh", "-c", python, "sh", _EAR, gateway.wan, str(min(count, MOST)), str(within_s)]
     done = gateway.run(argv, timeout_s=within_s + 20)
@@ -106,7 +117,7 @@ def _heard_by_agent(gateway: Gateway, count: int, within_s: float) -> tuple[list
 
 
 def ip_packet(source: str, destination: str, protocol: int, payload: bytes) -> bytes:
-    """Make an IPv4 packet without DF and options, or an IPv6 one, with the UDP checksum that IPv6 needs."""
+    """Return an IPv4 packet without DF and options, or an IPv6 packet, with the UDP checksum that IPv6 requires."""
     a, b = ip_address(source), ip_address(destination)
     if a.version == 6:
         if protocol == _UDP:
@@ -144,13 +155,18 @@ def _sa_init(proposal: str, share: bytes, noise: random.Random) -> bytes:
 
 
 def _key_exchange(proposal: str, noise: random.Random) -> bytes:
-    """Return a public value of the proposal's group; whoever answers must compute with it."""
+    """Return a public value of the proposal's group; the responder must do the computation of a real exchange.
+
+    The private key comes from `noise` too: nobody needs it, and the same seed must give the same packets.
+    """
     group = proposal.rpartition("-")[2]
     if group in _CURVE:
-        point = ec.generate_private_key(_CURVE[group]).public_key()
+        curve, key_bytes = _CURVE[group]
+        point = ec.derive_private_key(1 + int.from_bytes(noise.randbytes(key_bytes)), curve).public_key()
         return point.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:]
     if group == "x25519":
-        return x25519.X25519PrivateKey.generate().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        private = x25519.X25519PrivateKey.from_private_bytes(noise.randbytes(32))
+        return private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     size = {"modp2048": 256, "modp3072": 384}[group]
     return b"\x01" + noise.randbytes(size - 1)  # below the prime, whose first bytes are all ones
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One build of a daemon: Debian's packages or the user's own; its programs, and what tells it from another.
+"""Finds the build of a daemon, Debian's packages or the user's own build: its programs and its identity.
 
-A program that a folder lacks would be taken from the host, where a daemon of the same name may be
-installed: so every program is looked for in the folder itself, before any gateway is made.
+If a build's folder had no such program, the gateway would execute the host's, where a daemon of the same name may be
+installed. So every program must be in the folder itself. This is checked before any gateway is made.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from espbench.platforms.base import HeldDaemon
 from espbench.stacks.daemons import packages
 
 PROGRAMS = {"strongswan": ("charon", "swanctl"), "libreswan": ("pluto", "addconn", "whack")}
-_TOOLS = {"strongswan": (), "libreswan": ("certutil", "pk12util")}  # of others, which own builds do not bring
-# Programs are where `make install` puts them below its prefix; the first three hold libraries and plugins.
+# These programs are part of other packages; a user's own build of the daemon does not contain them.
+_TOOLS = {"strongswan": (), "libreswan": ("certutil", "pk12util")}
+# `make install` puts programs into these folders below its prefix; the first three also have libraries and plugins.
 _DAEMON_FOLDERS = ("libexec/ipsec", "lib/ipsec", "lib64/ipsec")
 _FOLDERS = (*_DAEMON_FOLDERS, "sbin", "bin")
-# A gateway has its own of these, or of what the daemon's files are laid with: the host's are not seen there.
+# Each gateway has its own folders of these names, so that files in the host's are not visible there.
 _HIDDEN = ("/run", "/dev", "/proc", "/sys")
 _DIGITS = 12
 
 
 @dataclass(frozen=True)
 class Build:
-    """A daemon's files on the host, to be laid over a gateway.
+    """A daemon's files on the host, which are laid over a gateway's root.
 
-    programs: their paths inside the gateway. name tells it from other builds of that daemon, `details`
-    says more. An image looks like a root (usr/, etc/, var/); else the folder is an install prefix, which
-    appears at the same path inside. in_root: gateways have it from their boot, and nothing is to be laid.
-    base: the folder inside below which it is installed. own: it is the user's.
+    programs: their paths inside the gateway. name distinguishes the build from other builds of that daemon, `details`
+    describes it. image: the folder looks like a root (usr/, etc/, var/); otherwise it is an install prefix, which
+    appears at the same path inside the gateway. in_root: gateways have the files from their boot, so that none are
+    laid. base: the folder inside the gateway below which the daemon is installed. own: it is the user's build.
     """
 
     folder: Path
@@ -50,9 +51,9 @@ class Build:
 def find(
     daemon: str, version: str | None, prefix: Path | None, on_note: Callable[[str], None] = lambda text: None
 ) -> Build:
-    """Return the build a plan asks for: `prefix`, or the packages of `version` (fetched if need be).
+    """Return the build that a plan asks for: `prefix`, or the packages of `version`, fetched if they are not cached.
 
-    UsageError where the prefix holds no such daemon; MachineLacks where the packages cannot be had.
+    Raise UsageError if the prefix has no such daemon, MachineLacks if the packages or tools are not available.
     """
     if prefix is not None:
         return _own(daemon, prefix)
@@ -69,7 +70,9 @@ def find(
 
 
 def held(by_gateways: HeldDaemon) -> Build:
-    """Return the build that gateways have in their root from their boot; its name is the first package's version."""
+    """Return the build that gateways have in their root from their boot. Its name is the version of the first
+    package.
+    """
     versions = by_gateways.packages
     details = ", ".join(f"{name} {version}" for name, version in versions.items())
     name = next(iter(versions.values()))
@@ -77,9 +80,9 @@ def held(by_gateways: HeldDaemon) -> Build:
 
 
 def own_in_root(daemon: str, prefix: Path) -> Build:
-    """Return the user's build, as guests have it in their root from their boot; UsageError if there is none.
+    """Return the user's build, which guests have in their root from their boot. Raise UsageError if there is none.
 
-    Its tools are those of the guests.
+    The tools (`_TOOLS`) are not checked, because they are those of the guests.
     """
     return replace(_in(daemon, prefix), in_root=True)
 
@@ -117,7 +120,10 @@ def _in(daemon: str, prefix: Path) -> Build:
 
 
 def _programs(daemon: str, folder: Path) -> tuple[Path, dict[str, str]] | None:
-    """Find where in the folder the whole daemon is, and its programs' paths inside the gateway."""
+    """Return the folder below which all programs of the daemon are installed, and their paths inside the gateway.
+
+    Return None if no folder has all of them.
+    """
     for base, inside in (
         (folder / "usr", "/usr"),
         (folder / "usr/local", "/usr/local"),
@@ -139,7 +145,7 @@ def _sought(daemon: str) -> str:
 
 
 def _hidden(folder: Path) -> str:
-    """Say why a gateway would not see a folder of the host; empty if it does."""
+    """Return why a folder of the host would not be visible in a gateway; empty if it is visible."""
     for path in (folder, folder.resolve()):
         for place in _HIDDEN:
             if path.is_relative_to(place):
@@ -148,7 +154,10 @@ def _hidden(folder: Path) -> str:
 
 
 def _digest(base: Path) -> str:
-    """Hash the names and bytes of all files a daemon runs; its configuration is espbench's."""
+    """Return a hash of the names and bytes of all files in _DAEMON_FOLDERS: the daemon with its libraries and plugins.
+
+    Configuration files do not count, because espbench writes its own.
+    """
     whole = hashlib.sha256()
     files = [
         file for place in _DAEMON_FOLDERS for file in sorted((base / place).rglob("*")) if file.is_file()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PSKs and certificates for one pair of gateways, kept in memory only: new for each pair, or of a seed.
+"""Makes PSKs and certificates for one pair of gateways, in memory only: new for each pair, or derived from a seed.
 
-In virtual time two runs are the same to the byte, so there they are the same ones in each run: functions of the
-plan's seed and of a text that anybody can read here. They are no secret and protect nothing else.
+In virtual time two runs must be equal to the byte, so the PSKs and keys are the same in each run. They are functions
+of the plan's seed and of texts in this file, so they are not secret, and they must not protect anything else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PSK_BYTES = 32
 _SEEDED_PSK = "espbench: the PSK of gateways in virtual time"
 _SEEDED_KEY = "espbench: the key of gateways in virtual time,"
 _VALID_SEEDED = datetime(1970, 1, 1, tzinfo=UTC), datetime(2049, 12, 31, tzinfo=UTC)
-# Guests may have a clock of their own: a certificate must be valid on it too.
+# Guests may have their own clock; a certificate must also be valid at the time of that clock.
 _VALID = timedelta(days=30)
 
 
@@ -41,9 +41,10 @@ def make(
     chance: Chance | None = None,
     kind: CertificateKey = DEFAULT_KEY,
 ) -> dict[Side, Credentials]:
-    """Make what both ends of a pair need; identities are the sides' names.
+    """Return the credentials of both ends of a pair; the IKE identities are the sides' names.
 
-    chance: what all of it is a function of, the same every time. kind: of both certificates' keys and their CA's.
+    chance: the seed from which all keys are derived, so that they are equal every time; None: they are random. kind:
+    the kind of key of both certificates and of their CA.
     """
     if auth == "psk":
         psk = secrets.token_hex(_PSK_BYTES) if chance is None else _seeded_psk(chance)
@@ -67,13 +68,13 @@ def _of(issuer: _Issuer, side: Side, ca: x509.Certificate, ca_key: _Key) -> Cred
         certificate_pem=_pem(certificate),
         key_pem=key.private_bytes(
             serialization.Encoding.PEM,
-            # The older format has no name for Ed25519.
+            # The traditional format does not support Ed25519.
             serialization.PrivateFormat.PKCS8
             if isinstance(key, ed25519.Ed25519PrivateKey)
             else serialization.PrivateFormat.TraditionalOpenSSL,
             serialization.NoEncryption(),
         ).decode(),
-        # Its salts are drawn by chance, so it is not the same twice.
+        # A PKCS #12 file has random salts, so two files with the same key would differ.
         pkcs12=b""
         if issuer.seeded
         else pkcs12.serialize_key_and_certificates(
@@ -87,7 +88,7 @@ def _of(issuer: _Issuer, side: Side, ca: x509.Certificate, ca_key: _Key) -> Cred
 
 
 def _hash(key: _Key) -> hashes.SHA256 | hashes.SHA384 | None:
-    """Return the hash that a certificate is signed with; Ed25519 has its own."""
+    """Return the hash for signatures with this key; None for Ed25519, which has a fixed one."""
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return None
     is_long = isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size > 256
@@ -95,7 +96,7 @@ def _hash(key: _Key) -> hashes.SHA256 | hashes.SHA384 | None:
 
 
 class _Issuer:
-    """Draws keys and serial numbers, by chance or of a seed, and signs certificates; kind: of all keys."""
+    """Makes keys and serial numbers, random or derived from a seed, and signs certificates; kind: of all keys."""
 
     def __init__(self, chance: Chance | None, kind: CertificateKey) -> None:
         self.seeded = chance is not None
@@ -103,7 +104,7 @@ class _Issuer:
         self._kind = kind
 
     def key(self, of: str) -> _Key:
-        """Return a key; the same one again if there is a seed."""
+        """Return a key for this owner; with a seed it is the same key each time."""
         if self.seeded:
             return self._seeded_key(f"{_SEEDED_KEY} {of}: {self._seed}")
         if self._kind == "ed25519":
@@ -118,7 +119,7 @@ class _Issuer:
             return ed25519.Ed25519PrivateKey.from_private_bytes(drawn[:32])
         if self._kind in _CURVES:
             curve = _CURVES[self._kind]
-            # Half of the curve's bits and more below its order: any such number but 0 is a key.
+            # The number has 8 bits less than the curve's order, so it is below the order: it is a key unless it is 0.
             return ec.derive_private_key(int.from_bytes(drawn[: curve.key_size // 8 - 1]) | 1, curve)
         return seeded_rsa.key(text, self._rsa_bits, _EXPONENT)
 
@@ -129,7 +130,9 @@ class _Issuer:
     def certificate(
         self, subject: str, public: _PublicKey, issuer: str, issuer_key: _Key, *, is_ca: bool
     ) -> x509.Certificate:
-        """Sign one. With a seed it is valid in any year, as a guest's clock may stand at its zero."""
+        """Return a signed certificate. With a seed it is valid from 1970 to 2049, since a guest's clock may start at
+        0.
+        """
         now = datetime.now(UTC)
         serial, valid = x509.random_serial_number(), (now - _VALID, now + _VALID)
         if self.seeded:
@@ -151,13 +154,13 @@ class _Issuer:
         if not is_ca:
             name = x509.SubjectAlternativeName([x509.DNSName(subject)])
             builder = builder.add_extension(name, critical=False)
-        # ECDSA would draw a number for each signature, and a seed's certificates would not be the same twice.
+        # ECDSA normally draws a random number for each signature; two certificates from one seed would then differ.
         repeated = True if self.seeded and isinstance(issuer_key, ec.EllipticCurvePrivateKey) else None
         return builder.sign(issuer_key, _hash(issuer_key), ecdsa_deterministic=repeated)
 
 
 def _serial_number(public: _PublicKey) -> int:
-    """Return a number of 64 bits that is the key's own."""
+    """Return a serial number of 64 bits that is derived from the key."""
     if isinstance(public, rsa.RSAPublicKey):
         return public.public_numbers().n % 2**64
     of_key = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

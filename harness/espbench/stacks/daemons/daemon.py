@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what an IKE daemon on one gateway is asked for, and what every one of them offers."""
+"""Defines the interface of an IKE daemon on one gateway, its options, and what it reports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from espbench.stacks.base import StackOptions
 from espbench.stacks.daemons.sa_events import Phase, SaEvent
 from espbench.stacks.xfrm_devices import XFRM_IF_ID
 
-PKCS12_PASSWORD = "espbench"  # the file is the secret; NSS wants it wrapped
-# Daemons count in seconds, so one less could be none.
+PKCS12_PASSWORD = "espbench"  # not a secret: the file itself is secret, but NSS requires a password
+# The daemons' times are whole seconds, so a shorter margin could become 0 s.
 SHORTEST_MARGIN_S = 3
-# Answers of a peer that has understood and refuses (RFC 7296 3.10.1), and the words of its own log then.
+# A peer that understood the request and refuses it answers with these notifications (RFC 7296 3.10.1), or writes these
+# words into its own log.
 _FINAL = re.compile(
     r"AUTH(?:ENTICATION)?_FAILED|NO_PROPOSAL_CHOSEN|TS_UNACCEPTABLE|"
     r"MAC mismatched|computed hash does not match|no local proposal matches"
@@ -30,7 +31,7 @@ _FINAL = re.compile(
 class NegotiationFailed(EspbenchError):
     """IKE did not bring the tunnel up, or the daemon is gone; the text quotes the daemon's own reason.
 
-    final: the daemons will say the same however often they are asked. Silence is not: a host may be busy.
+    final: another attempt would fail in the same way. A peer that does not answer is not final: its host may be busy.
     """
 
     code = Code.NEGOTIATION_FAILED
@@ -41,56 +42,59 @@ class NegotiationFailed(EspbenchError):
 
 
 def margin_s(lifetime_s: float) -> int:
-    """Return how much longer than its lifetime an SA is kept for its rekeying, whole s: a tenth, and not too short."""
+    """Return the time for which an SA stays after its lifetime, so that it can be rekeyed, in whole seconds.
+
+    It is a tenth of the lifetime, but at least SHORTEST_MARGIN_S.
+    """
     return max(math.ceil(lifetime_s / 10), SHORTEST_MARGIN_S)
 
 
 def hard_bytes(lifetime_bytes: int) -> int:
-    """Return the bytes after which an SA ends even if it was not replaced by then: a tenth more, as with times."""
+    """Return the bytes after which an SA ends even if it was not replaced: a tenth more than the lifetime in bytes."""
     return lifetime_bytes + lifetime_bytes // 10
 
 
 def final_words(text: str) -> bool:
-    """Return whether a daemon's words say that trying again will not help."""
+    """Return whether a daemon's message means that another attempt would fail too."""
     return bool(_FINAL.search(text))
 
 
 @dataclass(frozen=True)
 class IkeOptions(StackOptions):
-    """Says what both ends must agree on; the plan's keys of a stack. Times in s, 0: the SA never expires."""
+    """The options of a stack with IKE from the plan, equal on both ends. Lifetimes in s; 0: the SA never expires."""
 
     ike: str = "aes128-sha256-ecp256"  # IKE proposal: encryption-integrity-group, strongSwan's names
     auth: Literal["psk", "certificates"] = "psk"
     certificate: CertificateKey = DEFAULT_KEY  # the kind of key in certificates
     lifetime_s: float = 0.0
     lifetime_bytes: int = 0  # of IP packets, as the kernel counts them for an SA; 0: any number
-    idle_s: float = (
-        0.0  # without traffic, after which Home deletes its CHILD SAs; traffic brings them up again
-    )
+    # Home deletes CHILD SAs after this time without traffic, s; traffic brings them up again. 0: never.
+    idle_s: float = 0.0
     ike_lifetime_s: float = 0.0
-    # Options that tests of IKE itself need beside the plan's.
+    # The options below are not keys of the plan; tests of IKE itself set them.
     ike_sa_each: bool = False  # an IKE SA of its own for each tunnel
-    on_demand: bool = False  # traffic brings the tunnels up, Home's
-    dpd_s: float = 0.0  # Home asks a silent peer whether it lives (RFC 7296 2.4), else begins anew; 0: never
-    open_to_all: bool = False  # IKE from any address is answered, not from the peer's alone
+    on_demand: bool = False  # traffic at Home brings the tunnels up
+    # Home checks after this time whether a silent peer is alive (RFC 7296 2.4), and reconnects if it is not. 0: never.
+    dpd_s: float = 0.0
+    open_to_all: bool = False  # the daemon answers IKE from any address, not only from its peer
 
     @property
     def waits_for_traffic(self) -> bool:
-        """Return whether traffic brings the tunnels up: at first, or after it had ceased."""
+        """True if traffic brings the tunnels up: the first time, or after a time without traffic."""
         return self.on_demand or bool(self.idle_s)
 
     @property
     def interface_id(self) -> int:
-        """Return the id of the XFRM interface the traffic is routed to; 0: by policy alone."""
+        """The id of the XFRM interface to which the traffic is routed; 0 if the VPN is policy-based."""
         return XFRM_IF_ID if self.interface else 0
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Holds what one end proves who it is with, and checks the other by; made for each pair, never written to a log.
+    """One end's secrets and certificates, to authenticate itself and its peer. They must never be written to a log.
 
-    PEM texts are there with auth: certificates only; pkcs12 is certificate, key and CA under
-    PKCS12_PASSWORD, for libreswan's NSS database.
+    With auth: certificates, the PEM texts are set, and pkcs12 has the certificate, its key and the CA under
+    PKCS12_PASSWORD, for libreswan's NSS database. pkcs12 is empty if the keys are derived from a seed.
     """
 
     psk: str = field(default="", repr=False)
@@ -102,8 +106,10 @@ class Credentials:
 
 @dataclass(frozen=True)
 class End:
-    """One daemon's view: own and peer WAN address, IKE identities (FQDN `home`, `office`), and the
-    tunnels as (own prefix, peer's prefix), one CHILD SA each, all under one IKE SA.
+    """One daemon's configuration: own and peer WAN address, IKE identities (FQDN `home`, `office`), and the tunnels.
+
+    tunnels are (own prefix, peer's prefix). Each is one CHILD SA. All are under one IKE SA, unless the option
+    ike_sa_each is set.
     """
 
     own: str
@@ -119,9 +125,9 @@ class End:
 
 @dataclass(frozen=True)
 class IkeReading:
-    """Holds what the running daemon says of itself and its SAs; free of keys."""
+    """The state of the running daemon and its SAs, as the daemon reports it, without keys."""
 
-    version: str  # with the build it is: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`
+    version: str  # with the name of the build: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`
     ike: str  # the negotiated IKE proposal in the daemon's words
     tunnels_up: int
     details: dict[str, Any] = field(default_factory=dict)  # more facts for the Security Context
@@ -129,59 +135,63 @@ class IkeReading:
 
 
 class Daemon(Protocol):
-    """One IKE daemon on one gateway, its files already laid over the gateway's root."""
+    """An IKE daemon on one gateway; its files have already been laid over the gateway's root."""
 
     name: str
     end: End
     """The end that the next `start` configures."""
 
     def install(self) -> None:
-        """Lay its files over the root of a gateway that has lost them."""
+        """Lay the daemon's files over the root of a gateway that has lost them by a restart."""
 
     def start(self) -> None:
-        """Write the configuration and start the daemon, which knows no connection yet.
+        """Write the configuration and start the daemon, which has no connections yet.
 
-        NegotiationFailed (or EspbenchError) quotes the daemon's own words if it does not start.
+        Raise NegotiationFailed or another EspbenchError, which quotes the daemon, if it does not start.
         """
 
     def load(self) -> None:
-        """Load the connections into the running daemon: ready to answer, nothing initiated; errors as `start`."""
+        """Load the connections into the running daemon. It then answers, but initiates nothing. Raise errors as
+        `start`.
+        """
 
     def initiate(self, timeout_s: float) -> None:
-        """Bring every tunnel up (asked of Home only). NegotiationFailed quotes the daemon's own reason:
-        wrong PSK, no common proposal, dead peer; within timeout_s, however the peer behaves.
+        """Bring every tunnel up; called for Home only.
+
+        Raise NegotiationFailed, which quotes the daemon's own reason (wrong PSK, no common proposal, dead peer), at the
+        latest after timeout_s, whatever the peer does.
         """
 
     def stop(self, *, suddenly: bool) -> None:
-        """End the daemon and wait for its end.
+        """Stop the daemon and wait until its process has ended.
 
-        suddenly: as by a crash, its peer is told nothing and the kernel keeps SAs and policies. Otherwise as an
-        administrator does: SAs are deleted on both ends.
+        suddenly: as in a crash, its peer gets no message, and the kernel keeps SAs and policies. Otherwise as an
+        administrator does it: SAs are deleted on both ends.
         """
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
-        """Bring these tunnels up one after the other, each when the one before is; errors as `initiate`."""
+        """Bring these tunnels up one after the other; raise the errors of `initiate`."""
 
     def rekey(self, phase: Phase) -> None:
-        """Have every IKE SA (1) or CHILD SA (2) replaced now; NegotiationFailed quotes the daemon.
+        """Rekey every IKE SA (phase 1) or CHILD SA (phase 2) now. Raise NegotiationFailed, which quotes the daemon.
 
-        It may return before all are: `events` tells.
+        The method may return before all SAs are replaced; `events` shows when they are.
         """
 
     def mark(self) -> int:
-        """Remember where its log ends, for `events`; a start begins it anew."""
+        """Return the present size of the daemon's log, bytes, for `events`. A start of the daemon empties the log."""
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        """Return what it has done with SAs it initiated since then."""
+        """Return the events of SAs that this daemon initiated, from the log after this mark (`mark`)."""
 
     def reason(self) -> str:
-        """Return the daemon's own last words about a failed negotiation, from its log; empty if it has none.
+        """Return the last lines of the daemon's log about a failed negotiation; empty if there are none.
 
-        Asked of both ends, since often only the responder knows why. Never holds a secret.
+        Callers ask both ends, since often only the responder knows the cause. The lines contain no secret.
         """
 
     def alive(self) -> bool:
-        """Return whether its process runs."""
+        """Return whether the daemon's process runs."""
 
     def reading(self) -> IkeReading:
-        """Ask it about itself and its SAs; a daemon that died is a mismatch, not an exception."""
+        """Return what the daemon reports of itself and its SAs; a daemon that died is a mismatch, not an exception."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ESP keyed by IKE: a daemon on each gateway, the kernel's XFRM or user space under it."""
+"""ESP keyed by IKE: a daemon on each gateway negotiates, and the kernel's XFRM or the daemon itself does ESP."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PER_TUNNEL_S = 0.1
 class IkeStack:
     """Two daemons that negotiate with each other; ESP by the kernel's XFRM.
 
-    Cleartext is forbidden by policies of ours behind the daemons', which stay: a tunnel that goes
-    down lets nothing pass in clear.
+    espbench's own policies, which have a lower precedence than the daemons' policies, forbid cleartext. They stay when
+    a tunnel goes down, so that no packet passes in clear.
     """
 
     encrypts = True
@@ -46,12 +46,12 @@ class IkeStack:
 
     @property
     def options(self) -> IkeOptions:
-        """Return the options the daemons now have."""
+        """The options that the daemons have now."""
         return self._options
 
     @property
     def tunnel(self) -> Tunnel:
-        """Return what they now protect."""
+        """The traffic that the daemons protect now."""
         return self._tunnel
 
     @property
@@ -63,12 +63,12 @@ class IkeStack:
             self._block(gateway)
 
     def establish(self) -> None:
-        """Start both daemons, then let Home initiate. NegotiationFailed quotes both daemons' reasons."""
+        """Start both daemons, then let Home initiate. Raise NegotiationFailed, which quotes both daemons."""
         self._start()
         self.initiate()
 
     def initiate(self) -> None:
-        """Let Home bring every tunnel up; errors as `establish`."""
+        """Let Home bring every tunnel up; raise the errors of `establish`."""
         try:
             self.daemons["home"].initiate(INITIATE_S + PER_TUNNEL_S * self._options.tunnels)
         except NegotiationFailed as failure:
@@ -80,7 +80,7 @@ class IkeStack:
             ) from None
 
     def reconfigure(self, options: IkeOptions, tunnel: Tunnel) -> None:
-        """Start both daemons anew with these options and the tunnels of this one; none of them is up then."""
+        """Restart both daemons with these options and the tunnels of `tunnel`; afterwards no tunnel is up."""
         for side in SIDES:
             self.daemons[side].stop(suddenly=True)
         self._ask_for(options, tunnel)
@@ -99,10 +99,10 @@ class IkeStack:
             self.initiate()
 
     def start(self, side: Side) -> None:
-        """Start one gateway's daemon, ready to answer, with cleartext blocked.
+        """Start one gateway's daemon, so that it answers its peer, with cleartext blocked.
 
-        pluto deletes all policies of the kernel when it starts and when it ends, since libreswan 5. So ours are put
-        back before it knows a connection.
+        Since libreswan 5, pluto deletes all policies of the kernel when it starts and when it ends. So espbench
+        installs its own policies again before pluto has a connection.
         """
         self.daemons[side].start()
         gateway = self._bed.gateways[side]
@@ -112,13 +112,13 @@ class IkeStack:
         self.daemons[side].load()
 
     def revive(self, side: Side) -> None:
-        """Put a gateway that was switched off and on where it was: cleartext blocked, its daemon started."""
+        """Restore a gateway that was switched off and on: lay the daemon's files, block cleartext, start the daemon."""
         self.daemons[side].install()
         self._block(self._bed.gateways[side])
         self.start(side)
 
     def flush_sas(self, side: Side) -> None:
-        """Delete the ESP SAs of one gateway's kernel; its daemon is told nothing, policies stay."""
+        """Delete the ESP SAs of one gateway's kernel, without its daemon's knowledge; policies stay."""
         policies.flush_sas(self._bed.gateways[side])
 
     def counters(self, side: Side) -> SaCounters:
@@ -127,7 +127,7 @@ class IkeStack:
         return replace(counts, own_datagrams=udp_sent(gateway))
 
     def dead(self) -> list[str]:
-        """Return a sentence, with its last words, for each daemon that does not run any more."""
+        """Return a sentence for each daemon that does not run any more, with the last lines of its log."""
         return [
             f"{side}: {daemon.name} has died" + (f": {words}" if (words := daemon.reason()) else "")
             for side, daemon in self.daemons.items()
@@ -135,7 +135,7 @@ class IkeStack:
         ]
 
     def rest(self) -> None:
-        """Do nothing: kernel ESP keeps nothing of a trial."""
+        """Do nothing: the kernel's ESP keeps no state of a trial."""
 
     def security_context(self) -> dict[str, Any]:
         context = self._common()
@@ -159,7 +159,7 @@ class IkeStack:
         return context
 
     def secrets(self) -> list[dict[str, Any]]:
-        """Return the keys that the kernel holds: the daemons do not reveal theirs."""
+        """Return the SAs with the keys that the kernel has, because the daemons do not reveal theirs."""
         return policies.sa_secrets(self._bed.gateways["home"], self._suite.name)
 
     def _block(self, gateway: Gateway) -> None:
@@ -170,7 +170,7 @@ class IkeStack:
         policies.install(gateway, self._floor(gateway.side))
 
     def _ask_for(self, options: IkeOptions, tunnel: Tunnel) -> None:
-        """Give the daemons what they configure at their next start."""
+        """Set the options and tunnels that the daemons configure at their next start."""
         self._options, self._tunnel = replace(options, tunnels=len(tunnel.pairs)), tunnel
         for side, daemon in self.daemons.items():
             pairs = tuple((a, b) if side == "home" else (b, a) for a, b in tunnel.pairs)
@@ -198,7 +198,7 @@ class IkeStack:
         }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
-        """Return the kernel's SAs and policies of one gateway, and what they are that was not asked for."""
+        """Return the kernel's SAs and policies of one gateway, and their differences from the plan."""
         gateway, own = self._bed.gateways[side], self._own(side)
         sas, held = policies.dump_sas(gateway), policies.dump_policies(gateway)
         problems = []
@@ -225,7 +225,7 @@ class IkeStack:
 
 
 def _lifetime(options: IkeOptions) -> str:
-    """Word what ends an ESP SA (RFC 4301 4.4.2.1), whichever comes first."""
+    """Return as text the limits that end an ESP SA, whichever comes first (RFC 4301 4.4.2.1)."""
     rekeyed = [f"{options.lifetime_s:g} s"] if options.lifetime_s else []
     if options.lifetime_bytes:
         rekeyed.append(f"{options.lifetime_bytes} bytes of IP packets")
@@ -238,6 +238,6 @@ def _lifetime(options: IkeOptions) -> str:
 def _keying(options: IkeOptions) -> str:
     if options.auth == "psk":
         return "PSK"
-    # The usual kind was the only one, and is still recorded in the same words.
+    # Earlier versions had only the default kind. Its text has not changed, so that records can be compared.
     usual = options.certificate == DEFAULT_KEY
     return f"{'RSA' if usual else CERTIFICATE_KEYS[options.certificate].shown} certificates"

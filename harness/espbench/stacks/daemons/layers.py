@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon's files laid over a gateway's root: there they are installed, on the host they are not.
+"""Lays a daemon's files over a gateway's root: the daemon is installed in the gateway, but not on the host.
 
-A gateway has a mount namespace of its own (netns) or a kernel of its own (uml); overlays over its /usr,
-/etc and /var take what the daemon writes, and a fresh /run its sockets and secrets. All of it is memory
-and goes with the gateway.
+A gateway has its own mount namespace (netns) or its own kernel (uml). The daemon writes into overlays over /usr, /etc
+and /var, and its sockets and secrets into a new /run. All of this is in memory and disappears with the gateway.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.base import Gateway
 from espbench.stacks.daemons.builds import Build
 
-# /run first: the uppers and works of the overlays live on it, and an overlay cannot be an upper. All layers
-# are bound before anything is laid: what is laid over /var would hide a prefix below it, and one overlay
-# more under the prefix may be one too many for the kernel. (Bound, since an overlay's options end at colons.)
+# /run is mounted first: the overlays' upper and work directories are on it, and an overlay cannot be an upper
+# directory. All layers are bind-mounted before any overlay is mounted, for two reasons: an overlay over /var would hide
+# a prefix below /var, and the kernel limits how deep overlays can be stacked. The layers are bind-mounted at fixed
+# paths because a colon in a path would separate options of an overlay.
 _SCRIPT = """\
 set -e
 mount -t tmpfs -o mode=0755 espbench /run
@@ -44,7 +44,11 @@ _TOO_DEEP = re.compile(r"wrong fs type|Invalid argument")
 
 
 def lay(gateway: Gateway, build: Build) -> None:
-    """Put a build where the gateway finds it; what the daemon writes goes to memory, nothing to the host."""
+    """Make a build's files visible in the gateway; files that the daemon writes go to memory, not to the host.
+
+    Raise UsageError for a build that works at its own path only, for a gateway on another machine; MachineLacks if the
+    gateway has no overlays or not the libraries; EspbenchError if a mount fails otherwise.
+    """
     if build.in_root:
         if build.own:
             _need_libraries(gateway, build, _IN_GUESTS)
@@ -65,7 +69,9 @@ def lay(gateway: Gateway, build: Build) -> None:
 
 
 def refuse_elsewhere(build: Build) -> None:
-    """Raise UsageError for a build that another machine's gateway cannot have at the path it was made for."""
+    """Raise UsageError for a build that is no image: on another machine it cannot have the path for which it
+    was made.
+    """
     if not build.image:
         raise UsageError(
             f"prefix: expected an image (a folder with usr/) for gateways on other machines, got {build.folder}, "
@@ -75,9 +81,9 @@ def refuse_elsewhere(build: Build) -> None:
 
 
 def _need_libraries(gateway: Gateway, build: Build, remedy: str) -> None:
-    """Raise MachineLacks if the gateway has not the libraries that a build made or fetched here needs."""
+    """Raise MachineLacks if the gateway does not have the libraries that a build from this machine needs."""
     for name, path in build.programs.items():
-        # This is what ldd(1) does; not every machine has it.
+        # This does the same as ldd(1), which not every machine has.
         loaded = gateway.run(["env", "LD_TRACE_LOADED_OBJECTS=1", path])
         lacking = re.findall(r"(\S+) => not found|version `(\S+)' not found", loaded.out + loaded.err)
         if loaded.rc or lacking:
@@ -89,7 +95,10 @@ def _need_libraries(gateway: Gateway, build: Build, remedy: str) -> None:
 
 
 def _lines(build: Build, place: str) -> list[str]:
-    """Return the lines that lay an image's usr, etc and var, or a prefix, /etc and /var, over the gateway's."""
+    """Return the script's lines that lay an image's usr, etc and var, or a prefix, over the gateway's root.
+
+    /etc and /var (with an image also /usr) get an overlay even if the build has no such folder.
+    """
     own = [part for part in _LAID if build.image and (build.folder / part).is_dir()]
     parts = _LAID if build.image else _LAID[1:]
     sources = {part: f"{place}/{part}" if part in own else f"/{part}" for part in parts}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons from Debian packages, unpacked into the user's cache: nothing is installed on the host.
+"""Fetches daemons as Debian packages and unpacks them into the user's cache: nothing is installed on the host.
 
-A folder in the cache looks like a root (usr/, etc/, var/) and never changes: its name holds a digest of
-the packages and versions in it, and it is sealed: one that was changed since, or is somebody else's, is
-fetched again, and apt compares what it fetches with its signed lists. Package managers put daemons that
-conflict with each other and with the host's own; here two versions of one stand side by side.
+A folder in the cache looks like a root (usr/, etc/, var/) and never changes. Its name contains a digest of the packages
+and versions in it, and it is sealed: a folder that was changed later, or belongs to another user, is fetched again. apt
+verifies the packages against its signed lists. Installed packages of the daemons would conflict with each other and
+with the host's own; in the cache, several versions of a daemon can exist at the same time.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PACKAGES = {
     ),
     "libreswan": ("libreswan", "libnss3-tools"),
 }  # fmt: skip
-# All built from one source: `version:` of a plan is theirs.
+# These packages are built from one source and have the same version, which a plan's `version:` gives.
 _SAME_VERSION = {"strongswan": PACKAGES["strongswan"], "libreswan": ("libreswan",)}
-_TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # of usr/, where usr is merged
+_TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into usr/ on a system with merged usr
 _LIST = "packages.txt"
 _FOUND: dict[tuple[str, str | None], Path] = {}
 _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
@@ -44,11 +44,11 @@ _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
 def unpacked(
     daemon: str, version: str | None = None, on_note: Callable[[str], None] = lambda text: None
 ) -> Path:
-    """Return the folder with a daemon's packages and those they need that this host has not.
+    """Return the folder with a daemon's packages and with those of their dependencies that this host does not have.
 
-    version is a Debian package version; None: the newest the host's apt knows. Asked of apt once, so that
-    the answer does not change within a run. MachineLacks when they cannot be had, UsageError when apt knows
-    others than this version.
+    version is a Debian package version; None: the newest that the host's apt knows. apt is asked only once, so that
+    the answer does not change within a run. Raise MachineLacks if the packages are not available, UsageError if apt
+    knows only other versions.
     """
     if (daemon, version) not in _FOUND:
         _FOUND[daemon, version] = _find(daemon, version, on_note)
@@ -69,7 +69,7 @@ def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> P
     try:
         return _had(daemon, version, on_note, own_lists=False)
     except EspbenchError:
-        # The host's package lists may be missing, or older than the archive: with new ones of our own.
+        # The host's package lists may be missing, or older than the archive, so espbench fetches its own new lists.
         on_note(f"apt's lists on this host do not have {daemon}: fetching new ones into the cache")
     _update_own_lists(on_note)
     try:
@@ -83,7 +83,7 @@ def _find(daemon: str, version: str | None, on_note: Callable[[str], None]) -> P
 
 
 def _kept(daemon: str, version: str | None, on_note: Callable[[str], None]) -> Path | None:
-    """Return the newest folder of the cache with a daemon of this version, or of any."""
+    """Return the cache's folder with this version of a daemon (None: the newest version); None if there is none."""
     newest = None
     for folder in sorted((cache_dir() / "packages").glob(f"{daemon}-*")):
         if why := kept.problem_with(folder):
@@ -117,7 +117,7 @@ def _had(daemon: str, version: str | None, on_note: Callable[[str], None], *, ow
 
 
 def readiness(name: str, daemon: str) -> Readiness:
-    """Return whether a stack's daemon can be fetched here: whether there is apt. It does not ask apt's archive."""
+    """Return whether this host has the programs that fetch a stack's daemon. The archive itself is not asked."""
     missing = [program for program in ("apt-get", "dpkg-deb") if shutil.which(program) is None]
     here = any((cache_dir() / "packages").glob(f"{daemon}-*"))
     return Readiness(
@@ -130,7 +130,7 @@ def readiness(name: str, daemon: str) -> Readiness:
 
 
 def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, ...]:
-    """Return `name=version` of the daemon's packages and of all they need that the host does not have."""
+    """Return `name=version` of the daemon's packages and of those of their dependencies that the host does not have."""
     mine = PACKAGES[daemon]
     asked = [f"{name}={version}" if version and name in _SAME_VERSION[daemon] else name for name in mine]
     simulate = ["-s", "--no-install-recommends", "-o", "Debug::NoLocking=1", "install", *asked]
@@ -138,7 +138,7 @@ def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, .
     if done.returncode:
         raise _refused(daemon, version, done, own_lists)
     versions = {m[1]: m[2] for line in done.stdout.splitlines() if (m := _INST.match(line))}
-    # A package the host has at that version is not installed again, but the daemon's own must be ours.
+    # apt does not list a package that the host already has in that version, but the daemon's own must be in the folder.
     for name in mine:
         if name not in versions:
             known = version if version and name in _SAME_VERSION[daemon] else None
@@ -157,7 +157,7 @@ def _candidate(package: str, own_lists: bool) -> str:
 def _refused(
     daemon: str, version: str | None, done: subprocess.CompletedProcess[str], own_lists: bool
 ) -> EspbenchError:
-    """Return the error: a version that apt does not have is the user's mistake, the rest is the machine's."""
+    """Return UsageError if apt does not have the version that the plan asks for, else MachineLacks."""
     if version:
         madison = _apt(["madison", PACKAGES[daemon][0]], own_lists, program="apt-cache").stdout
         versions = list(dict.fromkeys(re.findall(r"^[^|]*\| *(\S+) *\|", madison, re.MULTILINE)))
@@ -173,13 +173,13 @@ def _refused(
 
 
 def _error(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the first of apt's own errors: the others mostly say it again for other packages."""
+    """Return the first of apt's errors: the others mostly repeat it for other packages."""
     errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
     return (errors or done.stderr.strip().splitlines()[-1:] or ["it gave no reason"])[0]
 
 
 def _own_lists() -> list[str]:
-    """Return options that make apt use package lists of ours."""
+    """Return options that make apt use espbench's own package lists."""
     own = cache_dir() / "apt"
     return ["-o", f"Dir::State::lists={own / 'lists'}", "-o", f"Dir::Cache={own / 'cache'}"]
 
@@ -187,11 +187,11 @@ def _own_lists() -> list[str]:
 def _update_own_lists(on_note: Callable[[str], None]) -> None:
     for part in ("lists/partial", "cache/archives/partial"):
         (cache_dir() / "apt" / part).mkdir(parents=True, exist_ok=True)
-    # apt itself gives up where another has these lists in hand.
+    # apt would fail if another process updated these lists at the same time, so wait for a lock.
     with (cache_dir() / "apt" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = _apt(["-o", "APT::Update::Error-Mode=any", "update"], own_lists=True)
-    if done.returncode:  # one of several sources may have failed that is not needed
+    if done.returncode:  # not an error yet: the source that failed may not be needed
         on_note(f"apt-get update: {_error(done)}")
 
 
@@ -210,7 +210,7 @@ def _apt(
 
 
 def _fetch(wanted: Sequence[str], folder: Path, own_lists: bool) -> None:
-    """Download and unpack beside the final name, then rename: a half-made folder is never used."""
+    """Download and unpack into a temporary folder, then rename it, so that an incomplete folder is never used."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as name:
         work = Path(name)
@@ -235,12 +235,12 @@ def _fetch(wanted: Sequence[str], folder: Path, own_lists: bool) -> None:
         try:
             root.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another espbench was faster: the same digest, the same files
+            if not folder.is_dir():  # otherwise another espbench was faster: same digest, so same files
                 raise
 
 
 def _merge_usr(root: Path) -> None:
-    """Move /lib, /sbin … into usr/, where the host keeps them."""
+    """Move lib, sbin and the other folders of _TOP_LEVEL into usr/, where a host with merged usr has them."""
     for name in _TOP_LEVEL:
         if (root / name).is_dir() and not (root / name).is_symlink():
             shutil.copytree(root / name, root / "usr" / name, symlinks=True, dirs_exist_ok=True)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what public-key operations cost on a gateway (`openssl speed`), and says which of them a set-up needs."""
+"""Measures the speed of public-key operations on a gateway (`openssl speed`), and lists those of one IKE
+SA's set-up.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,14 @@ _GROUPS = {
 _PAIRS = {
     "+F2": ("RSA-{} sign", "RSA-{} verify"),
     "+F4": ("ECDSA P-{} sign", "ECDSA P-{} verify"),
-    "+F6": ("{} sign", "{} verify"),  # EdDSA, by the name behind the bits
+    "+F6": ("{} sign", "{} verify"),  # EdDSA; its name follows the bits
 }
 _SINGLE = {"+F5": "ECDH P-{} derive", "+F8": "DH {} derive"}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation and how often a second one CPU of the gateway does it."""
+    """A public-key operation, and how many of them one CPU of the gateway does per second."""
 
     name: str
     per_s: float
@@ -41,7 +43,10 @@ class Operation:
 
 
 def speed(gateway: Gateway, algorithms: tuple[str, ...], seconds: int) -> list[Operation]:
-    """Run each operation for so many seconds, by the gateway's own OpenSSL on one CPU; rates are per s of CPU time."""
+    """Run each operation for `seconds` with the gateway's own OpenSSL on one CPU; rates are per second of CPU time.
+
+    Raise EspbenchError if openssl fails.
+    """
     asked = ["openssl", "speed", "-mr", "-seconds", str(seconds), *algorithms]
     done = gateway.run(asked, timeout_s=30.0 + 6 * seconds * len(algorithms))
     operations_run = parse(done.out)
@@ -52,7 +57,7 @@ def speed(gateway: Gateway, algorithms: tuple[str, ...], seconds: int) -> list[O
 
 
 def parse(text: str) -> list[Operation]:
-    """Return the result lines of `openssl speed -mr`."""
+    """Return the operations in the output of `openssl speed -mr`; those with a rate of 0 are left out."""
     rates = []
     for line in text.splitlines():
         kind, *fields = line.split(":")
@@ -70,10 +75,11 @@ def parse(text: str) -> list[Operation]:
 def of_set_up(
     ike: str, auth: str, certificate: CertificateKey = DEFAULT_KEY
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """List what each end does for an IKE SA of this proposal: (names for `speed`, operations as it tells them).
+    """Return the operations of each end for one IKE SA with this proposal: (names for `speed`, names in its result).
 
-    One Diffie-Hellman secret is derived; with certificates one signature is made, and the peer's and its
-    certificate's are checked. Making the DH key is left out, since a daemon may do that beforehand: a bound stays one.
+    Each end derives one Diffie-Hellman secret. With certificates it also makes one signature, and verifies two: that of
+    its peer and that of the peer's certificate. The generation of the DH key does not count, since a daemon may do it
+    in advance; so the sum is a lower bound of the cost.
     """
     algorithm, derive = _GROUPS[ike.rpartition("-")[2]]
     if auth != "certificates":

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells what an IKE daemon did when, by its own log and its gateway's own clock: SAs begun, established, rekeyed."""
+"""Derives the times of negotiations from an IKE daemon's log, on the gateway's clock: SAs begun,
+established, rekeyed.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ What = Literal["begun", "established", "rekeyed"]
 class SaEvent:
     """One step of one SA that this daemon initiated.
 
-    at_s: seconds on the gateway's clock, only to be compared with each other. phase: 1 the IKE SA, 2 a CHILD SA.
-    sa: the daemon's own name of the SA; ike: that of the IKE SA it is under (of phase 1: itself).
+    at_s: seconds on the gateway's clock; only differences have a meaning. phase: 1 for an IKE SA, 2 for a CHILD SA.
+    sa: the daemon's own name of the SA. ike: the name of the IKE SA that the SA belongs to (in phase 1 the SA itself).
     """
 
     at_s: float
@@ -30,7 +32,7 @@ class SaEvent:
 
 @dataclass(frozen=True)
 class Span:
-    """Lasts from the first message of a negotiation to its end, s on the gateway's clock."""
+    """The time from the first message of a negotiation to its end, s on the gateway's clock."""
 
     begun_s: float
     done_s: float
@@ -41,10 +43,10 @@ class Span:
 
 
 def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", "rekeyed"]) -> list[Span]:
-    """Return every negotiation of this kind that came to its end, in the order in which they ended.
+    """Return every negotiation of this kind that was completed, in the order in which they ended.
 
-    CHILD SAs that came with their IKE SA (RFC 7296 1.2) have no exchange of their own: they are not among those
-    established.
+    CHILD SAs that were negotiated together with their IKE SA (RFC 7296 1.2) have no exchange of their own, so they are
+    not counted as established.
     """
     begun: dict[str, float] = {}
     ike_up: dict[str, float] = {}
@@ -67,7 +69,7 @@ def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", 
 
 
 def set_ups(events: Sequence[SaEvent]) -> list[tuple[Span, Span]]:
-    """List for every IKE SA that was established: (phase 1, the whole tunnel up to its first CHILD SA)."""
+    """Return for every IKE SA that was established: (the time of phase 1, the time up to its first CHILD SA)."""
     first_child: dict[str, float] = {}
     for event in events:
         if event.phase == 2 and event.what == "established":
@@ -81,11 +83,11 @@ def set_ups(events: Sequence[SaEvent]) -> list[tuple[Span, Span]]:
 
 
 def log_size(gateway: Gateway, path: str) -> int:
-    """Return bytes of a daemon's log; 0 where there is none."""
+    """Return the size of a daemon's log, bytes; 0 if there is no log."""
     return int((gateway.run(["wc", "-c", path]).out.split() or ["0"])[0])
 
 
 def log_lines(gateway: Gateway, path: str, after: int, telling: str) -> str:
-    """Return the lines behind so many bytes of a log that match an extended regular expression."""
+    """Return the lines of a log, after its first `after` bytes, that match an extended regular expression."""
     script = 'tail -c "+$2" "$1" | grep -E "$3"; true'
     return gateway.run(["sh", "-c", script, "sh", path, str(after + 1), telling]).out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RSA keys that are functions of a text, so that two runs in virtual time have the same ones. They are no secret."""
+"""Derives RSA keys from a text, so that two runs in virtual time have the same keys. The keys are not secret."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-# A random odd number of 1024 bits that passes one round is composite with a chance below 2^-80; these are for more.
+# A random odd number of 1024 bits that passes one round is composite with a probability below 2^-80; more witnesses
+# make this probability smaller.
 _WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19)
 _SMALL = math.prod(n for n in range(3, 2000, 2) if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
 
 
 def key(text: str, bits: int, exponent: int) -> rsa.RSAPrivateKey:
-    """Return the key of this text: its primes are the first two among the numbers that are drawn of it."""
+    """Return the RSA key of this text: its primes are the first two among the numbers derived from the text."""
     p, q = sorted(_primes(text, bits // 2, exponent), reverse=True)
     d = pow(exponent, -1, math.lcm(p - 1, q - 1))
     return rsa.RSAPrivateNumbers(
@@ -29,7 +30,7 @@ def _primes(text: str, bits: int, exponent: int) -> tuple[int, int]:
 
 
 def _numbers(text: str, bits: int) -> Iterator[int]:
-    """Draw odd numbers whose two highest bits are set: the product of two has twice as many bits."""
+    """Yield odd numbers with both highest bits set, so that the product of two has exactly twice as many bits."""
     number = 0
     while True:
         drawn = hashlib.shake_256(f"{text} {number}".encode()).digest(bits // 8)
@@ -38,7 +39,7 @@ def _numbers(text: str, bits: int) -> Iterator[int]:
 
 
 def _is_prime(n: int) -> bool:
-    """Make the test of Miller and Rabin."""
+    """Return whether n passes the Miller-Rabin primality test for all witnesses."""
     if math.gcd(n, _SMALL) != 1:
         return False
     odd = (n - 1) >> (twos := ((n - 1) & -(n - 1)).bit_length() - 1)

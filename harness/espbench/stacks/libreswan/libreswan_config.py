@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes an `End` in libreswan's words: ipsec.conf, ipsec.secrets, and how pluto names the algorithms.
+"""Writes libreswan's configuration of an `End`: ipsec.conf, ipsec.secrets, and pluto's names of the algorithms.
 
-Proposals come in strongSwan's names (`aes128-sha256-ecp256`), since the plan knows only those; pluto
-writes them one way in its configuration (`aes128-sha2_256-dh19`) and another in its status
-(`AES_CBC_128-HMAC_SHA2_256-DH19`). What libreswan cannot do, the plan's checks have refused.
+A plan has proposals in strongSwan's notation (`aes128-sha256-ecp256`). pluto has one notation in its configuration
+(`aes128-sha2_256-dh19`) and another in its status (`AES_CBC_128-HMAC_SHA2_256-DH19`). The plan's checks have already
+refused options that libreswan does not support.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from typing import NamedTuple
 from espbench.catalogue.stack_names import PLUTO_KEEPS_S
 from espbench.stacks.daemons.daemon import End, margin_s
 
-ALIAS = "tunnels"  # of all connections, so that one command initiates all
+ALIAS = "tunnels"  # the alias of all connections, so that one command initiates all
 CA = "espbench-ca"
-# Pluto has one limit, at which an SA ends. Who initiated it replaces it at 25 to 31 % of that, at random: 40 SAs of
-# pluto 4.10 had 25.2 to 31.1 %. With 3.2 times the bytes asked for, that is 80 to 100 % of them.
+# Pluto has one limit, at which an SA ends. The initiator replaces the SA at a random 25 to 31 % of this limit: 40 SAs
+# of pluto 4.10 were replaced at 25.2 to 31.1 %. So with a limit of 3.2 times the plan's bytes, an SA is replaced after
+# 80 to 100 % of the plan's bytes.
 HARD_FIFTHS = 16
-# Pluto asks again after 0.5, 1, 2 and 4 s; a peer that has said nothing after 8 s is dead.
+# Pluto retransmits after 0.5, 1, 2 and 4 s; a peer that has not answered after 8 s is considered dead.
 RETRANSMIT_MS = 500
 DEAD_AFTER_S = 8
 
-_Keys = dict[str, str | int]  # of ipsec.conf, in their order
+_Keys = dict[str, str | int]  # keys of ipsec.conf and their values, in order
 
 
 class Words(NamedTuple):
-    """One algorithm or proposal: as ipsec.conf takes it, and as the status shows it."""
+    """The names of an algorithm or a proposal in ipsec.conf and in pluto's status."""
 
     conf: str
     status: str
@@ -48,7 +49,7 @@ _ENCRYPTION = {
     "aes128gcm16": Words("aes_gcm_c_128", "AES_GCM_16_128"),
     "aes256gcm16": Words("aes_gcm_c_256", "AES_GCM_16_256"),
 }
-# Pluto takes one hash for integrity (not with GCM) and PRF.
+# One hash stands for both integrity (not with GCM) and PRF in a proposal of pluto.
 _HASH = {
     "sha1": Words("sha1", "HMAC_SHA1"),
     "sha256": Words("sha2_256", "HMAC_SHA2_256"),
@@ -65,14 +66,14 @@ _GROUP = {
 
 
 def ike_words(proposal: str) -> Words:
-    """Return an IKE proposal of a plan in libreswan's words."""
+    """Return an IKE proposal of a plan in libreswan's notations."""
     encryption, integrity, group = proposal.split("-")
     words = (_ENCRYPTION[encryption], _HASH[integrity], _GROUP[group])
     return Words("-".join(word.conf for word in words), "-".join(word.status for word in words))
 
 
 def setup_text(own: str) -> str:
-    """Return the part of ipsec.conf that pluto itself reads: one address, nothing asked of the network."""
+    """Return the part of ipsec.conf that pluto itself reads: it listens on one address, without DNS, OCSP and CRLs."""
     return (
         "config setup\n"
         f"\tlisten={own}\n"
@@ -85,10 +86,10 @@ def setup_text(own: str) -> str:
 
 
 def connections_text(end: End) -> str:
-    """Return all connections, one for each tunnel.
+    """Return the part of ipsec.conf with the connections, one for each tunnel.
 
-    `left` is this end. No DPD, no keepalive, no MOBIKE and, without lifetimes, no rekeying: the
-    daemons are silent during a trial. Further CHILD SAs get keys without a DH exchange of their own.
+    `left` is this end. There is no keepalive and no MOBIKE, and by default no DPD and no rekeying, so that the daemons
+    send nothing during a trial. Further CHILD SAs get keys without their own DH exchange.
     """
     keys = {
         **_identities(end),
@@ -100,11 +101,11 @@ def connections_text(end: End) -> str:
         **_authentication(end),
     }
     text = "conn %default\n" + "".join(f"\t{key}={value}\n" for key, value in keys.items())
-    # An alias among the defaults makes addconn 4.10 abort.
+    # The alias is set for each connection: as a default it would make addconn 4.10 abort.
     for number, (own, peer) in enumerate(end.tunnels):
         text += f"conn t{number}\n\tconnalias={ALIAS}\n\tleftsubnet={own}\n\trightsubnet={peer}\n"
         if end.options.ike_sa_each:
-            # Pluto puts tunnels between the same two identities under one IKE SA.
+            # Each tunnel has its own identity, because pluto puts tunnels between the same identities under one IKE SA.
             text += f"\t{'leftid' if end.initiates else 'rightid'}=@home-{number}\n"
     if end.options.open_to_all:
         text += "conn anyone\n\tright=%any\n\trightid=%any\n"
@@ -112,13 +113,13 @@ def connections_text(end: End) -> str:
 
 
 def _identities(end: End) -> _Keys:
-    """Return the keys that say who both ends are, and what brings up the tunnels."""
+    """Return the keys for the addresses and identities of both ends, and for how the tunnels are brought up."""
     return {
         "left": end.own,
         "leftid": f"@{end.own_id}",
         "right": end.peer,
         "rightid": f"@{end.peer_id}",
-        "leftupdown": '"%disabled"',  # routes are there already; a shell script for each SA takes 1000 × its time
+        "leftupdown": '"%disabled"',  # routes exist already; a script for each SA would take 1000 times as long
         "ikev2": "insist",
         "type": "tunnel",
         "auto": "ondemand" if end.options.on_demand and end.initiates else "add",
@@ -138,7 +139,7 @@ def _algorithms(end: End) -> _Keys:
 
 
 def _path(end: End) -> _Keys:
-    """Return the keys for how IKE and ESP cross the network between the ends."""
+    """Return the keys for the path of IKE and ESP between the ends: UDP encapsulation, DF, NAT, MOBIKE, fragments."""
     return {
         "encapsulation": _yes(end.options.udp_encapsulation),
         "nopmtudisc": _yes(end.options.df == "clear"),
@@ -154,8 +155,8 @@ def _lifetimes(end: End) -> _Keys:
     child_s, ike_s = int(o.lifetime_s), int(o.ike_lifetime_s)
     kept_s = margin_s(min(filter(None, (child_s, ike_s)), default=PLUTO_KEEPS_S))
     return {
-        # Only one end rekeys, or both would at once; the other's SAs still end in time. After a peer that died or
-        # deleted its SAs, pluto brings up again only what may rekey.
+        # Only the initiator rekeys; otherwise both ends would do it at once. The other end's SAs still expire. If its
+        # peer dies or deletes the SAs, pluto brings only those connections up again that may rekey.
         "rekey": _yes(end.initiates and bool(child_s or ike_s or o.lifetime_bytes or o.dpd_s)),
         "salifetime": f"{child_s + kept_s if child_s else PLUTO_KEEPS_S}s",
         "ikelifetime": f"{ike_s + kept_s if ike_s else PLUTO_KEEPS_S}s",
@@ -181,10 +182,10 @@ def _extras(end: End) -> _Keys:
     o = end.options
     keys: _Keys = {}
     if o.interface_id:
-        # Pluto takes a device of this number's name (ipsec2544) if there is one, else it makes it.
+        # Pluto uses the device with this number in its name (ipsec2544) if it exists; otherwise it creates the device.
         keys["ipsec-interface"] = o.interface_id
     if o.dpd_s and end.initiates:
-        # IKEv2 has no timeout of its own for it: the retransmissions' is used.
+        # IKEv2 has no separate timeout for dead peers; pluto uses that of the retransmissions.
         keys |= {"dpddelay": f"{o.dpd_s:g}s", "dpdtimeout": f"{DEAD_AFTER_S}s", "dpdaction": "restart"}
     return keys
 
@@ -203,10 +204,10 @@ def _authentication(end: End) -> _Keys:
 
 
 def secrets_text(end: End) -> str:
-    """Write ipsec.secrets, with the PSK as hexadecimal digits, so that no character of it means anything."""
+    """Return ipsec.secrets, with the PSK as hexadecimal digits, so that none of its characters is special."""
     if end.options.auth != "psk":
         return ""
-    # Without names it is everybody's: with an IKE SA for each tunnel there are as many.
+    # Without names the secret is for any identity: with an IKE SA for each tunnel, each tunnel has its own identity.
     names = "" if end.options.ike_sa_each or end.options.open_to_all else f"@{end.own_id} @{end.peer_id} "
     return f"{names}: PSK 0x{end.credentials.psk.encode().hex()}\n"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pluto's log as events: lines `Nov 21 19:14:52.824274: "t0" #1: initiating IKEv2 connection`."""
+"""Parses events from pluto's log, in lines `Nov 21 19:14:52.824274: "t0" #1: initiating IKEv2 connection`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, What
 
-# A pattern for grep(1) in the gateway, so that a long log is not transferred.
+# grep(1) in the gateway uses this pattern to select the lines with events, so that a long log is not transferred.
 TELLING = r"(initiating |initiator (established|rekeyed) )"
 
 _LINE = re.compile(r'^(?P<at>\w{3} +\d+ [\d:.]+): "[^"]*" #(?P<sa>\d+): (?P<text>.*)$')
@@ -21,12 +21,12 @@ _STEPS: tuple[tuple[re.Pattern[str], Phase, What], ...] = (
     (re.compile(r"initiator established Child SA using #(\d+)"), 2, "established"),
     (re.compile(r"initiator rekeyed Child SA #\d+ using #(\d+)"), 2, "rekeyed"),
 )
-_YEAR = 2000  # pluto does not write it; this one has a 29 February
+_YEAR = 2000  # the log has no year; this one is a leap year
 _HALF_A_YEAR = timedelta(days=180)
 
 
 def events(log: str) -> Iterator[SaEvent]:
-    """Yield the events of the SAs this pluto initiated."""
+    """Yield the events of the SAs that this pluto initiated."""
     year, before = _YEAR, datetime(_YEAR, 1, 1)
     for line in log.splitlines():
         parts = _LINE.match(line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses what pluto says of itself: its counters, its status, and the telling lines of its log."""
+"""Parses pluto's counters and status, and selects the lines of its log that explain a failure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-# Lines that say why; the others are the course of things.
+# These lines explain a failure; the other lines report normal progress.
 _TELLING = re.compile(
     r"authentication failed|rejected|NO_PROPOSAL_CHOSEN|no local proposal|not (?:supported|recognized)|"
     r"timeout exceeded|network error|TS_UNACCEPTABLE|INVALID_|failed|FATAL|ABORT|ASSERT|EXPECTATION|"
@@ -20,13 +20,13 @@ _NOT_TELLING = re.compile(
 )
 _STAMP = re.compile(r"^\w{3} +\d+ [\d:.]+: |^\d{3} ")
 _CONNECTION = re.compile(r'^"[^"]*"(?:\[\d+\])?(?: [\d.:a-f]+)?(?: #\d+)?: +')
-# A peer that answers so will answer so again; pluto would go on asking until its timeout.
+# A peer that gives one of these answers will not give another one, but pluto would retry until its timeout.
 _HOPELESS = re.compile(r"containing (NO_PROPOSAL_CHOSEN|INVALID_KE_PAYLOAD)|Connection refused")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Pluto's SAs at a moment: CHILD SAs that are up, and SAs of either kind that are not yet."""
+    """The number of pluto's CHILD SAs that are up, and of its IKE and CHILD SAs that are not yet established."""
 
     up: int
     under_way: int
@@ -46,7 +46,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Status:
-    """Holds what all connections say, and how many of them say it: `{value: how many}`."""
+    """Pluto's status: for each field its values, and the number of connections that have each value."""
 
     version: str
     loaded: int
@@ -57,9 +57,9 @@ class Status:
 
 
 def progress(globalstatus: str) -> Progress:
-    """Parse `whack --globalstatus`: lines `current.states.enumerate.STATE_V2_…=number`.
+    """Parse the output of `whack --globalstatus`: lines `current.states.enumerate.STATE_V2_…=number`.
 
-    Since libreswan 5, the names are without STATE_V2_.
+    Since libreswan 5, the names do not have STATE_V2_.
     """
     counts = dict(re.findall(r"^current\.states\.(\S+)=(\d+)$", globalstatus, re.MULTILINE))
     established = dict.fromkeys(("IKE", "CHILD"), 0)
@@ -70,7 +70,10 @@ def progress(globalstatus: str) -> Progress:
 
 
 def status(text: str) -> Status:
-    """Parse `whack --status`: about twenty lines `000 "name": …` for each connection, since libreswan 5 without 000."""
+    """Parse the output of `whack --status`, which has about twenty lines `000 "name": …` for each connection.
+
+    Since libreswan 5, the lines do not have 000.
+    """
     version = re.search(r"pluto_version=([^,\s]+)", text)
     loaded = re.search(r"Total IPsec connections: loaded (\d+)", text)
     own, peer = rf"{_OF_CONNECTION}(\S+?)===\S+", r"\S+===(\S+); (?:erouted|routed-tunnel);"
@@ -89,12 +92,12 @@ def _counted(pattern: str, text: str) -> Counter[str]:
 
 
 def hopeless(log: str) -> bool:
-    """Return whether the peer has answered in a way that does not change by waiting."""
+    """Return whether the log has an answer of the peer that will not change by waiting."""
     return bool(_HOPELESS.search(log))
 
 
 def reason(log: str, lines: int = 3) -> str:
-    """Return the last telling lines of a log, each once, without time and connection."""
+    """Return the last lines of a log that explain a failure, each once, without time and connection."""
     telling = [
         _bare(line) for line in log.splitlines() if _TELLING.search(line) and not _NOT_TELLING.search(line)
     ]
@@ -102,7 +105,7 @@ def reason(log: str, lines: int = 3) -> str:
 
 
 def last_line(log: str) -> str:
-    """Return what pluto was at last."""
+    """Return the last line of a log or an output, without time and connection."""
     return _bare(log.strip().rpartition("\n")[2])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libreswan's pluto on one gateway, spoken to with its own whack, inside the gateway."""
+"""libreswan's pluto on one gateway, controlled by libreswan's whack in the same gateway."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 _LOG_LINES = 400
 
-# Pluto goes on starting in the background. It answers whack when it has done all of that, such as deleting the kernel's
-# policies. It reads only setup.conf: at its start it loads the connections of its configuration in a process
-# of its own, which would race with, and undo, our loading of them.
+# Pluto continues its start in the background. It answers whack when it has finished, for example has deleted the
+# kernel's policies. Its configuration, setup.conf, has no connections: pluto would load them in a separate process,
+# which would race with espbench's own loading of them, and undo it.
 _START = """\
 set -e
 umask 077
@@ -43,7 +43,7 @@ cd {folder}
 _LOAD = (
     "{addconn} --config {folder}/connections.conf --ctlsocket {folder}/pluto.ctl --autoall 2>&1 >/dev/null"
 )
-# The CA first and trusted; then the own certificate and key. The files hold secrets and go at once.
+# The CA is imported first, as trusted, then the own certificate and key. The files with secrets are deleted at once.
 _IMPORT = """\
 certutil -A -d sql:{folder} -n {ca} -t CT,, -a -i ca.pem
 base64 -d < end.p12.base64 > end.p12
@@ -53,7 +53,7 @@ rm -f end.p12 end.p12.base64 ca.pem
 
 
 class Libreswan:
-    """Pluto with a connection for each tunnel."""
+    """A pluto with a connection for each tunnel."""
 
     name = "libreswan"
 
@@ -63,11 +63,11 @@ class Libreswan:
         self._build = build
 
     def install(self) -> None:
-        """Lay the build over the gateway, as stacking does."""
+        """Lay the build's files over the gateway's root (`layers.lay`)."""
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
-        """Fill the NSS database and start pluto; NegotiationFailed quotes its own words."""
+        """Fill the NSS database and start pluto. Raise NegotiationFailed, which quotes pluto, if it does not start."""
         self._gateway.run(["sh", "-c", f"rm -rf {FOLDER}; mkdir -p -m 700 {FOLDER} /run/pluto"])
         write = self._gateway.write
         write(f"{FOLDER}/setup.conf", config.setup_text(self.end.own))
@@ -97,11 +97,11 @@ class Libreswan:
             )
 
     def load(self) -> None:
-        """Load the connections; NegotiationFailed quotes what pluto or addconn does not understand."""
+        """Load the connections. Raise NegotiationFailed, which quotes pluto or addconn, if one is not understood."""
         addconn = shlex.quote(self._build.programs["addconn"])
         done = self._gateway.run(["sh", "-c", _LOAD.format(folder=FOLDER, addconn=addconn)])
         wanted = len(self.end.tunnels) + self.end.options.open_to_all
-        # If addconn does not understand a word of a connection, it says so, and loads the rest of the connection.
+        # If addconn does not understand an option of a connection, it prints that, and loads the connection without it.
         understood = done.rc == 0 and not _COMPLAINT.search(done.out)
         loaded = self._status().loaded if understood else 0
         if loaded != wanted:
@@ -112,13 +112,13 @@ class Libreswan:
             )
 
     def initiate(self, timeout_s: float) -> None:
-        """Bring every tunnel up, all under one IKE SA; a peer that says nothing for 8 s is dead."""
+        """Bring every tunnel up; raise NegotiationFailed if they are not all up within timeout_s, or cannot come up."""
         deadline = now_s(self._gateway) + timeout_s
         logged = int((self._gateway.run(["wc", "-l", LOG]).out.split() or ["0"])[0])
         self._whacked("--initiate", "--asynchronous", "--name", config.ALIAS)
         wanted = len(self.end.tunnels)
         idle = 0
-        pause_s = _SHORTEST_PAUSE_S  # looking costs the gateway CPU time that a thousand tunnels need
+        pause_s = _SHORTEST_PAUSE_S  # it grows, because polling takes CPU time that a thousand tunnels need
         while True:
             answer = self._whacked("--globalstatus")
             now = status.progress(answer.out)
@@ -127,7 +127,7 @@ class Libreswan:
             idle = 0 if now.under_way else idle + 1
             log = self._log(after=logged)
             late = now_s(self._gateway) > deadline
-            # Between two SAs nothing may be under way for a moment; three looks in a row are no moment.
+            # Between two SAs, for a moment no SA may be under way; after three polls in a row it is not a moment.
             if late or idle >= 3 or status.hopeless(log):
                 within = f" within {timeout_s:g} s" if late else ""
                 why = status.reason(log) or answer.err.strip() or status.last_line(log) or "no reason given"
@@ -138,7 +138,9 @@ class Libreswan:
             pause_s = min(1.5 * pause_s, _LONGEST_PAUSE_S)
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
-        """Call whack once for each tunnel, each call waiting for its end, in one shell inside the gateway."""
+        """Initiate these tunnels: call whack for each and wait, in one shell in the gateway. Raise
+        NegotiationFailed.
+        """
         whack = shlex.join([self._build.programs["whack"], "--rundir", FOLDER])
         lines = [f"{whack} --initiate --name t{n} >{FOLDER}/said 2>&1 || exit 1" for n in numbers]
         self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
@@ -150,7 +152,10 @@ class Libreswan:
             raise NegotiationFailed(why or "no reason given", final=final_words(why))
 
     def rekey(self, phase: Phase) -> None:
-        """Rekey by whack, which does not wait for the end; an IKE SA is known by one of its connections alone."""
+        """Rekey by whack, without waiting for the end; raise NegotiationFailed if whack refuses.
+
+        With one IKE SA for all tunnels, whack can rekey it by the name of only one of its connections.
+        """
         which = "--rekey-ike" if phase == 1 else "--rekey-ipsec"
         answers = [
             self._whacked(which, "--asynchronous", "--name", f"t{number}")
@@ -162,7 +167,7 @@ class Libreswan:
             raise NegotiationFailed(f"{self._gateway.side}: whack {which}: {said}")
 
     def stop(self, *, suddenly: bool) -> None:
-        """Stop it by a signal, or by whack."""
+        """Stop pluto, by SIGKILL if suddenly, else by whack, and wait until its process has ended."""
         if not suddenly:
             self._whacked("--shutdown")
         self._gateway.run(
@@ -177,15 +182,15 @@ class Libreswan:
         )
 
     def mark(self) -> int:
-        """Return bytes of pluto's log."""
+        """Return the size of pluto's log, bytes."""
         return log_size(self._gateway, LOG)
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        """Return its events to the microsecond, as pluto writes its log."""
+        """Return the events in pluto's log after this position in bytes; the log has a resolution of 1 µs."""
         return list(libreswan_events.events(log_lines(self._gateway, LOG, after, libreswan_events.TELLING)))
 
     def reason(self) -> str:
-        """Return the telling lines at the end of pluto's log, which holds no secrets."""
+        """Return the last lines of pluto's log that explain a failure; the log has no secrets."""
         return status.reason(self._log())
 
     def alive(self) -> bool:
@@ -193,7 +198,7 @@ class Libreswan:
         return processes.resident_kib(self._gateway, f"{FOLDER}/pluto.pid") is not None
 
     def reading(self) -> IkeReading:
-        """Ask pluto about itself and its connections; a pluto that died is a mismatch."""
+        """Return pluto's version and its connections' state; if pluto does not run, the reading has a mismatch."""
         answer = self._whacked("--status")
         if answer.rc:
             return IkeReading(
@@ -227,13 +232,13 @@ class Libreswan:
         return self._gateway.run([self._build.programs["whack"], "--rundir", FOLDER, *arguments])
 
     def _log(self, after: int = 0) -> str:
-        """Return the last lines of pluto's log, of those after a number of them."""
+        """Return the last lines of pluto's log, without its first `after` lines; at most _LOG_LINES."""
         script = f"tail -n +{after + 1} {LOG} | tail -n {_LOG_LINES}"
         return self._gateway.run(["sh", "-c", script]).out
 
 
 def mismatches(end: End, parsed: status.Status) -> list[str]:
-    """List what pluto says that is not what End asks for."""
+    """Return the differences between pluto's status and the configuration of this end."""
     o = end.options
     keys = parsed.keys
     problems = [
@@ -272,7 +277,7 @@ def _networks(tunnels: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def _said(values: Counter[str]) -> str:
-    """Return one value if all connections have the same, else each with its number."""
+    """Return the value if all connections have the same, else each value with the number of its connections."""
     if len(values) == 1:
         return next(iter(values))
     return ", ".join(f"{value} ({number} times)" for value, number in values.items()) or "nothing"

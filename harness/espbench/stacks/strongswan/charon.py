@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""strongSwan's charon on one gateway, spoken to over vici by its own swanctl, inside the gateway."""
+"""strongSwan's charon on one gateway, controlled over vici by strongSwan's swanctl in the same gateway."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _POLL_S = 0.1
 
 
 class StrongSwan:
-    """charon with one connection; user_space: ESP by its kernel-libipsec plugin over a TUN device."""
+    """A charon with the tunnels of one end; user_space: its plugin kernel-libipsec does ESP over a TUN device."""
 
     name = "strongSwan"
 
@@ -43,19 +43,19 @@ class StrongSwan:
         self._build = build
 
     def install(self) -> None:
-        """Lay the build over the gateway, as stacking does."""
+        """Lay the build's files over the gateway's root (`layers.lay`)."""
         layers.lay(self._gateway, self._build)
 
     def start(self) -> None:
-        """Write the configuration and start charon."""
+        """Write the configuration and start charon. Raise NegotiationFailed if it does not start."""
         self._write_configuration()
         if self._user_space:
-            # A guest's own module; what the host's kernel has was seen to before (beds.require).
+            # A guest may need to load its module. For the host's kernel, `beds.require` has checked this before.
             self._gateway.run(["sh", "-c", "[ -e /dev/net/tun ] || modprobe tun"])
         self._start_charon()
 
     def load(self) -> None:
-        """Load connection and secrets."""
+        """Load the connections and secrets. Raise NegotiationFailed, which quotes swanctl, if that fails."""
         done = self._gateway.run(self._command("--load-all", "--noprompt"))
         if done.rc:
             why = status.complaint(done.err + done.out)
@@ -64,14 +64,14 @@ class StrongSwan:
             )
 
     def initiate(self, timeout_s: float) -> None:
-        """Bring every tunnel up, all under one IKE SA."""
+        """Bring every tunnel up; raise NegotiationFailed if they are not all up within timeout_s."""
         deadline = now_s(self._gateway) + timeout_s
         self.bring_up([0], timeout_s)
         wanted = len(self.end.tunnels)
         if wanted == 1:
             return
-        # The others by loading the connection anew with children that start by themselves: quicker by
-        # far than a call for each.
+        # The other tunnels come up when charon loads the connection again with children that start by themselves.
+        # This is much faster than a call for each tunnel.
         self._gateway.write(f"{FOLDER}/swanctl/swanctl.conf", swanctl_conf(self.end, start=True))
         self._run("--load-conns")
         while (up := self._tunnels_up()) < wanted:
@@ -83,7 +83,7 @@ class StrongSwan:
             pause(self._gateway, 5 * _POLL_S)
 
     def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
-        """Call swanctl once for each tunnel, in one shell inside the gateway."""
+        """Initiate these tunnels: call swanctl for each, in one shell in the gateway. Raise NegotiationFailed."""
         each = str(max(1, round(timeout_s)))
         lines = [
             shlex.join(
@@ -102,7 +102,7 @@ class StrongSwan:
             raise NegotiationFailed(why, final=final_words(why))
 
     def rekey(self, phase: Phase) -> None:
-        """Rekey by swanctl, which waits for each: an IKE SA by its connection, a CHILD SA by its name."""
+        """Rekey each IKE SA (phase 1) or CHILD SA (phase 2) by a swanctl call that waits; raise NegotiationFailed."""
         names = dict.fromkeys(connection_name(self.end, n) for n in range(len(self.end.tunnels)))
         which = [("--ike", name) for name in names]
         if phase == 2:
@@ -116,19 +116,21 @@ class StrongSwan:
             raise NegotiationFailed(f"{self._gateway.side}: swanctl --rekey: {status.complaint(done.err)}")
 
     def mark(self) -> int:
-        """Return bytes of charon's log."""
+        """Return the size of charon's log, bytes."""
         return log_size(self._gateway, LOG)
 
     def events(self, after: int = 0) -> list[SaEvent]:
-        """Return its events to the millisecond, as charon writes its log."""
+        """Return the events in charon's log after this position in bytes; the log has a resolution of 1 ms."""
         return list(strongswan_events.events(log_lines(self._gateway, LOG, after, strongswan_events.TELLING)))
 
     def reason(self) -> str:
-        """Return the telling lines at the end of charon's log."""
+        """Return the last lines of charon's log that explain a failure."""
         return status.reason(self._gateway.read([LOG])[LOG] or "")
 
     def reading(self) -> IkeReading:
-        """Ask charon about itself, its IKE SA and its children; a charon that died is a mismatch."""
+        """Return charon's version, its IKE SA and its CHILD SAs; if charon does not answer, the reading has a
+        mismatch.
+        """
         try:
             sas, version = self._sas(), self._version()
         except NegotiationFailed as failure:
@@ -154,13 +156,13 @@ class StrongSwan:
         )
 
     def _version(self) -> str:
-        """Return the version from the daemon itself, such as `strongSwan 5.9.8 (5.9.8-5+deb12u6)`, and its build."""
+        """Return the daemon's version and, in brackets, its build: `strongSwan 5.9.8 (5.9.8-5+deb12u6)`."""
         answer = vici_text.messages(self._run("--version", "--daemon", "--raw"))
         version = answer[0].get("version", "of unknown version") if answer else "of unknown version"
         return f"strongSwan {version} ({self._build.name})"
 
     def packets(self) -> tuple[int, int]:
-        """Return frames (encrypted, decrypted) by all children, as charon counts them; for user-space ESP."""
+        """Return the packets (encrypted, decrypted) of all CHILD SAs, as charon counts them; for user-space ESP."""
         children = [child for sa in self._sas() for child in sa.get("child-sas", {}).values()]
         return (
             sum(int(child.get("packets-out", 0)) for child in children),
@@ -179,7 +181,7 @@ class StrongSwan:
         return processes.resident_kib(self._gateway, f"{FOLDER}/pid") is not None
 
     def stop(self, *, suddenly: bool) -> None:
-        """Stop charon; a TUN device and its routes go with it."""
+        """Stop charon, by SIGKILL if suddenly, else by SIGTERM; its TUN device and its routes disappear too."""
         signal = "KILL" if suddenly else "TERM"
         script = (
             f"pid=$(cat {FOLDER}/pid) && kill -{signal} $pid 2>/dev/null; n=0; "
@@ -217,7 +219,9 @@ class StrongSwan:
             self._gateway.write(f"{FOLDER}/{name}", text)
 
     def _start_charon(self) -> None:
-        """Return when its vici socket is there; if it ends before, its own words say why."""
+        """Start charon and wait for its vici socket; if it does not appear, raise NegotiationFailed with charon's
+        output.
+        """
         steps = round(START_S / 0.05)
         charon = shlex.quote(self._build.programs["charon"])
         script = (
@@ -238,7 +242,7 @@ class StrongSwan:
         return len({child.get("name") for child in children if child.get("state") == "INSTALLED"})
 
     def _sas(self) -> list[dict[str, Any]]:
-        """Return the IKE SAs of our connections, each with its `child-sas`."""
+        """Return the IKE SAs of espbench's connections, each with its `child-sas`."""
         ours = []
         for message in vici_text.messages(self._run("--list-sas", "--raw")):
             ours += [sa for name, sa in message.items() if name.startswith(CONNECTION)]
@@ -249,7 +253,7 @@ class StrongSwan:
         return f"STRONGSWAN_CONF={FOLDER}/strongswan.conf SWANCTL_DIR={FOLDER}/swanctl"
 
     def _command(self, *arguments: str) -> list[str]:
-        # --uri stands behind the command, whose options these are.
+        # --uri must follow the command, because it is an option of the command.
         command, *rest = arguments
         environment = self._environment.split()
         return ["env", *environment, self._build.programs["swanctl"], command, "--uri", SOCKET, *rest]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""strongSwan's configuration as text: strongswan.conf and swanctl.conf for one end of a tunnel."""
+"""Writes strongSwan's configuration as text: strongswan.conf and swanctl.conf for one end of the tunnels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _PLUGINS = (
     "kernel-netlink socket-default vici"
 )
 
-# The plugins for swanctl that parse credentials. Else it loads all plugins, for seconds on a slow gateway.
+# swanctl needs only the plugins that parse credentials. By default it loads all plugins, which takes seconds on a slow
+# gateway.
 _TOOL_PLUGINS = "pem pkcs1 pkcs8 x509 pubkey openssl random"
 
 _MANY_PEERS = """\
@@ -27,7 +28,7 @@ _MANY_PEERS = """\
 
 
 def strongswan_conf(*, user_space: bool, peers: int = 1) -> str:
-    """Write charon's settings: only the plugins needed, quick to give up, and silent when nothing happens."""
+    """Return charon's settings: only the plugins that it needs, few retransmissions, and no keep-alive packets."""
     plugins = f"kernel-libipsec {_PLUGINS}" if user_space else _PLUGINS
     return f"""\
 charon {{
@@ -64,13 +65,13 @@ swanctl {{
 
 
 def swanctl_conf(end: End, *, start: bool = False) -> str:
-    """Return all tunnels as children of one connection, or each in one of its own, and the secret.
+    """Return swanctl.conf: all tunnels as children of one connection, or a connection for each tunnel, and the secret.
 
-    start: all but the first initiate when loaded, since the first is up already.
+    start: all tunnels but the first initiate when charon loads the file; the first is already up.
     """
     o = end.options
     numbers = range(len(end.tunnels))
-    # Whoever answers has them all in one connection, from which it may serve any number of IKE SAs.
+    # The responder has all tunnels in one connection, which can serve any number of IKE SAs.
     groups = [[n] for n in numbers] if o.ike_sa_each and end.initiates else [numbers]
     connections = "".join(
         _connection(connection_name(end, group[0]), group, end, start=start) for group in groups
@@ -88,7 +89,7 @@ secrets {{
 
 
 def connection_name(end: End, number: int) -> str:
-    """Return the name of the connection a tunnel belongs to."""
+    """Return the name of the connection to which a tunnel belongs."""
     return f"{CONNECTION}{number}" if end.options.ike_sa_each and end.initiates else CONNECTION
 
 
@@ -133,14 +134,14 @@ def child_name(number: int) -> str:
 
 
 def esp_proposal(end: End) -> str:
-    """Return the one ESP proposal offered."""
+    """Return the only ESP proposal that this end offers."""
     return end.suite.name + ("-esn" if end.options.esn else "-noesn")
 
 
 def _child(number: int, end: End, *, start: bool) -> str:
     o = end.options
     own, peer = end.tunnels[number]
-    # One end rekeys, or both would at once; the other's SAs still end in time.
+    # Only the initiator rekeys; otherwise both ends would do it at once. The responder's SAs still have a hard limit.
     rekey = o.lifetime_s if end.initiates else 0
     limits = (
         f"""

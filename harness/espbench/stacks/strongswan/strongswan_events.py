@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""charon's log as events: lines `1700000000.123 07[IKE] <gateways|1> CHILD_SA tunnel0{1} established …`."""
+"""Parses events from charon's log, in lines `1700000000.123 07[IKE] <gateways|1> CHILD_SA tunnel0{1} established …`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, What
 
-# A pattern for grep(1) in the gateway, so that a long log is not transferred.
+# grep(1) in the gateway uses this pattern to select the lines with events, so that a long log is not transferred.
 TELLING = r"(initiating IKE_SA|IKE_SA .* (established|rekeyed) between|establishing CHILD_SA|CHILD_SA .* established)"
 
 _LINE = re.compile(r"^(?P<at>\d+\.\d+) \d+\[\w+\] <(?P<under>[^>]*\|)(?P<ike>\d+)> (?P<text>.*)$")
-# Whoever rekeys a CHILD SA installs its outbound half last; `inbound` alone is not its end (RFC 7296 2.8).
+# The end that rekeys a CHILD SA installs the outbound SA last; a line about the `inbound` SA alone does not end the
+# rekeying (RFC 7296 2.8).
 _STEPS: tuple[tuple[re.Pattern[str], Phase, What], ...] = (
     (re.compile(r"initiating IKE_SA \S+\[(\d+)\]"), 1, "begun"),
     (re.compile(r"IKE_SA \S+\[(\d+)\] established between"), 1, "established"),
@@ -24,7 +25,7 @@ _STEPS: tuple[tuple[re.Pattern[str], Phase, What], ...] = (
 
 
 def events(log: str) -> Iterator[SaEvent]:
-    """Yield the events of the SAs this charon initiated."""
+    """Yield the events of the SAs that this charon initiated."""
     begun: set[tuple[int, str]] = set()
     for line in log.splitlines():
         parts = _LINE.match(line)
@@ -36,7 +37,7 @@ def events(log: str) -> Iterator[SaEvent]:
                 if what == "begun":
                     begun.add((phase, name))
                 if (phase, name) in begun:
-                    # Charon logs a rekeyed IKE SA under the old one's name.
+                    # Charon logs the line of a rekeyed IKE SA under the number of the old one.
                     ike = name if phase == 1 else parts["ike"]
                     yield SaEvent(float(parts["at"]), phase, what, name, ike)
                 break

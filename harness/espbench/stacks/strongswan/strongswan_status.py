@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges what charon says of itself: its SAs against what was asked for, the telling lines of its log."""
+"""Interprets charon's status and log: compares its SAs with the plan, and selects the log lines that
+explain a failure.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 from espbench.catalogue.certificate_keys import CERTIFICATE_KEYS
 from espbench.stacks.daemons.daemon import End
 
-# Log lines that say why, the telling ones of level 1; the others are the course of things.
+# These lines of charon's log, at level 1, explain a failure; the other lines report normal progress.
 _TELLING = re.compile(
     r"notify error|unacceptable|NO_PROPOSAL|no (?:acceptable|matching|proposal)|proposal.* found|AUTHENTICATION_FAILED|"
     r"MAC mismatched|authentication of .* failed|giving up|not responding|peer not|no (?:shared key|private key|"
@@ -24,9 +26,9 @@ _NOT_TELLING = re.compile(
 _AUTHENTICATED = re.compile(
     r"authentication of '[^']*'( \(myself\))? with (.+?)(?: successful)?$", re.MULTILINE
 )
-# `1700000000.123 07[IKE] <gateways|1> `: time, thread and part, connection and IKE SA.
+# A line's head is `1700000000.123 07[IKE] <gateways|1> `: time, thread and subsystem, connection and IKE SA.
 _HEAD = re.compile(r"^(?:\d+\.\d+ )?\S+\s+(?:<\S+> )?")
-# Charon's names of the algorithms of an ESP suite, as `algorithms` shows them.
+# ESP suites and charon's names of their algorithms, in the form that `algorithms` returns.
 ESP = {
     "null-sha1": "NULL-HMAC_SHA1_96",
     "3des-sha1": "3DES_CBC-HMAC_SHA1_96",
@@ -36,7 +38,8 @@ ESP = {
     "aes256gcm16": "AES_GCM_16_256",
     "chacha20poly1305": "CHACHA20_POLY1305",
 }
-# These are the words of an IKE proposal: encryption, integrity (not with GCM) and PRF, group.
+# These three tables give charon's names for the parts of an IKE proposal: encryption, (integrity, PRF), group. With GCM
+# the integrity algorithm is omitted.
 _ENCRYPTION = {
     "3des": "3DES_CBC",
     "aes128": "AES_CBC_128",
@@ -60,14 +63,14 @@ _GROUP = {
 
 
 def ike_words(proposal: str) -> str:
-    """Return an IKE proposal of a plan as charon then shows the SA's."""
+    """Return an IKE proposal of a plan as charon shows the proposal of the IKE SA."""
     encryption, integrity, group = proposal.split("-")
     hashes = _HASH[integrity][1:] if "gcm" in encryption else _HASH[integrity]
     return "-".join((_ENCRYPTION[encryption], *hashes, _GROUP[group]))
 
 
 def algorithms(sa: dict[str, Any]) -> str:
-    """Return the algorithms of an IKE SA or a child, as `swanctl --list-sas --raw` has them."""
+    """Return the algorithms of an IKE SA or a CHILD SA, from the output of `swanctl --list-sas --raw`."""
     cipher = sa.get("encr-alg", "none")
     if cipher.startswith("AES"):
         cipher += f"_{sa.get('encr-keysize')}"
@@ -75,7 +78,7 @@ def algorithms(sa: dict[str, Any]) -> str:
 
 
 def authentication(log: str) -> tuple[str, str]:
-    """Say how this end and its peer proved who they are: `pre-shared key`, `RSA_EMSA_PKCS1_SHA2_256`."""
+    """Return the authentication methods of (this end, its peer): `pre-shared key`, `RSA_EMSA_PKCS1_SHA2_256`."""
     said = {bool(myself): method for myself, method in _AUTHENTICATED.findall(log)}
     return said.get(True, "nothing said"), said.get(False, "nothing said")
 
@@ -83,7 +86,11 @@ def authentication(log: str) -> tuple[str, str]:
 def mismatches(
     end: End, sas: list[dict[str, Any]], methods: tuple[str, str], *, user_space: bool
 ) -> list[str]:
-    """List what charon says that is not what End asks for; what the kernel holds of its SAs is read there."""
+    """Return the differences between charon's IKE SA and CHILD SAs and the configuration of this end.
+
+    sas: the IKE SAs, at least one. methods: the authentication methods of (this end, its peer). The ESP SAs in the
+    kernel are compared elsewhere (`read_back`), except with user_space, where charon itself has them.
+    """
     o = end.options
     (sa, *more) = sas
     children = list(sa.get("child-sas", {}).values())
@@ -120,7 +127,7 @@ def mismatches(
 
 
 def shown(child: dict[str, Any]) -> str:
-    """Return a child without what changes with every frame."""
+    """Return a CHILD SA as text, without the values that change with every packet."""
     kept = ("state", "mode", "protocol", "encap", "esn", "local-ts", "remote-ts")
     parts = [
         f"{key} {', '.join(v) if isinstance(v := child[key], list) else v}" for key in kept if key in child
@@ -129,7 +136,7 @@ def shown(child: dict[str, Any]) -> str:
 
 
 def reason(log: str) -> str:
-    """Return the last telling lines of a log, each once."""
+    """Return the last lines of a log that explain a failure, each once."""
     lines = [
         _HEAD.sub("", line).strip()
         for line in log.splitlines()
@@ -139,7 +146,7 @@ def reason(log: str) -> str:
 
 
 def complaint(output: str) -> str:
-    """Return what swanctl complains of: the lines that say so, else its last; folders it may do without are none."""
+    """Return the lines of swanctl's output that report an error, else its last line; optional folders are ignored."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("opening directory")]
     return "; ".join([line for line in lines if re.search("failed|invalid|error|unable", line)] or lines[-1:])

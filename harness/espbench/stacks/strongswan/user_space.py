@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ESP in user space: charon's kernel-libipsec on both gateways, in UDP, over a TUN device."""
+"""ESP in user space: charon's plugin kernel-libipsec on both gateways, with ESP in UDP and a TUN device."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from espbench.stacks.daemons.daemon import IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.strongswan.charon import StrongSwan
 
-# Between trials: how long its queues get to run dry, how long nothing must move to be called dry, s,
-# and how much of an overload charon may keep in memory, KiB.
+# Limits between trials: the time that charon's queues have to become empty, s; the time without progress after which
+# they count as empty, s; and the memory that charon may keep after an overload, KiB.
 DRAIN_S, QUIET_S, KEPT_KIB = 2.0, 0.1, 32 * 1024
 
 
 class UserSpaceStack(IkeStack):
     """Two charons that do ESP themselves.
 
-    Cleartext is blocked by routes: to the far prefix there is none but through the TUN device, and a
-    blackhole behind it. charon's queues are unbounded, so before each trial they must have run dry;
-    where they have not, or keep the memory of an overload, both are started anew.
+    Routes block cleartext: the far prefix has only a route through the TUN device, and a blackhole route behind it.
+    charon's queues are unbounded, so they must be empty before each trial. If they are not, or if a charon keeps too
+    much memory after an overload, both charons are restarted.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class UserSpaceStack(IkeStack):
                 raise EspbenchError(f"{gateway.side}: cannot block cleartext: {done.err.strip()}")
 
     def establish(self) -> None:
-        """Start both, let Home initiate, and remember how much memory they need when idle."""
+        """Start both charons, let Home initiate, and remember how much memory they need when idle."""
         super().establish()
         self._memory_kib = {side: self._charons[side].memory_kib() for side in SIDES}
 
     def counters(self, side: Side) -> SaCounters:
-        """Return charon's own counts of its children, frames."""
+        """Return the packets of charon's CHILD SAs, as charon counts them."""
         encrypted, decrypted = self._charons[side].packets()
         return SaCounters(encrypted, decrypted)
 
     def rest(self) -> None:
-        """Wait until nothing moves any more; start anew what will not end or has grown."""
+        """Wait until charon's counters stand still; restart both charons if they do not, or if one uses more memory."""
         deadline = now_s(self._bed.gateways["home"]) + DRAIN_S
         before = self._moved()
         while True:
@@ -97,7 +97,7 @@ class UserSpaceStack(IkeStack):
         }
 
     def _esp_of(self, side: Side) -> tuple[dict[str, Any], list[str]]:
-        """Return the routes that make the TUN device the only way, in the kernel's words, and their problems."""
+        """Return the routes that lead all traffic through the TUN device, as the kernel shows them, and problems."""
         gateway = self._bed.gateways[side]
         family = f"-{self._tunnel.ip_version}"
         tun = gateway.run(["ip", family, "route", "show", "table", "220"]).out.strip()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of `swanctl --raw`: vici messages as nested `key=value`, `section {…}` and `list [a b]`."""
+"""Parses the output of `swanctl --raw`: vici messages as nested `key=value`, `section {…}` and `list=[a b]`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-# A value ends at a space before the next key, section, list or closing brace; it may hold spaces itself.
+# A value ends before the next key, section, list or closing brace; it may contain spaces.
 _TOKEN = re.compile(
     r"(?P<open>[^\s={}\[\]]+) ?\{|(?P<close>\})|(?P<list>[^\s={}\[\]]+)=\[(?P<items>[^\]]*)\]|(?P<key>[^\s={}\[\]]+)="
 )
@@ -14,7 +14,7 @@ _NEXT = re.compile(r" (?=[^\s={}\[\]]+ ?\{|[^\s={}\[\]]+=)|\}|$")
 
 
 def parse(line: str) -> dict[str, Any]:
-    """Return one message as nested dictionaries; what stands before the first brace is dropped."""
+    """Return one message as nested dictionaries; the text before the first brace is ignored."""
     start = line.find("{")
     root: dict[str, Any] = {}
     stack = [root]
@@ -44,5 +44,5 @@ def parse(line: str) -> dict[str, Any]:
 
 
 def messages(text: str) -> list[dict[str, Any]]:
-    """Return every message of an output, one a line."""
+    """Return every message of an output, which has one message a line."""
     return [parse(line) for line in text.splitlines() if "{" in line]

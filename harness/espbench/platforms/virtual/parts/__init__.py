@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds what guests in virtual time consist of, from Debian's packages: kernel, initramfs, userland, QEMU.
+"""Builds the parts of guests in virtual time from Debian's packages: kernel, initramfs, userland and QEMU.
 
-`recipe` names the parts and their keys, `sources` and `packages` fetch, `guest`, `kernel`, `x86_kernel`, `userland`
-and `qemu` make one part each, `build` puts them into the cache, `copies` into that of another machine, `kits` says
-which guest is made of which. `own_files` copies files of the user's in the same way. May import `platforms`,
-`platforms.virtual` and `this_machine`.
+`recipe` defines the parts and their keys, `sources` and `packages` fetch packages. `guest`, `kernel`, `x86_kernel`,
+`userland`, `strongswan` and `qemu` make one part each. `build` puts the parts into the cache, `copies` into the cache
+of another machine. `kits` lists the parts of each kind of guest. `own_files` copies files of the user in the same way.
+May import `platforms`, `platforms.virtual` and `this_machine`.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the parts of a guest that are not in the cache, and finds those that are.
 
-Each part is a folder of the cache whose name is the key of all that went into it (recipe.py). It is made beside
-that and renamed when it is whole: a build that is broken off leaves the finished parts, and is taken up where
-it was. manifest.json in it says what it was made of, by which compilers, and its products' SHA-256.
+Each part is a folder of the cache whose name is the key of all its inputs (recipe.py). It is made in a temporary folder
+and renamed when it is complete. So an interrupted build leaves the finished parts, and the next build continues from
+there. manifest.json in the folder lists the inputs, the compilers, and the SHA-256 of the products.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ Trees = dict[str, Path]  # the work folders in which more than one part is made,
 
 
 class Progress(Protocol):
-    """Is told how a build goes on."""
+    """Receives reports on the progress of a build."""
 
     def note(self, text: str) -> None: ...
 
     def started(self, step: str, number: int, of: int) -> None: ...
 
     def line(self, text: str) -> None:
-        """Take what a program of this step printed last."""
+        """Receive the last line that a program of this step printed."""
 
     def finished(self, step: str, seconds: float, remark: str) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kit(ABC, Generic[_Found]):
-    """Says what one `espbench build` builds, and how: a step makes a part's products below a folder.
+    """The parts that one `espbench build` builds, and the steps that build them.
 
-    name is the one of `espbench build`; built: what it is for people, in the plural. without: what of tools.NEEDS and
-    LIBRARIES it can do without.
+    A step makes a part's products below a folder. name is the argument of `espbench build`; built: the parts' name for
+    people, in the plural. without: the keys of tools.NEEDS and tools.LIBRARIES that are not needed.
     """
 
     name: str
@@ -67,11 +67,11 @@ class Kit(ABC, Generic[_Found]):
     @property
     @abstractmethod
     def parts(self) -> tuple[Part, ...]:
-        """The parts, the shortest to build first: its mistakes show soonest."""
+        """The parts; that with the shortest build comes first, because its errors then show soonest."""
 
     @property
     def program(self) -> str:
-        """The product that this machine runs; empty if there is none."""
+        """The name of the product that this machine executes; empty if there is none."""
         return ""
 
     @property
@@ -80,9 +80,9 @@ class Kit(ABC, Generic[_Found]):
         return f"espbench build {self.name}"
 
     def find(self) -> _Found | None:
-        """Find what is in the cache of exactly today's inputs; None if a part is missing, or not as it was built.
+        """Return the parts in the cache that have exactly the present inputs, without network.
 
-        Needs no network.
+        Return None if a part is missing, or was changed after it was built.
         """
         looked = {part.name: look(part) for part in self.parts}
         if any(why for _, _, why in looked.values()):
@@ -91,16 +91,16 @@ class Kit(ABC, Generic[_Found]):
 
     @abstractmethod
     def found(self, parts: Mapping[str, tuple[Path, Mapping[str, Any]]]) -> _Found:
-        """Return what its parts are: the folder and the manifest of each, by the part's name."""
+        """Return the object for the finished parts. parts: the folder and the manifest of each, by the part's name."""
 
     def require(self) -> _Found:
-        """Return what was built; MachineLacks if nothing was."""
+        """Return the finished parts. Raise MachineLacks if they are not in the cache."""
         if (built := self.find()) is None:
             raise MachineLacks(f"{self.built} are not built{self._damage()}", self.command)
         return built
 
     def readiness(self) -> Readiness:
-        """Return whether it can be used; if not, with what makes it possible."""
+        """Return whether the parts are in the cache; if not, the answer has the command that builds them."""
         if self.find() is not None:
             return Readiness(self.name, True, note=self.note)
         tooling = tools.need(self.built, self.without)
@@ -117,20 +117,21 @@ class Kit(ABC, Generic[_Found]):
     @property
     @abstractmethod
     def note(self) -> str:
-        """Words on what is in the cache, for doctor."""
+        """The text about the cache for `espbench doctor`."""
 
     def build(
         self, registry: Registry, progress: Progress, *, again: bool = False, trees: Trees | None = None
     ) -> _Found:
-        """Build what is missing; again: all of it, and say whether the bits are the former ones.
+        """Build the missing parts, and return the finished kit.
 
-        trees: what the same command keeps from kit to kit, in the same registry.
+        again: build all parts, and compare them with the old ones. trees: the work folders that one command keeps from
+        kit to kit, in the same registry.
 
-        MachineLacks for programs, room or sources that are not there; EspbenchError, with the log's end, when a
-        program fails. The cache only ever has whole parts.
+        Raise MachineLacks if programs, room or sources are missing, EspbenchError, with the log's end, if a program
+        fails. The cache always has complete parts only.
         """
         if not again and (built := self.find()) is not None:
-            return built  # whoever builds something else is not waited for
+            return built  # without a wait for another build
         for place in (cache_dir(), recipe.store()):
             kept.folder_of_ours(place)
         with _alone(progress):
@@ -151,7 +152,7 @@ class Kit(ABC, Generic[_Found]):
                         if part
                         else _fetch(todo, registry, progress)
                     )
-                except OSError as error:  # a disk that somebody else filled meanwhile
+                except OSError as error:  # such as a disk that another program filled meanwhile
                     raise EspbenchError(
                         f"{error.filename or recipe.store()}: {error.strerror or error}; parts that are done stay: "
                         "mend that, and build again"
@@ -160,15 +161,15 @@ class Kit(ABC, Generic[_Found]):
         return self.require()
 
     def _damaged(self) -> list[tuple[Path, str]]:
-        """Parts that are there and not as they should be, and why."""
+        """Return the folder of each part in the cache that was changed or cannot be read, and the reason."""
         return [(folder, why) for folder, _, why in map(look, self.parts) if why not in ("", NOT_THERE)]
 
     def _damage(self) -> str:
-        """Say what is to be said of the damaged parts."""
+        """Return the folders and reasons of the damaged parts, for a message."""
         return "".join(f" ({folder}: {why})" for folder, why in self._damaged())
 
     def _demand(self, todo: list[Part]) -> None:
-        """Report everything that would stop the build later, at once."""
+        """Raise MachineLacks before the build starts if programs or room on the disk are missing."""
         if not (tooling := tools.need(self.built, self.without)).ready:
             raise MachineLacks(tooling.missing, tooling.install)
         needed = max(part.room_mb for part in todo) + _SOURCES_MB
@@ -180,7 +181,7 @@ class Kit(ABC, Generic[_Found]):
             )
 
     def _build_part(self, part: Part, registry: Registry, progress: Progress, trees: Trees) -> str:
-        """Make a part beside its final place, then rename it; a remark on it."""
+        """Make a part in a work folder, rename it to its place, and return a remark on it for the user."""
         runner = _runner(part.name, registry, progress)
         inputs, folder = recipe.inputs(part), _folder(part)
         work = trees.get(part.tree) or recipe.store() / f".work-{secrets.token_hex(3)}"
@@ -204,7 +205,7 @@ class Kit(ABC, Generic[_Found]):
         (whole / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
         (whole / MANIFEST).chmod(0o644)
         remark = _put(whole, folder, manifest)
-        if part.tree:  # the next of the tree is made here; the registry removes it in the end
+        if part.tree:  # the next part of the tree is made in this folder; the registry removes it later
             trees[part.tree] = work
         else:
             registry.undo(entries)
@@ -213,7 +214,7 @@ class Kit(ABC, Generic[_Found]):
 
 @dataclass(frozen=True, kw_only=True)
 class GuestKit(Kit[Built]):
-    """Says what one kind of guest is built of. userland: what its guests run beside their init."""
+    """The parts of one kind of guest. userland: the programs that its guests run besides their init."""
 
     guest: Part
     kernel: Part
@@ -222,7 +223,7 @@ class GuestKit(Kit[Built]):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts, the shortest to build first."""
+        """The parts; that with the shortest build comes first."""
         return self.guest, self.kernel, *([self.userland] if self.userland else []), self.qemu
 
     @property
@@ -249,7 +250,7 @@ class GuestKit(Kit[Built]):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramsKit(Kit[Userland]):
-    """Says what programs are built of that guests run only if their stack needs them."""
+    """Programs that guests run only if their stack needs them."""
 
     programs: Part
 
@@ -273,9 +274,9 @@ def _userland(folder: Path, manifest: Mapping[str, Any]) -> Userland:
 
 
 def look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
-    """Return a part's folder in the cache, its manifest, and why it cannot be used; empty if it can.
+    """Return a part's folder in the cache, its manifest, and the reason why it cannot be used (empty if it can).
 
-    Root runs what is in it: it must be ours, and as it was built.
+    Root executes the files in the folder, so it must belong to this user and be unchanged since it was built.
     """
     inputs = recipe.inputs(part)
     folder = recipe.store() / f"{part.name}-{recipe.key_of(inputs)}"
@@ -295,7 +296,7 @@ def look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
 
 
 def _drop(folder: Path) -> None:
-    """Move a folder out of the way, and then remove it: what is somebody else's may not be removable."""
+    """Rename a folder, and then remove it: it may not be possible to remove another user's files."""
     aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
     folder.rename(aside)
     shutil.rmtree(aside, ignore_errors=True)
@@ -307,7 +308,7 @@ def _folder(part: Part) -> Path:
 
 @contextlib.contextmanager
 def _alone(progress: Progress) -> Iterator[None]:
-    """Let only one build run at a time; a second waits, and finds everything there."""
+    """Let only one build run at a time; a second build waits, and then finds all parts in the cache."""
     with (recipe.store() / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -318,7 +319,9 @@ def _alone(progress: Progress) -> Iterator[None]:
 
 
 def _fetch(todo: list[Part], registry: Registry, progress: Progress) -> str:
-    """First of all: which version there is may change a part's key."""
+    """Fetch all sources and packages, and return their versions. This is the first step: versions change parts'
+    keys.
+    """
     names = [name for part in todo for name in part.sources]
     needed = list(dict.fromkeys(name for part in todo for name in recipe.packages_of(part)))
     grouped = {name for part in todo if part.group for name in recipe.packages_of(part)}
@@ -336,7 +339,7 @@ def _runner(step: str, registry: Registry, progress: Progress) -> Runner:
 
 
 def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
-    """Rename a finished part to its place. What was there before is only replaced when it differs."""
+    """Rename a finished part to its place, and return a remark. A former part is replaced only if it differs."""
     if not (folder / MANIFEST).is_file():
         shutil.rmtree(folder, ignore_errors=True)
         whole.rename(folder)
@@ -351,7 +354,7 @@ def _put(whole: Path, folder: Path, manifest: Mapping[str, Any]) -> str:
 
 
 def _difference(former: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
-    """Say which products differ, and why: of the same inputs, only other tools should make another."""
+    """Return which products differ, and why: with the same inputs, only other tools should make a difference."""
     names = [name for name, digest in manifest["products"].items() if former["products"].get(name) != digest]
     tools_then = former["built_by"]
     changed = [

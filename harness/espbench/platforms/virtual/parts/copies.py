@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies the finished parts of a kit into the cache of another machine, under the key that they were built by.
+"""Copies the finished parts of a kit into the cache of another machine, under the same keys.
 
-The other machine keeps what it has built itself: it takes a part only where it has none under that key, and says why
-not where its own is another one.
+The other machine keeps the parts that it has built itself. It accepts a part only if it has none with this key, and
+reports a difference if its own part is not the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _FAST = 1  # zlib's level: a kernel shrinks to less than half in a second
 
 @dataclass(frozen=True)
 class PackedPart:
-    """A finished part: its folder's name, which has the key, its manifest, and its compressed files by their names."""
+    """A finished part: the name of its folder, which contains the key, its manifest, and its compressed files
+    by name.
+    """
 
     folder: str
     manifest: str
@@ -39,7 +41,7 @@ class PackedPart:
 
 
 def packed(kit: Kit[Any]) -> list[PackedPart]:
-    """Pack all parts of a kit that is in the cache; MachineLacks if it is not."""
+    """Return all parts of a kit from the cache, packed. Raise MachineLacks if they are not in the cache."""
     kit.require()
     parts = []
     for part in kit.parts:
@@ -50,7 +52,7 @@ def packed(kit: Kit[Any]) -> list[PackedPart]:
 
 
 def take(kit: Kit[Any], parts: Sequence[PackedPart]) -> str:
-    """Put the parts that are missing here into the cache; say which part here is another one, empty if none is."""
+    """Put the parts that are missing here into the cache; return the parts of this machine that differ, or nothing."""
     for place in (cache_dir(), recipe.store()):
         kept.folder_of_ours(place)
     program = kit.program
@@ -76,9 +78,9 @@ def _take(part: recipe.Part, sent: PackedPart, program: str) -> str:
 
 
 def _put(part: recipe.Part, sent: PackedPart, program: str) -> str:
-    """Write a part beside its place, and rename it if it is as its manifest says; else say what is wrong with it.
+    """Write a part into a temporary folder, and rename it if it agrees with its manifest; otherwise return the problem.
 
-    Whoever looks into the cache finds a whole part or none.
+    So the cache always has a complete part or none.
     """
     folder = recipe.store() / sent.folder
     with Registry(secrets.token_hex(3)) as registry:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives that the kernel unpacks into a guest's root at boot: the same entries are the same bytes.
+"""Makes archives that the kernel unpacks into a guest's root at boot. The same entries give the same bytes.
 
-The format is newc (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). The kernel unpacks
-archives that stand one after the other (`joined`): a controller adds its own to the built one.
+The format is newc (Linux, Documentation/driver-api/early-userspace/buffer-format.rst). The kernel also unpacks several
+archives in a row (`joined`): the controller appends its own archive to the built one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _TRAILER = "TRAILER!!!"
 
 @dataclass(frozen=True)
 class Entry:
-    """A file (mode, data), link, folder or device (its major and minor number) of root's, by its path."""
+    """A file, link (data: its target), folder or device (major and minor number) that root owns. path has no
+    leading /.
+    """
 
     path: str
     mode: int
@@ -48,7 +50,7 @@ class Entry:
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """Return a newc archive of these in this order, every time stamp 0."""
+    """Return a newc archive of these entries in this order; all time stamps are 0."""
     parts = [_record(number, entry) for number, entry in enumerate(entries, start=1)]
     return b"".join([*parts, _record(0, Entry(_TRAILER, 0))])
 
@@ -75,12 +77,12 @@ def files_of(archives: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def joined(*archives: bytes) -> bytes:
-    """Archives one after the other, as the kernel takes them: one that is not zipped begins at a multiple of 4."""
+    """Return the archives in a row, as the kernel accepts them: each begins at a multiple of 4 bytes."""
     return b"".join(_padded(archive) for archive in archives)
 
 
 def zipped(data: bytes) -> bytes:
-    """Compress as `gzip -n -9` does: neither name nor time in it."""
+    """Return the data compressed as by `gzip -n -9`, without a file name and a time."""
     return gzip.compress(data, 9, mtime=0)
 
 

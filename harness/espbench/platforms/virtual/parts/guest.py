@@ -25,7 +25,7 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
     """Return the product `initramfs.cpio` for this machine's own kind of CPU, made below `work`.
 
-    It is not compressed: the guest would spend its time on that.
+    It is not compressed, because the guest would need time to decompress it.
     """
     program = work / "init"
     compile_init("gcc", program, runner, "*.c", "x86/*.c")
@@ -35,7 +35,7 @@ def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def root(init: bytes) -> list[Entry]:
-    """Return the guest's root: where /init mounts what the kernel offers, and a console before it has."""
+    """Return the entries of the guest's root: /init, the folders where it mounts dev, proc and sys, and a console."""
     return [
         *(Entry.folder(name) for name in ("dev", "proc", "sys")),
         Entry.character_device("dev/console", 5, 1),
@@ -44,7 +44,7 @@ def root(init: bytes) -> list[Entry]:
 
 
 def compile_init(compiler: str, program: Path, runner: Runner, *patterns: str) -> None:
-    """Compile the guest's program, of files of init/ (by default those that all have), for the compiler's machine."""
+    """Compile the guest's /init from files of init/ (by default those for all guests), for the compiler's machine."""
     ours = recipe.folder() / "init"
     files = [str(file) for pattern in patterns or ("*.c",) for file in sorted(ours.glob(pattern))]
     command = [compiler, *FLAGS, f"-ffile-prefix-map={ours}=.", "-o", str(program), *files]

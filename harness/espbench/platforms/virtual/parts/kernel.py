@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the guest kernel: Debian's Linux, our fragment of a configuration, our parts of the kernel."""
+"""Builds the boards' kernel: Debian's Linux with espbench's fragment of a configuration, drivers and patches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espbench.platforms.virtual.parts import recipe, sources, tools
 from espbench.platforms.virtual.parts.recipe import SourcePackage
 from espbench.platforms.virtual.parts.tools import Runner
 
-_PLACE = "drivers/misc/espbench"  # our sources stand here in the kernel's tree
+_PLACE = "drivers/misc/espbench"  # the folder of espbench's sources in the kernel's tree
 
 
 def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Path]:
@@ -36,17 +36,17 @@ def build(work: Path, source: SourcePackage, runner: Runner) -> Mapping[str, Pat
 
 
 def make(tree: Path, runner: Runner) -> None:
-    """Compile what is not compiled yet, or has changed since."""
+    """Compile the kernel; only files that changed since the last time are compiled again."""
     _make(tree, runner, [f"-j{tools.processors()}", "vmlinux"])
 
 
 def strip(tree: Path, image: Path, runner: Runner) -> None:
-    """Put the kernel there without its symbols: a loader needs none; /proc/kallsyms has the kernel's own."""
+    """Write the kernel without its symbols to `image`: a loader needs none, and /proc/kallsyms has the kernel's own."""
     runner.run([f"{tools.CROSS}strip", "-o", str(image), str(tree / "vmlinux")], tree, "stripping the kernel")
 
 
 def lost_options(fragment: str, config: str) -> list[str]:
-    """List what the fragment asks for and the configuration lacks: such an option does not exist, or lacks another."""
+    """Return the fragment's options that the configuration lacks: unknown ones, and those that depend on others."""
     held = dict(re.findall(r"^(CONFIG_\w+)=(.*)$", config, re.MULTILINE))
     asked = re.findall(r"^(CONFIG_\w+)=(.*)$", fragment, re.MULTILINE)
     return [f"{name}={value}" for name, value in asked if held.get(name, "n") != value]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of guests that are built: PowerQUICC boards and x86-64 machines, with the programs that some run."""
+"""Defines the kinds of guests that are built: PowerQUICC boards and x86-64 machines, with additional programs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def _x86_qemu(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """QEMU for a PC, with the two pieces of firmware that it starts a kernel with."""
+    """Return QEMU for a PC, and the two firmware files with which it starts a kernel."""
     made = dict(qemu.build(work, recipe.used()["qemu"], runner, qemu.X86))
     firmware = work / "firmware"
     for name, file in (("qemu-data", "qemu/pvh.bin"), ("seabios", "seabios/bios-256k.bin")):

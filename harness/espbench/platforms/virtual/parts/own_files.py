@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies a file or a folder of the user's, such as a kernel, into the cache of another machine, by a digest.
+"""Copies a file or a folder of the user, such as a kernel, into the cache of another machine, under a digest.
 
-The copy keeps the name, so that what records say of it is the same on all machines.
+The copy keeps its name, so that records about it are the same on all machines.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from espbench.platforms.virtual.parts import recipe
 from espbench.this_machine import kept
 from espbench.this_machine.registry import Registry
 
-_FAST = 1  # zlib's level, as of a kit's parts
+_FAST = 1  # zlib's level, as for a kit's parts
 _DIGITS = 16
 
 
 @dataclass(frozen=True)
 class OwnFiles:
-    """The content of a path of the user's. path: as the profile has it; name: its last part.
+    """A file or folder of the user with its content. path: the path in the profile; name: the last part of the path.
 
-    digests: the SHA-256 of each file by its name, which begins with that last part; content: the same, compressed.
+    digests: the SHA-256 of each file by its name, which begins with that last part. content: each file, compressed, by
+    the same names.
     """
 
     path: str
@@ -36,18 +37,20 @@ class OwnFiles:
 
     @cached_property
     def folder(self) -> str:
-        """The folder of the cache that has the copy."""
+        """The name of the cache's folder with the copy."""
         together = "".join(f"{digest} {name}\n" for name, digest in sorted(self.digests.items()))
         return f"own-{hashlib.sha256(together.encode()).hexdigest()[:_DIGITS]}"
 
     @property
     def place(self) -> str:
-        """The copy, below the folder of built parts."""
+        """The path of the copy, relative to the folder of built parts."""
         return f"{self.folder}/{self.name}"
 
 
 def packed(path: str, name: str, files: Mapping[str, bytes]) -> OwnFiles:
-    """Pack the files of a path; files: by their names below it, of a single file by an empty one."""
+    """Return the packed files of a path. files: their contents by names relative to the path; a single file's
+    is empty.
+    """
     named = {f"{name}/{below}" if below else name: data for below, data in files.items()}
     return OwnFiles(
         path,
@@ -58,7 +61,7 @@ def packed(path: str, name: str, files: Mapping[str, bytes]) -> OwnFiles:
 
 
 def take(sent: OwnFiles) -> str:
-    """Put the files into the cache unless they are there; say what is wrong with those there, empty if nothing is."""
+    """Put the files into the cache unless they are there. Return what is wrong with the cached files, or nothing."""
     for place in (cache_dir(), recipe.store()):
         kept.folder_of_ours(place)
     folder = recipe.store() / sent.folder

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's binary packages that guests are made of, fetched by apt, checked against pinned hashes, never installed."""
+"""Fetches the Debian packages for guests by apt, and checks them against pinned hashes; none of them is installed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from espbench.this_machine import kept
 
 
 def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
-    """Have the archives of these pinned packages beside the sources, each with the right hash.
+    """Fetch these pinned packages, each with the right hash, into the folder of the sources if they are not there.
 
-    Where the archive has the pinned one no more: the newest of its series, with the hash of apt's signed lists; the
-    user is told, and it is remembered. MachineLacks when there is none, or no way to it; EspbenchError when an
-    archive is not what it should be.
+    If Debian's archive does not have the pinned version any more, fetch the newest of its series, with the hash in
+    apt's signed lists. Then the user gets a note, and the choice is stored. Raise MachineLacks if there is none or the
+    archive cannot be reached, EspbenchError if a package has the wrong hash.
     """
     kept.folder_of_ours(sources.folder())
     pinned, used = recipe.pinned_packages(), recipe.used_packages()
@@ -50,13 +50,13 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
 
 
 def unpack(package: BinaryPackage, into: Path, runner: Runner) -> None:
-    """Unpack it into a folder; nothing of it is run."""
+    """Unpack a package into a folder; its scripts are not executed."""
     archive = str(sources.folder() / package.file)
     runner.run(["dpkg-deb", "-x", archive, str(into)], into.parent, f"unpacking {package.name}")
 
 
 def parse_show(package: BinaryPackage, shown: str) -> list[BinaryPackage]:
-    """Return the packages of its series in what `apt-cache show` says."""
+    """Return the packages of this package's series in the output of `apt-cache show`."""
     packages = []
     for stanza in re.split(r"\n\s*\n", shown):
         said = dict(re.findall(r"^(Package|Version|SHA256): (\S+)", stanza, re.MULTILINE))
@@ -68,7 +68,7 @@ def parse_show(package: BinaryPackage, shown: str) -> list[BinaryPackage]:
 
 
 def _here(package: BinaryPackage) -> bool:
-    """Return whether its archive is here; EspbenchError if it is not the right one."""
+    """Return whether the package has been fetched; raise EspbenchError if its hash is wrong."""
     file = sources.folder() / package.file
     if not kept.file_of_ours(file):
         return False
@@ -80,7 +80,7 @@ def _here(package: BinaryPackage) -> bool:
 
 
 def _shown(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> str:
-    """Return what the archive says of all packages that could replace these; empty if apt knows nothing."""
+    """Return apt's descriptions of all packages that could replace these; empty if apt knows none."""
     folder = sources.folder()
     try:
         names = runner.run(["apt-cache", *lists, "pkgnames"], folder, "apt-cache", online=True).split()
@@ -92,7 +92,7 @@ def _shown(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> s
 
 
 def _choose(package: BinaryPackage, shown: str) -> BinaryPackage:
-    """Return the pinned one, or the newest of its series that the archive has."""
+    """Return the pinned package, or the newest of its series in the archive; raise MachineLacks if there is none."""
     offered = parse_show(package, shown)
     if package in offered:
         return package
@@ -109,7 +109,7 @@ def _choose(package: BinaryPackage, shown: str) -> BinaryPackage:
 
 
 def _download(packages: list[BinaryPackage], lists: list[str], runner: Runner) -> None:
-    """Download beside the final place, so that half a file is never taken for a whole one."""
+    """Download into a temporary folder, so that an incomplete file is never used; then check the hashes."""
     fresh = sources.folder() / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()

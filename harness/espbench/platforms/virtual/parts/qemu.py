@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds QEMU for the emulated machines, with our device models and our changes laid in.
+"""Builds QEMU for the emulated machines, with espbench's device models and patches.
 
-There is one tree for all of them, configured in one way. Each machine's program is compiled when it is asked for: most
-objects are the same for all, so the second one in a tree costs a part of the first, and no program depends on which
-others were made.
+There is one source tree for all machines, configured in one way. Each machine's program is compiled on demand: most
+object files are common, so the second program in a tree takes less time than the first. No program depends on which
+others were made before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from espbench.platforms.virtual.parts import recipe, sources, tools
 from espbench.platforms.virtual.parts.recipe import SourcePackage
 from espbench.platforms.virtual.parts.tools import Runner
 
-_PLACE = "hw/misc/espbench"  # our sources stand here in QEMU's tree
+_PLACE = "hw/misc/espbench"  # the folder of espbench's sources in QEMU's tree
 _OPTIONS = (
     "--without-default-features",
     "--without-default-devices",
@@ -37,16 +37,17 @@ softmmu_ss.add(when: [{conditions}], if_true: [
   declare_dependency(include_directories: include_directories({folders})),
   files({files})])
 """
-# Whoever builds no boards may lack them.
+# A machine on which no boards are built may lack these libraries.
 _LIBRARIES = ("dependency('nettle', required: false)", "cc.find_library('gmp', required: false)")
 
 
 @dataclass(frozen=True)
 class Target:
-    """Says what QEMU emulates in one program: a kind of machine, with these devices of its own and these of ours.
+    """A program of QEMU for one kind of machine, with QEMU's and espbench's devices.
 
-    machine is the option that its configuration has and no other; boards are the lines of its configuration. What
-    it has of sources and patches that others lack must not enter the others' programs: it is no part of their keys.
+    machine is the option that only this machine's configuration has; boards are the lines of its configuration.
+    Sources and patches that only this target has must not change the programs of other targets, because they are not
+    in their keys.
     """
 
     architecture: str
@@ -57,7 +58,7 @@ class Target:
 
     @property
     def program(self) -> str:
-        """The emulator's name."""
+        """The name of the program."""
         return f"qemu-system-{self.architecture}"
 
 
@@ -73,9 +74,9 @@ TARGETS = (PPCE500, X86)
 
 
 def build(work: Path, source: SourcePackage, runner: Runner, target: Target) -> Mapping[str, Path]:
-    """Return the target's program, made below `work`: in the tree there, where another one was made in it before.
+    """Return the target's program, made below `work`; a tree in which another target was made is used again.
 
-    EspbenchError if that tree is of other files than those of now.
+    Raise EspbenchError if that tree was made of other files than the present ones.
     """
     tree, made, stamp = work / "qemu", work / "made", work / "made-of"
     made_of = _digests(source)
@@ -89,7 +90,7 @@ def build(work: Path, source: SourcePackage, runner: Runner, target: Target) -> 
         raise EspbenchError(f"{recipe.folder()}: a file of QEMU changed while it was built: build again")
     runner.run(["ninja", f"-j{tools.processors()}", target.program], made, "building QEMU")
     product = work / target.program
-    # Names of functions stay: benchmarks/emulated_duts/virtual_time.py --profile tells them.
+    # The symbols of functions stay: benchmarks/emulated_duts/virtual_time.py --profile shows them.
     runner.run(
         ["strip", "--strip-debug", "-o", str(product), str(made / product.name)], work, "stripping QEMU"
     )
@@ -97,7 +98,7 @@ def build(work: Path, source: SourcePackage, runner: Runner, target: Target) -> 
 
 
 def meson_build(base: Path) -> str:
-    """Return the build file of our sources, which stand in its folder as they do below `base`."""
+    """Return the build file for espbench's sources, which have the same paths in its folder as below `base`."""
     text = "# Made by espbench: the device models of harness/emulator.\n"
     for target in TARGETS:
         names = [str(file.relative_to(base)) for file in target.sources(base)]
@@ -137,7 +138,7 @@ def _lay_in(tree: Path, runner: Runner) -> None:
 
 
 def _digests(source: SourcePackage) -> str:
-    """Return what a tree is made of, as text that differs for another one."""
+    """Return the digests of all files of a tree as text: trees of different files have different texts."""
     base = recipe.folder()
     ours = chain.from_iterable([*target.sources(base), *target.patches(base)] for target in TARGETS)
     return "\n".join([*source.files.values(), *map(recipe.digest, ours)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what each part of a guest is made of: Debian's packages, our files, how they are built; and its key."""
+"""Defines the inputs of each part of a guest (Debian's packages, espbench's files, the recipe), and its key."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from espbench.errors import EspbenchError
 from espbench.paths import cache_dir, data_dir, own_yaml
 from espbench.this_machine import kept
 
-# To be raised when a step of kernel.py, guest.py, qemu.py or strongswan.py makes something else of the same files.
+# Increase this number when a step of kernel.py, guest.py, qemu.py or strongswan.py makes another product of the same
+# files.
 RECIPE = 1
 KEY_DIGITS = 16
 
 
 @dataclass(frozen=True)
 class SourcePackage:
-    """One version of a Debian source package; files: name → SHA-256. series: what another version must begin with."""
+    """One version of a Debian source package; files: name → SHA-256. Versions that can replace it begin with
+    `series`.
+    """
 
     name: str
     version: str
@@ -33,16 +36,17 @@ class SourcePackage:
 
     @property
     def dsc(self) -> str:
-        """The file that describes the others."""
+        """The name of the .dsc file, which describes the other files."""
         return next(name for name in self.files if name.endswith(".dsc"))
 
 
 @dataclass(frozen=True)
 class Part:
-    """Says what is built in one go: products, made from source packages and files of ours.
+    """One part of a guest: products that are made from Debian's packages and espbench's own files.
 
-    packages are binary ones beside it, by their names in packages.yaml, and all of a group there; room_mb is what the
-    work folder takes at most, MB. tree: parts with the same name there are made in one work folder, by one command.
+    sources are source packages, by their names in versions.yaml; packages are binary packages, by their names in
+    packages.yaml, and `group` adds all packages of a group there. room_mb is the largest size of the work folder, MB.
+    tree: one command makes all parts with the same tree in one work folder; empty: the part has its own.
     """
 
     name: str
@@ -59,12 +63,14 @@ _Package = TypeVar("_Package", "SourcePackage", "BinaryPackage")
 
 
 def folder() -> Path:
-    """Return the folder of our files: harness/emulator."""
+    """Return the folder of espbench's own files for guests: harness/emulator."""
     return data_dir("emulator")
 
 
 def store() -> Path:
-    """Return where sources and finished parts of all guests are kept; named after the first of them."""
+    """Return the folder of the sources and finished parts of all guests; its name is that of the first kind of
+    guest.
+    """
     return cache_dir() / "e500"
 
 
@@ -75,7 +81,7 @@ def qemu_sources(base: Path) -> list[Path]:
 
 
 def qemu_patches(base: Path) -> list[Path]:
-    """Changes of QEMU itself, in the order in which they are applied."""
+    """Return the patches of QEMU for boards, in the order in which they are applied."""
     return _of(base, "qemu/*.patch")
 
 
@@ -143,13 +149,13 @@ X86_USERLAND = Part(
 
 
 def x86_qemu_sources(base: Path) -> list[Path]:
-    """Return the links with all that they tell and the profile, which every guest has, and what is the PC's own."""
+    """Return the files for links and the profile, which every guest has, and those for the PC alone."""
     links = ("qemu/esplink.c", "qemu/esplink_shm.h", "qemu/bus.c", "qemu/bus.h", "qemu/fcs.h")
     return _of(base, *links, "qemu/profile.c", "qemu/profile.h", "qemu/x86/*.c")
 
 
 def x86_qemu_patches(base: Path) -> list[Path]:
-    """Changes of QEMU's clock and speed, which every guest has, and of what is the PC's own."""
+    """Return the patches of QEMU's clock and speed, which every guest has, and those for the PC alone."""
     return _of(base, "qemu/*-icount-*.patch", "qemu/x86/*.patch")
 
 
@@ -166,17 +172,19 @@ def pinned() -> dict[str, SourcePackage]:
 
 
 def used() -> dict[str, SourcePackage]:
-    """Return what builds here are made of: the pinned ones, or what had to stand in for them (sources.py)."""
+    """Return the source packages that builds on this machine use: the pinned ones or their substitutes (sources.py)."""
     return {name: substitute(package) or package for name, package in pinned().items()}
 
 
 def substitute(package: SourcePackage) -> SourcePackage | None:
-    """Say what was fetched instead of a pinned version that the archive no longer had; None: nothing was."""
+    """Return the package that was fetched in place of a pinned one that the archive no longer had; None: there
+    is none.
+    """
     return _remembered(_substitute_file(package), SourcePackage)
 
 
 def note_substitute(package: SourcePackage, instead: SourcePackage) -> None:
-    """Remember it, so that what was built of it is found offline."""
+    """Store the substitute of a pinned package, so that parts built from it are found offline."""
     _remember(_substitute_file(package), asdict(instead))
 
 
@@ -184,7 +192,8 @@ def note_substitute(package: SourcePackage, instead: SourcePackage) -> None:
 class BinaryPackage:
     """One version of a Debian binary package.
 
-    series: what the name of another must match to stand in for it. group: packages that are used together.
+    series: a pattern; a package whose name matches it can replace this one. group: a name for packages that are used
+    together.
     """
 
     name: str
@@ -195,12 +204,12 @@ class BinaryPackage:
 
     @property
     def file(self) -> str:
-        """Its archive's name, as apt gives it."""
+        """The package's file name, as apt writes it."""
         return f"{self.name}_{self.version.replace(':', '%3a')}.deb"
 
 
 def pinned_packages() -> dict[str, BinaryPackage]:
-    """Return the binary packages that packages.yaml names, by what they are for."""
+    """Return the binary packages that packages.yaml names, by their purpose."""
     path = folder() / "packages.yaml"
     try:
         read: dict[str, dict[str, Any]] = own_yaml(path)
@@ -212,12 +221,14 @@ def pinned_packages() -> dict[str, BinaryPackage]:
 
 
 def used_packages() -> dict[str, BinaryPackage]:
-    """Return what builds here are made of: the pinned ones, or what had to stand in for them (packages.py)."""
+    """Return the binary packages that builds on this machine use: the pinned ones or their substitutes
+    (packages.py).
+    """
     return {what: _instead(package) or package for what, package in pinned_packages().items()}
 
 
 def packages_of(part: Part) -> list[str]:
-    """Return the names in packages.yaml of all binary packages that a part is made of."""
+    """Return the names in packages.yaml of all binary packages that a part is built from."""
     if not part.group:
         return [*part.packages]
     grouped = (what for what, package in pinned_packages().items() if package.group == part.group)
@@ -225,7 +236,7 @@ def packages_of(part: Part) -> list[str]:
 
 
 def note_package(package: BinaryPackage, instead: BinaryPackage) -> None:
-    """Remember what was fetched instead of a pinned package, so that what was built of it is found offline."""
+    """Store the substitute of a pinned package, so that parts built from it are found offline."""
     _remember(_instead_file(package), asdict(instead))
 
 
@@ -241,15 +252,15 @@ def _remember(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _remembered(path: Path, kind: type[_Package]) -> _Package | None:
-    """Return what `_remember` wrote; None where it is not there, or not as we wrote it.
+    """Return the package that `_remember` wrote; None if the file does not exist, is not valid, or is another user's.
 
-    The digests in it are those that an archive is compared with, so nobody else may have written it.
+    Fetched files are compared with the digests in it, so no other user may have written it.
     """
     if not kept.file_of_ours(path):
         return None
     try:
         return TypeAdapter(kind).validate_json(path.read_bytes(), strict=True)
-    except ValueError:  # pydantic's is one
+    except ValueError:  # pydantic's ValidationError is one
         return None
 
 
@@ -262,7 +273,7 @@ def _substitute_file(package: SourcePackage) -> Path:
 
 
 def inputs(part: Part) -> dict[str, str]:
-    """Return everything of ours and Debian's that a part is made of: name → SHA-256 (the recipe: its number)."""
+    """Return all inputs of a part, espbench's and Debian's files: name → SHA-256 (for the recipe its number)."""
     base = folder()
     digests = {str(file.relative_to(base)): digest(file) for file in part.files(base) if file.is_file()}
     if part.sources:
@@ -276,12 +287,12 @@ def inputs(part: Part) -> dict[str, str]:
 
 
 def key(part: Part) -> str:
-    """Return the name of exactly these inputs."""
+    """Return the key of a part, a digest of its inputs."""
     return key_of(inputs(part))
 
 
 def key_of(inputs: Mapping[str, str]) -> str:
-    """Return the name of these inputs."""
+    """Return the key of these inputs."""
     return _key(inputs.items())
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's source packages, fetched by apt with package lists of our own, checked against pinned hashes.
+"""Fetches Debian's source packages by apt with espbench's own package lists, and checks them against pinned hashes.
 
-Nothing of the host's apt changes: its own archives are asked for their sources as well. Once the files are in
-the cache, no network is needed. Where the host has no apt, or its archive another Debian, the user can put the
-files there himself.
+The host's apt does not change: espbench asks the same archives for their sources. Once the files are in the cache, no
+network is needed. If the host has no apt, or its archives are those of another Debian, users can put the files into the
+cache themselves.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Note = Callable[[str], None]
 
 
 def folder() -> Path:
-    """Return where the files of source packages are kept."""
+    """Return the folder with the files of source packages."""
     return recipe.store() / "sources"
 
 
 def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
-    """Have the files of these pinned source packages in folder(), each with the right hash.
+    """Fetch the files of these pinned source packages, each with the right hash, if they are not in folder().
 
-    Where the archive has the pinned version no more: the newest of its series, with the hashes of apt's signed
-    lists; the user is told, and it is remembered. MachineLacks when there is none, or no way to it;
-    EspbenchError when a file is not what it should be.
+    If Debian's archive does not have the pinned version any more, fetch the newest of its series, with the hashes in
+    apt's signed lists. Then the user gets a note, and the choice is stored. Raise MachineLacks if there is none or the
+    archive cannot be reached, EspbenchError if a file has the wrong hash.
     """
     kept.folder_of_ours(folder())
     lacking = [recipe.pinned()[name] for name in names if not _complete(recipe.used()[name])]
@@ -57,8 +57,8 @@ def fetch(names: Iterable[str], runner: Runner, on_note: Note) -> None:
 
 
 def unpack(package: SourcePackage, into: Path, runner: Runner) -> None:
-    """Make the folder `into` of it, with Debian's own patches applied."""
-    # --no-check: against the author's signature; our own hashes say more.
+    """Unpack a source package into the new folder `into`, with Debian's patches applied."""
+    # --no-check skips the check of the author's signature; the pinned hashes are stricter.
     runner.run(
         ["dpkg-source", "--no-check", "--no-copy", "-x", str(folder() / package.dsc), str(into)],
         into.parent,
@@ -67,7 +67,7 @@ def unpack(package: SourcePackage, into: Path, runner: Runner) -> None:
 
 
 def _complete(package: SourcePackage) -> bool:
-    """Return whether all its files are here; EspbenchError if one is not the right one."""
+    """Return whether all files of a package are in folder(); raise EspbenchError if one has the wrong hash."""
     for name, expected in package.files.items():
         file = folder() / name
         if not kept.file_of_ours(file):
@@ -80,7 +80,7 @@ def _complete(package: SourcePackage) -> bool:
 
 
 def update(lists: list[str], runner: Runner) -> str:
-    """Fetch the lists that own_lists() named; what apt complained of. Of several archives one may fail unneeded."""
+    """Fetch the package lists of own_lists(), and return apt's first error; an archive that fails may not be needed."""
     try:
         said = runner.run(["apt-get", *lists, "update"], folder(), "apt-get update", online=True)
     except EspbenchError as error:
@@ -89,7 +89,7 @@ def update(lists: list[str], runner: Runner) -> str:
 
 
 def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePackage:
-    """Return the pinned version, or the newest of its series that the archive has."""
+    """Return the pinned version, or the newest of its series in the archive; raise MachineLacks if there is none."""
     try:
         shown = runner.run(
             ["apt-cache", *own_lists(), "showsrc", package.name], folder(), "apt-cache", online=True
@@ -115,14 +115,14 @@ def _choose(package: SourcePackage, runner: Runner, complaint: str) -> SourcePac
 
 
 def parse_showsrc(package: SourcePackage, shown: str) -> list[SourcePackage]:
-    """Return the versions of a source package in what `apt-cache showsrc` says."""
+    """Return the versions of a source package in the output of `apt-cache showsrc`."""
     versions = []
     for stanza in re.split(r"\n\s*\n", shown):
         name = re.search(r"^Package: (\S+)", stanza, re.MULTILINE)
         version = re.search(r"^Version: (\S+)", stanza, re.MULTILINE)
         listed = re.search(r"^Checksums-Sha256:\s*\n((?: .*(?:\n|$))+)", stanza, re.MULTILINE)
         if name and version and listed and name[1] == package.name:
-            # An upstream signature (.asc) is no part of what is unpacked.
+            # An upstream signature (.asc) is not needed for unpacking.
             rows = [line.split() for line in listed[1].splitlines() if not line.endswith(".asc")]
             files = {file: sha for sha, _, file in rows}
             versions.append(replace(package, version=version[1], files=files))
@@ -130,7 +130,7 @@ def parse_showsrc(package: SourcePackage, shown: str) -> list[SourcePackage]:
 
 
 def _download(package: SourcePackage, runner: Runner) -> None:
-    """Download beside the final place, so that half a file is never taken for a whole one."""
+    """Download into a temporary folder, so that an incomplete file is never used; then check the hashes."""
     fresh = folder() / ".new"
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
@@ -156,7 +156,9 @@ def _download(package: SourcePackage, runner: Runner) -> None:
 
 
 def own_lists(*, source_packages: bool = True) -> list[str]:
-    """Options that make apt use lists of ours, of the host's archives: of their sources (deb-src), or of packages."""
+    """Return options that make apt use espbench's own lists of the host's archives: of sources (deb-src) or
+    packages.
+    """
     own = recipe.store() / ("apt" if source_packages else "apt-binary")
     for part in ("lists/partial", "cache/archives/partial", "sources"):
         (own / part).mkdir(parents=True, exist_ok=True)
@@ -184,7 +186,7 @@ def own_lists(*, source_packages: bool = True) -> list[str]:
 
 
 def as_sources(text: str, suffix: str) -> str:
-    """Return a list of archives of apt's, of either form, asking for their sources instead of their packages."""
+    """Return an apt sources file (.sources or .list) changed so that it names sources instead of packages."""
     if suffix == ".sources":
         return re.sub(r"(?mi)^(Types:).*$", r"\1 deb-src", text)
     lines = [line for line in text.splitlines() if re.match(r"\s*deb\s", line)]
@@ -198,7 +200,7 @@ def newer(version: str, other: str) -> bool:
 
 
 def _error(said: str) -> str:
-    """Return the first of apt's own errors, the others mostly say it again; empty if there is none."""
+    """Return the first of apt's errors (the others mostly repeat it); empty if there is none."""
     return next((line for line in said.splitlines() if line.startswith(("E:", "Err:", "W: Failed"))), "")
 
 

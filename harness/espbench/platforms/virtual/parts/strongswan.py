@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds strongSwan for emulated boards, of Debian's sources: charon and swanctl as static programs, and a shell.
+"""Builds strongSwan for emulated boards from Debian's sources: charon and swanctl as static programs, and a shell.
 
-Debian 12 has no packages for 32-bit PowerPC, but its cross compiler and C library. The C library uses floating-point
-registers, which an e500 lacks; the boards' kernel stands in for those instructions, and counts them.
+Debian 12 has no packages for 32-bit PowerPC, but a cross compiler and a C library. The C library uses floating-point
+registers, which an e500 does not have; the boards' kernel emulates these instructions and counts them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ _COMMANDS = [
     "sh", "base64", "cat", "cp", "env", "grep", "kill", "ln", "ls", "mkdir", "mount", "mv", "rm", "sleep", "sort",
     "tail", "touch", "true", "wc",
 ]  # fmt: skip
-# Fixed addresses cost a 32-bit PowerPC less, and its programs have no reason to move.
+# Position-independent code would be slower on a 32-bit PowerPC, and is not needed.
 _FLAGS = "-O2 -fno-pie"
-# configure cannot try this for another machine; a 32-bit PowerPC has it (__sync_bool_compare_and_swap() of an int).
+# configure cannot test this when it cross-compiles; a 32-bit PowerPC has it (__sync_bool_compare_and_swap() of an int).
 _KNOWN = "-DHAVE_GCC_SYNC_OPERATIONS"
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """Return base.cpio, strongswan.cpio and daemons.json, made below `work`; they are laid over a guest's root."""
+    """Return base.cpio, strongswan.cpio and daemons.json, made below `work`.
+
+    The archives are unpacked into a guest's root.
+    """
     base = Image({"busybox": _BUSYBOX}, empty=["etc/hosts", "etc/resolv.conf"], busybox=_COMMANDS)
     daemon = Image(_PROGRAMS)
     shell = {_BUSYBOX: _busybox(work, runner)}
@@ -51,13 +54,15 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def options(name: str) -> list[str]:
-    """Return the options of harness/emulator/strongswan/NAME.options: one in each line, comments left out."""
+    """Return the options in harness/emulator/strongswan/NAME.options, one in each line, without the comments."""
     text = (recipe.folder() / f"strongswan/{name}.options").read_text()
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 def configured(asked: str, config: str) -> str:
-    """Switch on in a configuration of busybox what the lines of another one ask for; EspbenchError if it lacks one."""
+    """Return busybox's configuration with the options of `asked` switched on; raise EspbenchError for unknown
+    options.
+    """
     for name in re.findall(r"^(CONFIG_\w+)=y$", asked, re.MULTILINE):
         config, switched = re.subn(rf"^# {name} is not set$", f"{name}=y", config, flags=re.MULTILINE)
         if not switched and f"\n{name}=y\n" not in config:
@@ -78,7 +83,7 @@ def _busybox(work: Path, runner: Runner) -> bytes:
 
 
 def _openssl(work: Path, runner: Runner) -> Path:
-    """Return the tree with the library."""
+    """Build OpenSSL's library, and return the folder of its source tree."""
     tree = work / "openssl"
     sources.unpack(recipe.used()["openssl"], tree, runner)
     runner.run(["./Configure", *options("openssl")], tree, "configuring OpenSSL")
@@ -88,7 +93,7 @@ def _openssl(work: Path, runner: Runner) -> Path:
 
 
 def _strongswan(work: Path, openssl: Path, runner: Runner) -> dict[str, bytes]:
-    """Return the programs by their paths in the guest."""
+    """Build strongSwan, and return its programs by their paths in the guest."""
     tree = work / "strongswan"
     sources.unpack(recipe.used()["strongswan"], tree, runner)
     flags = {
@@ -100,7 +105,7 @@ def _strongswan(work: Path, openssl: Path, runner: Runner) -> dict[str, bytes]:
     }
     words = [f"{name}={value}" for name, value in flags.items()]
     runner.run(["./configure", *options("strongswan"), *words], tree, "configuring strongSwan")
-    # Only libtool knows -all-static, and configure's own test programs are linked without it.
+    # Only libtool knows -all-static, and configure's test programs are linked without libtool.
     static = f"LDFLAGS={flags['LDFLAGS']} -all-static"
     runner.run(["make", f"-j{tools.processors()}", static], tree, "building strongSwan")
     programs = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that build the parts: whether they are there, and running one so that it ends when we do."""
+"""Checks for the programs that build the parts, and runs them so that they end when espbench ends."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from espbench.this_machine.registry import Registry, Surroundings
 
 CROSS = "powerpc-linux-gnu-"
 LAST_LINES = 15
-# The time stamp of everything that could bring the time of the build into a product: 2026-01-01.
+# The time stamp in products, in place of the time of the build: 2026-01-01, s.
 EPOCH = 1767225600
-# A program, or a file by its path, that must be there → the Debian package that brings it.
+# A required program, or the path of a required file → its Debian package.
 NEEDS = {
     f"{CROSS}gcc": "gcc-powerpc-linux-gnu",
     "/usr/powerpc-linux-gnu/include/stdio.h": "libc6-dev-powerpc-cross",
@@ -46,7 +46,7 @@ LIBRARIES = {
 
 
 def missing(without: Collection[str] = ()) -> list[str]:
-    """Return the Debian packages that are needed and not here; without: what of NEEDS and LIBRARIES is not needed."""
+    """Return the missing Debian packages; without: the keys of NEEDS and LIBRARIES that are not needed."""
     needs = {witness: package for witness, package in NEEDS.items() if witness not in without}
     libraries = {library: package for library, package in LIBRARIES.items() if library not in without}
     lacking = [package for witness, package in needs.items() if not _there(witness)]
@@ -62,7 +62,7 @@ def missing(without: Collection[str] = ()) -> list[str]:
 
 
 def need(built: str, without: Collection[str] = ()) -> Readiness:
-    """Return whether everything is here that builds this."""
+    """Return whether this machine has all build tools; built: the name of the parts, for the message."""
     lacking = missing(without)
     return Readiness(
         "build tools",
@@ -73,7 +73,7 @@ def need(built: str, without: Collection[str] = ()) -> Readiness:
 
 
 def versions(without: Collection[str] = ()) -> dict[str, str]:
-    """Return what a part's bits also depend on: the own words of the compilers that are needed."""
+    """Return the versions of the needed compilers, as they print them: a part's bytes depend on them too."""
     asked = {"compiler": ["gcc", "--version"]}
     if f"{CROSS}gcc" not in without:
         asked = {"cross compiler": [f"{CROSS}gcc", "--version"], **asked}
@@ -91,10 +91,10 @@ def _there(witness: str) -> bool:
 
 
 class Runner:
-    """Runs the programs of one step, one after the other, into one log.
+    """Runs the programs of one step, one after the other, with one log.
 
-    on_line gets each line they print. Their environment is ours alone: a CFLAGS of the user's would make
-    another product of the same key. `online` ones keep the user's (his proxy).
+    on_line gets each line that they print. The programs do not have the user's environment: a CFLAGS in it would
+    change the product without changing its key. With `online` they have it, for a proxy.
     """
 
     def __init__(self, registry: Registry, log: Path, on_line: Callable[[str], None]) -> None:
@@ -113,7 +113,7 @@ class Runner:
         env: Mapping[str, str] | None = None,
         online: bool = False,
     ) -> str:
-        """Run it in a folder; what it printed. EspbenchError with its last words when it fails."""
+        """Run a program in a folder, and return its output. Raise EspbenchError, with its last lines, if it fails."""
         own = {
             "PATH": os.environ.get("PATH", os.defpath),
             "LC_ALL": "C",
@@ -122,7 +122,7 @@ class Runner:
             **(env or {}),
         }
         entries = len(self._registry.entries)
-        # The registry's programs start where we are: env(1) goes to the folder.
+        # The registry starts programs in espbench's own folder, so env(1) changes to the given folder.
         process = self._registry.spawn(
             ["env", f"--chdir={folder}", *argv],
             what,
@@ -132,7 +132,7 @@ class Runner:
         )
         assert process.stdout is not None
         printed = []
-        with process.stdout, self.log.open("a", buffering=1) as log:  # line by line, for people who look on
+        with process.stdout, self.log.open("a", buffering=1) as log:  # line by line, for people who watch it
             log.write(f"# {' '.join(argv)}\n")
             for raw in process.stdout:
                 line = raw.decode(errors="replace")
@@ -148,5 +148,5 @@ class Runner:
 
 
 def processors() -> int:
-    """Count how many things can be done at once."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes of Debian's packages what an x86-64 guest runs beside its init: archives that are laid over its root at boot.
+"""Makes the archives with an x86-64 guest's programs from Debian's packages. They are unpacked into its root at boot.
 
-Of the packages only the programs that x86/userland.yaml names are taken, with the libraries that their headers ask
-for: all of it stands in the guest's memory. `base.cpio` has a shell and ip(8), every other one a daemon, or OpenSSL's
-own program, with what base has not; daemons.json says where the programs are and of which versions.
+The archives have only the programs that x86/userland.yaml names and the libraries that these programs need, because all
+files are in the guest's memory. `base.cpio` has a shell and ip(8). Each other archive has a daemon, or OpenSSL's
+program, with the files that base does not have. daemons.json has the programs' paths and versions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from espbench.platforms.virtual.parts.tools import Runner
 
 BASE = "base"
 _LIBRARIES = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/ipsec")
-# These are links into usr where usr is merged.
+# These are links into usr on a system with merged usr.
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _FOLDERS = ("etc", "run", "run/lock", "tmp", "var", "var/lib")
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
@@ -34,9 +34,9 @@ _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 
 @dataclass(frozen=True)
 class Image:
-    """One archive: programs by name, further files, names that busybox answers to, packages that tell its version.
+    """One archive. programs: their paths by name; files: further files; empty: empty files that programs require.
 
-    empty: files that programs insist on.
+    busybox: names of its commands that become links to it; packages: those whose versions are recorded.
     """
 
     programs: Mapping[str, str]
@@ -47,7 +47,7 @@ class Image:
 
 
 def images() -> dict[str, Image]:
-    """Read the archives of x86/userland.yaml by name, base first; EspbenchError where it cannot be read."""
+    """Return the archives of x86/userland.yaml by name, base first. Raise EspbenchError if the file is not valid."""
     path = recipe.folder() / "x86/userland.yaml"
     try:
         read: dict[str, dict[str, Any]] = own_yaml(path)
@@ -68,7 +68,7 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
         packages.unpack(package, root, runner)
 
     def needs(file: Path) -> list[str]:
-        # A program without shared libraries has no such section, and readelf says so.
+        # A program without shared libraries has no such section; readelf then prints a message that does not match.
         return _NEEDED.findall(runner.run(["readelf", "-d", str(file)], work, f"reading {file.name}"))
 
     made: dict[str, Path] = {}
@@ -100,9 +100,10 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 def closure(
     root: Path, files: Iterable[str], needs: Callable[[Path], list[str]], there: set[str]
 ) -> dict[str, bytes]:
-    """Collect files of an unpacked root with all libraries they need, by their paths in the guest, but those there.
+    """Return files of an unpacked root and all libraries that they need, by their paths in the guest.
 
-    EspbenchError names what is in none of the packages, and who needs it.
+    needs returns the libraries of a file. Files in `there` are left out. Raise EspbenchError for a file that is in none
+    of the packages; the text names the file that needs it.
     """
     contents: dict[str, bytes] = {}
     todo = [(path, "x86/userland.yaml") for path in files]
@@ -123,7 +124,10 @@ def closure(
 
 
 def locate(root: Path, path: str) -> Path | None:
-    """Return the file that a path of the merged root means in an unpacked one, links followed; None: there is none."""
+    """Return the file for a path of a root with merged usr, in a root that is not merged; None if there is none.
+
+    Links are followed.
+    """
     for place in (path, path.removeprefix("usr/")):
         file = root / place
         if file.is_symlink():
@@ -135,7 +139,7 @@ def locate(root: Path, path: str) -> Path | None:
 
 
 def entries(image: Image, files: Mapping[str, bytes], *, with_folders: bool) -> list[Entry]:
-    """Return an archive's entries: each folder before its content; those of the merged root only if asked."""
+    """Return an archive's entries, each folder before its content. with_folders: add the folders of a merged root."""
     made: dict[str, Entry] = {}
     if with_folders:
         made |= {name: Entry.folder(name) for name in (*_FOLDERS, "usr", *(f"usr/{m}" for m in _MERGED))}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes of Debian's kernel package what an x86-64 guest boots: the kernel itself, unpacked, and the modules it needs.
+"""Extracts the kernel of an x86-64 guest, and the modules that it needs, from Debian's kernel package.
 
-The kernel is taken out of its vmlinuz: QEMU starts it directly (PVH), and the guest spends no time on unpacking it.
-modules.cpio holds the modules; modules.txt their files in an order in which each comes after those it needs.
+The kernel is unpacked from its vmlinuz: QEMU starts it directly (PVH), so that the guest does not need time to unpack
+it. modules.cpio has the modules. modules.txt lists their files; each module comes after those that it depends on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.parts.tools import Runner
 
 MODULES = "modules"  # /init finds them here in the guest's root (init/PROTOCOL.md)
-# Linux, Documentation/x86/boot.rst: where in a vmlinuz its header says what.
+# Offsets in the header of a vmlinuz (Linux, Documentation/x86/boot.rst).
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _ELF = b"\x7fELF"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -55,7 +55,7 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
 
 
 def kernel_of(vmlinuz: bytes) -> bytes:
-    """Return the ELF image that a vmlinuz unpacks to; EspbenchError where it holds none."""
+    """Return the ELF image in a vmlinuz; raise EspbenchError if there is none."""
     if vmlinuz[_MAGIC : _MAGIC + 4] != b"HdrS":
         raise EspbenchError("expected a Linux kernel for x86 (a vmlinuz), got a file without its header")
     setup = (vmlinuz[_SETUP_SECTORS] or 4) + 1
@@ -64,7 +64,7 @@ def kernel_of(vmlinuz: bytes) -> bytes:
     if payload[:4] == _ZSTD:
         payload = payload[
             :-_LENGTH_BYTES
-        ]  # the program zstd takes the kernel's length behind it for a broken file
+        ]  # the kernel's length follows the compressed data; zstd(1) would report an error
     image = _unpacked(payload)
     if image[:4] != _ELF:
         raise EspbenchError("expected an ELF image in the vmlinuz, got something else")
@@ -72,9 +72,10 @@ def kernel_of(vmlinuz: bytes) -> bytes:
 
 
 def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Collect modules of a release's folder with all they depend on, by file name, each after those it needs.
+    """Return modules of a release's folder and all their dependencies by file name; a module follows its dependencies.
 
-    One that is built into the kernel is left out; EspbenchError names what is neither there nor built in.
+    Modules that are built into the kernel are left out. Raise EspbenchError for a module that is neither in the folder
+    nor built in.
     """
     files = {name_of(file.name): file for file in sorted(folder.glob("**/*.ko*"))}
     builtin = folder / "modules.builtin"
@@ -102,19 +103,19 @@ def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
 
 
 def name_of(file: str) -> str:
-    """Return a module's name as the kernel has it, from its file's: `xfrm_user` of `xfrm-user.ko.xz`."""
+    """Return the kernel's name of a module from the name of its file: `xfrm_user` for `xfrm-user.ko.xz`."""
     return file.partition(".ko")[0].replace("-", "_")
 
 
 def _unpacked(data: bytes) -> bytes:
-    """Return a file's content, decompressed if needed; EspbenchError if the compression is not supported."""
+    """Return a file's content, decompressed if needed; raise EspbenchError if the compression is not supported."""
     try:
         if data[:4] == _ELF:
             return data
         if data[:2] == b"\x1f\x8b":
             return gzip.decompress(data)
         if data[:6] == b"\xfd7zXZ\0":
-            unpacking = lzma.LZMADecompressor()  # a kernel's length stands behind it
+            unpacking = lzma.LZMADecompressor()  # it ignores the kernel's length, which follows the data
             image = unpacking.decompress(data)
             if unpacking.eof:
                 return image
