@@ -53,10 +53,10 @@ def test_a_configuration_charon_refuses_is_told_in_its_words_and_final(shop: Wor
     with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (setup, _):
         charon = setup.stack.daemons["home"]  # type: ignore[union-attr]
         charon.end = replace(charon.end, options=replace(charon.end.options, ike="aes128-sha256-none"))
+        charon.start()
         with pytest.raises(
             NegotiationFailed, match=r"refuses its configuration: .*'gateways' failed.*proposals"
         ) as caught:
-            charon.start()
             charon.load()
     assert caught.value.final
 
