@@ -40,7 +40,7 @@ def test_forged_esp_has_the_spi_and_rising_numbers() -> None:
 
 @pytest.mark.parametrize("group", ["ecp256", "ecp384", "x25519", "modp2048"])
 def test_the_seed_decides_every_byte_of_an_ike_flood(group: str) -> None:
-    """In virtual time two runs are the same to the byte, and so are their attacks."""
+    """Two runs in virtual time are the same to the byte, and so are their attacks."""
     first, again, other = (
         ike_flood("198.18.0.0/24", "192.0.2.1", f"aes128-sha256-{group}", 20, seed) for seed in (1, 1, 2)
     )
