@@ -58,11 +58,15 @@ def measure(
     """
     upset = request.shape.cold or any(action.upsets for action in actions)
     try:
-        setup.bed.begin_trial(f"{request.load_fps!r} {request.duration_s!r} {request.attempt}")
+        chance = f"{request.load_fps!r} {request.duration_s!r} {request.attempt}"
+        setup.bed.begin_trial(chance)
         if setup.stack is not None:
             setup.stack.rest()
         if not request.shape.cold:
             learn(setup, traffic, waits.learning_s, fragments=of.fragments, sleep=sleep)
+            if not setup.bed.virtual_time:
+                # The errors of links begin anew: those of learning frames are not the trial's.
+                setup.bed.begin_trial(chance)
         streams = shaped(setup.streams(traffic, request.load_fps), request.shape)
         streams = with_leeway(streams, leeway(request, of.resolution))
         sent = _send(setup, streams, request, of.case, waits.residue_s, actions, on_progress, sleep)
