@@ -28,7 +28,7 @@ setup:
 # An ordinary user may make no gateways of this machine's kernel; those in virtual time he may (built once, minutes).
 demo: setup
 	@[ $(UID) = 0 ] || $(PY) -m espbench build x86
-	@# 3: the run is whole, and says of some result that it is a bound, INVALID or UNRESOLVABLE on this machine.
+	@# 3: the run is complete, and some result is LOWER_BOUND, INVALID, UNRESOLVABLE or VIOLATED.
 	@$(PY) -m espbench run plans/$(if $(filter 0,$(UID)),quick,virtual-quick).yaml || [ $$? -eq 3 ]
 
 # What needs no root, no network and no boards once `setup` has run.

@@ -26,7 +26,7 @@ from espbench.runs.platform_kinds import PLATFORMS, External
 from espbench.stacks.base import Stack, Tunnel, split
 
 _Made = TypeVar("_Made", bound=Testbed | None)
-_SPARE_MB = 512  # of memory, left for the tester and other programs
+_SPARE_MB = 512  # MiB of memory, left for the tester and other programs
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Beds:
 def no_room(needs_mb: Sequence[float], free_mb: float | None = None) -> str:
     """Say why pairs of gateways that need this much memory each cannot run at the same time; empty if they can.
 
-    free_mb: the free memory; without it, this machine's.
+    needs_mb, free_mb: MiB. free_mb: the free memory; without it, this machine's.
     """
     if math.inf in needs_mb:
         return "the gateways are boxes of which there is one pair"
@@ -217,4 +217,4 @@ def no_room(needs_mb: Sequence[float], free_mb: float | None = None) -> str:
     needed = sum(needs_mb) + _SPARE_MB
     if needed <= free:
         return ""
-    return f"together they need {needed:,.0f} MB of memory, {free:,.0f} MB are free"
+    return f"together they need {needed:,.0f} MiB of memory, {free:,.0f} MiB are free"

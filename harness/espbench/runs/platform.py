@@ -63,7 +63,7 @@ class Platform(Protocol):
         """Connect the same kind of ports without a device under test; None if the platform cannot do that."""
 
     def memory_mb(self) -> float:
-        """Return the memory that one test bed takes on this machine, MB; infinite if there is one pair of boxes."""
+        """Return the memory that one test bed takes on this machine, MiB; infinite if there is one pair of boxes."""
 
     def links_mb(self) -> float:
         """Return the space that one test bed takes of virtual_pair's memory for links, MB; 0 without such links."""

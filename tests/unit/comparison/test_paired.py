@@ -274,5 +274,5 @@ def test_bounds_are_of_the_first_repeat_that_has_both() -> None:
 
 def test_pairs_stand_together_where_memory_allows() -> None:
     assert no_room([1024, 1024], free_mb=4000) == ""
-    assert no_room([1024, 1024], free_mb=2500) == "together they need 2,560 MB of memory, 2,500 MB are free"
+    assert no_room([1024, 1024], free_mb=2500) == "together they need 2,560 MiB of memory, 2,500 MiB are free"
     assert "one pair" in no_room([math.inf, math.inf])
