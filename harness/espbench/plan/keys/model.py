@@ -311,7 +311,7 @@ class Plan(Strict):
     ip_versions: list[Literal[4, 6]] = _list_of(4)
     """IP versions, inside and outside the tunnel."""
     repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    """Times that each case is measured. Default: 1; 5 with compare, which needs at least 3."""
+    """Times that each case is measured. Default: 1; 5 with compare. A comparison by searches alone needs 3."""
     compare: Compare | None = None
     """Compare the entries of one axis: measure them in shuffled order, and report which is faster."""
     flows: Flows = Flows()
