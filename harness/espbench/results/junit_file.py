@@ -50,8 +50,8 @@ def document(of: Element) -> str:
 def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: str) -> str:
     """Return `junit.xml`: a test case for each case and loss goal of a run, and for each comparison at fixed loads.
 
-    VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors. `espbench run` ends with exit code 3 for any
-    of these. A case that was not measured yet is skipped. where: path of the run directory.
+    VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors. `espbench run` ends with exit code 3 for
+    each of them. A case that was not measured yet is skipped. where: path of the run directory.
     """
     properties = {
         "run": where,

@@ -264,7 +264,7 @@ class Machines(_FromProfile):
         return None  # the generator's ceiling in virtual time is the line rate
 
     def memory_mb(self) -> float:
-        """Return the memory of a test bed, MiB; each guest counts three times: as booted, with its stack, in a trial."""
+        """Return the memory of a test bed, MiB. Each guest counts three times: booted, with its stack, in a trial."""
         return 3 * (1 if self._single else 2) * self._profile.memory
 
     def links_mb(self) -> float:
