@@ -29,7 +29,7 @@ from espbench.generators import choose
 from espbench.generators.base import Offered, Stream
 from espbench.plan import Case
 from espbench.platforms.base import LinkCounters, Side
-from espbench.runs.platform import Workspace
+from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.runs.workers import process, worker
 from espbench.stacks.base import SaCounters
 from espbench.this_machine.registry import Registry

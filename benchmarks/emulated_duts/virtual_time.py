@@ -44,7 +44,7 @@ from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.parts.build import GuestKit
 from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.runs.beds import Beds, choose
-from espbench.runs.platform import Workspace
+from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.this_machine.processes import descendants, parent, tree_cpu_ns
 from espbench.this_machine.registry import Registry
 

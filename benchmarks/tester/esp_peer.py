@@ -24,7 +24,7 @@ from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
 from espbench.plan import load_topology
 from espbench.platforms import netns, placement
-from espbench.runs.platform_kinds import addressing_of
+from espbench.runs.platform_kinds.shared.addressing import addressing_of
 from espbench.this_machine import machine_lock
 from espbench.this_machine.registry import Registry
 

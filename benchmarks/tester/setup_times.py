@@ -22,7 +22,7 @@ from espbench.plan import load_topology
 from espbench.platforms import netns, placement
 from espbench.platforms.base import Testbed
 from espbench.platforms.uml import uml_platform
-from espbench.runs.platform_kinds import addressing_of
+from espbench.runs.platform_kinds.shared.addressing import addressing_of
 from espbench.this_machine import machine_lock
 from espbench.this_machine.processes import descendants
 from espbench.this_machine.registry import Registry

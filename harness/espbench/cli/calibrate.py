@@ -24,8 +24,8 @@ from espbench.measure.inputs.traffic import Traffic
 from espbench.plan import load_topology
 from espbench.platforms import external, netns, placement
 from espbench.platforms.base import Placement, PortName, Testbed
-from espbench.runs.platform import demand
-from espbench.runs.platform_kinds import addressing_of
+from espbench.runs.platform_kinds.shared.addressing import addressing_of
+from espbench.runs.platform_kinds.shared.platform import demand
 from espbench.runs.side_by_side import Candidate, Examined, examine
 from espbench.this_machine.registry import Registry
 

@@ -18,7 +18,8 @@ from espbench.generators import choose
 from espbench.platforms import placement
 from espbench.platforms.base import Readiness
 from espbench.platforms.virtual.parts.kits import KITS
-from espbench.runs.platform_kinds import PLATFORMS, esp_missing
+from espbench.runs.platform_kinds.namespaces import esp_missing
+from espbench.runs.platform_kinds.table import PLATFORMS
 from espbench.stacks.daemons import packages
 from espbench.this_machine import irq_time
 from espbench.this_machine.distribution import without_debian_packages

@@ -44,8 +44,7 @@ from espbench.runs.beds import (
     require,
     virtual,
 )
-from espbench.runs.platform import Workspace
-from espbench.runs.platform_kinds import kits_of, own_files_of
+from espbench.runs.platform_kinds.shared.platform import Workspace, kits_of, own_files_of
 from espbench.runs.session import Session
 from espbench.runs.workers.bench_session import OnBenches
 from espbench.runs.workers.benches import Benches, benches_of

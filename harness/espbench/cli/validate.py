@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from espbench.plan import cases, load_plan
-from espbench.runs import labgrid_checks
+from espbench.runs.platform_kinds.shared import labgrid_checks
 
 
 def validate(plan: Annotated[Path, typer.Argument(help="The plan, a YAML file.")]) -> None:

@@ -91,14 +91,7 @@ def _run(built: Built, memory_mb: int, ns: Fraction, program: Path, folder: Path
 def _result(c: Configuration, board: Board, ns: float, checked: int) -> KernelResult:
     """Return the figures of a kernel that took so many nanoseconds. All of the time the core executes."""
     return KernelResult(
-        dut=c.dut,
-        kernel=c.kernel,
-        level=c.compilation.level,
-        compiler=c.compilation.compiler,
-        option=c.compilation.option,
-        engines=c.engines,
-        threads=c.threads,
-        data=c.data,
+        **c.recorded.model_dump(),
         clock_hz=board.core_clock,
         cycles=round(ns * board.core_clock / 1e9),
         executing=1.0,

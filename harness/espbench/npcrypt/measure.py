@@ -14,7 +14,7 @@ from espbench.npcrypt.compilers import Compilation, compiled
 from espbench.npcrypt.proof import check, data_of, expected_of, lengthened
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import FasterMemory, KernelName
-from espbench.results.kernels import KernelResult, MemoryUse
+from espbench.results.kernels import KernelConfiguration, KernelResult, MemoryUse
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,23 @@ class Configuration:
     data: int
     faster_dram: float
     faster_sram: float
+
+    @property
+    def recorded(self) -> KernelConfiguration:
+        """The configuration as results have it."""
+        c = self.compilation
+        return KernelConfiguration(
+            dut=self.dut,
+            kernel=self.kernel,
+            level=c.level,
+            compiler=c.compiler,
+            option=c.option,
+            engines=self.engines,
+            threads=self.threads,
+            data=self.data,
+            faster_dram=self.faster_dram,
+            faster_sram=self.faster_sram,
+        )
 
     @property
     def shown(self) -> str:
@@ -117,16 +134,7 @@ def _result(c: Configuration, processor: Processor, answer: machine.Answer, chec
         "dram": (answer.dram, ports.dram.channels),
     }
     return KernelResult(
-        dut=c.dut,
-        kernel=c.kernel,
-        level=c.compilation.level,
-        compiler=c.compilation.compiler,
-        option=c.compilation.option,
-        engines=c.engines,
-        threads=c.threads,
-        data=c.data,
-        faster_dram=c.faster_dram,
-        faster_sram=c.faster_sram,
+        **c.recorded.model_dump(),
         clock_hz=processor.stated.clock,
         cycles=answer.cycles,
         executing=spent.executing / spent.total,

@@ -31,17 +31,11 @@ class MemoryUse(Record):
     waited: int  # cycles that references waited until they began
 
 
-class KernelResult(Record):
+class KernelConfiguration(Record):
     """One kernel at one level, compiled in one way, on so many engines and threads, or on a board's core.
 
-    cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
-    of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
-    storage: bytes of control data by memory.
-    cycles_of: cycles executing and aborted, by the kind they are due to; waiting for a signal counts as load.
-    executed: instructions as they were run, on a board's core. It tells nothing of their kinds and of memories: code,
-    storage, run, cycles_of and memories are empty then.
-    faster_dram, faster_sram: by how much the memories' clocks exceed those stated. checked: bytes of output that
-    were compared with what had to come out.
+    threads: per engine. data: bytes for each thread. faster_dram, faster_sram: by how much the memories' clocks exceed
+    those stated.
     """
 
     dut: str
@@ -54,6 +48,28 @@ class KernelResult(Record):
     data: int
     faster_dram: float = 0.0
     faster_sram: float = 0.0
+
+    @property
+    def key(self) -> KernelKey:
+        """The key that distinguishes the configuration from the others of a run."""
+        return (
+            self.dut, self.kernel, self.level, self.compiler, self.option, self.engines, self.threads,
+            self.faster_dram, self.faster_sram, self.data,
+        )  # fmt: skip
+
+
+class KernelResult(KernelConfiguration):
+    """What one configuration did.
+
+    cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
+    of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
+    storage: bytes of control data by memory.
+    cycles_of: cycles executing and aborted, by the kind they are due to; waiting for a signal counts as load.
+    executed: instructions as they were run, on a board's core. It tells nothing of their kinds and of memories: code,
+    storage, run, cycles_of and memories are empty then.
+    checked: bytes of output that were compared with what had to come out.
+    """
+
     clock_hz: int
     cycles: int
     executing: float
@@ -72,14 +88,6 @@ class KernelResult(Record):
     def on_engines(self) -> bool:
         """True if engines of a network processor ran it, which tell what they did; a board's core does not."""
         return self.executed is None
-
-    @property
-    def key(self) -> KernelKey:
-        """The key that distinguishes the result from the others of a run."""
-        return (
-            self.dut, self.kernel, self.level, self.compiler, self.option, self.engines, self.threads,
-            self.faster_dram, self.faster_sram, self.data,
-        )  # fmt: skip
 
     @property
     def total_bytes(self) -> int:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from espbench.errors import UsageError
 from espbench.plan import Profile, ResolvedPlan, check_profiles, load_profile
-from espbench.runs.platform_kinds import PLATFORMS, esp_missing
+from espbench.runs.platform_kinds.namespaces import esp_missing
+from espbench.runs.platform_kinds.table import PLATFORMS
 
 _VIRTUAL = "virt-x86"
 

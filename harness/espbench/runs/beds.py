@@ -21,8 +21,10 @@ from espbench.platforms.base import Placement, Testbed
 from espbench.platforms.virtual import virtual_pair
 from espbench.runs import stacking
 from espbench.runs.automatic import Automatic, automatic
-from espbench.runs.platform import OnNote, Platform, Workspace
-from espbench.runs.platform_kinds import PLATFORMS, External
+from espbench.runs.platform_kinds.external import External
+from espbench.runs.platform_kinds.shared import stack_files
+from espbench.runs.platform_kinds.shared.platform import OnNote, Platform, Workspace
+from espbench.runs.platform_kinds.table import PLATFORMS
 from espbench.stacks.base import Stack, Tunnel, split
 
 _Made = TypeVar("_Made", bound=Testbed | None)
@@ -115,7 +117,7 @@ def require(resolved: ResolvedPlan, choices: Sequence[Choice], on_note: OnNote) 
             raise
     if resolved.plan.topology != External.name and not virtual(choices):
         for stack in resolved.plan.stacks:
-            stacking.builds_of(stack, resolved.path, on_note)
+            stack_files.builds_of(stack, resolved.path, on_note)
 
 
 class Beds:

@@ -10,8 +10,9 @@ from espbench.generators import choose as generators
 from espbench.generators.base import Generator
 from espbench.plan import Profile, ResolvedPlan
 from espbench.plan.keys.model import SINGLE
-from espbench.runs.platform import Platform
-from espbench.runs.platform_kinds import PLATFORMS, External
+from espbench.runs.platform_kinds.external import External
+from espbench.runs.platform_kinds.shared.platform import Platform
+from espbench.runs.platform_kinds.table import PLATFORMS
 from espbench.this_machine.registry import Registry
 
 Devices = Sequence[tuple[str, Profile | None]]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the stack that a plan names onto a test bed: fetches its files, lays them over the root, makes its keys."""
+"""Puts the stack that a plan names onto a test bed: lays its files over the root of gateways, and makes its keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from espbench.catalogue.stack_names import STACKS
@@ -11,9 +10,10 @@ from espbench.catalogue.suites import Suite, suites
 from espbench.plan import Case
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms.base import SIDES, Side, Testbed
+from espbench.runs.platform_kinds.shared import stack_files
+from espbench.runs.platform_kinds.shared.platform import OnNote
 from espbench.stacks.base import Stack, Tunnel
 from espbench.stacks.daemons import builds, credentials, layers
-from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import Credentials, Daemon, End, IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.lean_esp import LeanEsp
@@ -22,36 +22,6 @@ from espbench.stacks.plain import Plain
 from espbench.stacks.strongswan.charon import StrongSwan
 from espbench.stacks.strongswan.user_space import UserSpaceStack
 from espbench.stacks.xfrm import Xfrm
-
-OnNote = Callable[[str], None]
-
-
-def daemons_of(choice: StackChoice) -> list[str]:
-    """Return the daemons whose files a stack needs; none for a stack without IKE."""
-    return list(dict.fromkeys(daemon for side in SIDES if (daemon := STACKS[_name(choice, side)].daemon)))
-
-
-def kernel_esp(choice: StackChoice) -> bool:
-    """Return whether the kernel's ESP carries the stack's traffic."""
-    return any(STACKS[_name(choice, side)].kernel_esp for side in SIDES)
-
-
-def builds_of(choice: StackChoice, plan_path: Path | None, on_note: OnNote) -> dict[str, Build]:
-    """Return the build of each daemon a stack needs, and fetch its packages; relative prefixes start at plan_path.
-
-    UsageError or MachineLacks if there is none. Call this before any gateway is made.
-    """
-    prefix = choice.prefix_beside(plan_path)
-    return {daemon: builds.find(daemon, choice.version, prefix, on_note) for daemon in daemons_of(choice)}
-
-
-def own_in_root(choice: StackChoice, plan_path: Path | None) -> dict[str, Build]:
-    """Return the user's own build of each daemon, for guests in virtual time; empty if the plan names no prefix.
-
-    UsageError if there is no such daemon below the plan's prefix.
-    """
-    prefix = choice.prefix_beside(plan_path)
-    return {d: builds.own_in_root(d, prefix) for d in daemons_of(choice)} if prefix else {}
 
 
 def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_note: OnNote) -> Stack:
@@ -62,11 +32,11 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     suite = suites()[case.suite]
     options = options_of(choice)
     if bed.virtual_time:
-        held = own_in_root(choice, plan_path) or {
-            daemon: builds.held(bed.held[daemon]) for daemon in daemons_of(choice)
+        held = stack_files.own_in_root(choice, plan_path) or {
+            daemon: builds.held(bed.held[daemon]) for daemon in choice.daemons
         }
     else:
-        held = builds_of(choice, plan_path, on_note)
+        held = stack_files.builds_of(choice, plan_path, on_note)
     if not held:
         return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
     made = credentials.make(options.auth, bed.chance if bed.virtual_time else None, options.certificate)

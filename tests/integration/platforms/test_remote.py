@@ -30,7 +30,7 @@ from espbench.plan import load_profile
 from espbench.platforms.base import SIDES
 from espbench.platforms.remote import remote_gateway
 from espbench.platforms.remote.remote_gateway import Box, survey
-from espbench.runs.platform_kinds import boxes_of
+from espbench.runs.platform_kinds.boxes import boxes_of
 from espbench.terms import WITH_FIGURE
 from support.gateways.boxes import sh
 from support.gateways.remote_boxes import SECRET, RemoteBoxes, inside, two_boxes

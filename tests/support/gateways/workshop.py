@@ -21,7 +21,7 @@ from espbench.measure.trial import measure
 from espbench.plan import Case, cases, load_plan
 from espbench.platforms import placement
 from espbench.runs.beds import Beds, choose
-from espbench.runs.platform import Workspace
+from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.terms import Trial
 from espbench.this_machine.registry import Registry
 from support.plans import pair_plan, write_plan

@@ -17,24 +17,14 @@ from espbench.results import RunDirectory
 from espbench.runs.beds import choose
 from espbench.runs.book import Book
 from espbench.runs.procedure_kinds import procedure_for
+from espbench.runs.workers import messages
 from espbench.runs.workers.bench_session import OnBenches
 from espbench.runs.workers.benches import Bench
-from espbench.runs.workers.messages import (
-    Done,
-    Failed,
-    Learnt,
-    News,
-    ObserverCall,
-    ResultsMade,
-    RunFacts,
-    ShareTask,
-    TrialMade,
-)
 from espbench.runs.workers.process import OnNews
 from espbench.terms import Calibration, Finding, Outcome, Trial
 from support.simulated.workers import Silent, queue_of
 
-BeforeTrial = Callable[[str, ShareTask, int], None]
+BeforeTrial = Callable[[str, messages.ShareTask, int], None]
 """Gets the machine, the task, and the number of trials in this attempt; raises the error that happens to the worker."""
 
 
@@ -48,27 +38,29 @@ def bench(name: str, **host: Any) -> Bench:
 class _Records:
     """A share's view of the run directory on a simulated machine."""
 
-    def __init__(self, task: ShareTask, on_news: OnNews) -> None:
+    def __init__(self, task: messages.ShareTask, on_news: OnNews) -> None:
         self.manifest = task.manifest
         self._trials = {case: list(trials) for case, trials in task.trials.items()}
         self._on_news = on_news
 
-    def tell(self, news: News) -> None:
+    def tell(self, news: messages.News) -> None:
         self._on_news(news, lambda: None)
 
     def update_manifest(self, **changes: Any) -> None:
         self.manifest = self.manifest.model_copy(update=changes)
-        self.tell(Learnt(changes))
+        self.tell(messages.Learnt(changes))
 
     def trials_of(self, case: str) -> list[Trial]:
         return list(self._trials.get(case, []))
 
     def append(self, trial: Trial) -> None:
         self._trials.setdefault(trial.case, []).append(trial)
-        self.tell(TrialMade(trial))
+        self.tell(messages.TrialMade(trial))
 
     def save_results(self, results: Sequence[Outcome | Finding]) -> None:
-        self.tell(ResultsMade(list(results), {case: len(trials) for case, trials in self._trials.items()}))
+        self.tell(
+            messages.ResultsMade(list(results), {case: len(trials) for case, trials in self._trials.items()})
+        )
 
     def arrange(self, cases: Sequence[str]) -> None:
         """Do nothing: the driver arranges the trials."""
@@ -83,7 +75,7 @@ class SimulatedBenches:
 
     def __init__(self, *names: str, befalls: BeforeTrial = lambda machine, task, made: None) -> None:
         self.machines = {name: bench(name) for name in names}
-        self.tasks: list[tuple[str, ShareTask]] = []
+        self.tasks: list[tuple[str, messages.ShareTask]] = []
         self.measured: dict[str, list[str]] = {}
         self.closed = False
         self._befalls = befalls
@@ -95,7 +87,9 @@ class SimulatedBenches:
     def is_there(self, bench: Bench) -> bool:
         return bench.name in self.machines
 
-    def submit(self, bench: Bench, task: ShareTask, on_news: OnNews) -> Future[Done | Failed]:
+    def submit(
+        self, bench: Bench, task: messages.ShareTask, on_news: OnNews
+    ) -> Future[messages.Done | messages.Failed]:
         self.tasks.append((bench.name, task))
         return self._executor.submit(self._measured, bench.name, task, on_news)
 
@@ -103,14 +97,16 @@ class SimulatedBenches:
         self.closed = True
         self._executor.shutdown(cancel_futures=True)
 
-    def _measured(self, machine: str, task: ShareTask, on_news: OnNews) -> Done | Failed:
-        facts: RunFacts = pickle.loads(task.run)
+    def _measured(
+        self, machine: str, task: messages.ShareTask, on_news: OnNews
+    ) -> messages.Done | messages.Failed:
+        facts: messages.RunFacts = pickle.loads(task.run)
         records = _Records(task, on_news)
         try:
             self._befalls(machine, task, 0)
         except EspbenchError as error:
             if type(error).__name__ != "WorkerLost":
-                return Failed(error)
+                return messages.Failed(error)
             raise
         book = Book(facts.resolved, facts.cases, records, task.cases)
         if not records.manifest.calibration:
@@ -131,8 +127,8 @@ class SimulatedBenches:
                 made += 1
             results = running.results(CaseFacts(case.dut, "baseline", []))
             book.finish(case, results)
-            records.tell(ObserverCall("case_done", (results,)))
-        return Done(logs={"home.log": f"{machine}\n".encode()})
+            records.tell(messages.ObserverCall("case_done", (results,)))
+        return messages.Done(logs={"home.log": f"{machine}\n".encode()})
 
 
 def _ceiling(frame_size: int | str) -> Calibration:

@@ -18,7 +18,7 @@ from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.virtual_gateway import VirtualGateway
 from espbench.platforms.virtual.virtual_guest import PANIC, Guest
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed
-from espbench.runs.platform_kinds import addressing_of
+from espbench.runs.platform_kinds.shared.addressing import addressing_of
 
 
 class Gateway(VirtualGateway):

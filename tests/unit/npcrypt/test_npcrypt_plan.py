@@ -13,7 +13,7 @@ from espbench.plan.reading.reader import read_text
 from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.procedures.boards.cipher_kernels import configurations, listed
 from espbench.runs.beds import choose
-from espbench.runs.platform_kinds import kits_of
+from espbench.runs.platform_kinds.shared.platform import kits_of
 from support.plans import kernels_text, plan_text
 
 PLAN = kernels_text(

@@ -16,7 +16,7 @@ from espbench.cli.main import app
 from espbench.errors import MachineLacks, UsageError
 from espbench.plan import load_profile
 from espbench.platforms.remote import labgrid_board
-from espbench.runs.platform_kinds import boxes_of
+from espbench.runs.platform_kinds.boxes import boxes_of
 from support.plans import pair_plan, write_plan
 
 _POWER = {"ExternalPowerDriver": {"cmd_on": "true", "cmd_off": "true"}}

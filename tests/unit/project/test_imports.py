@@ -56,9 +56,14 @@ MAY_IMPORT = {
     "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
     "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
     "procedures",
-    "runs": "catalogue this_machine plan.* platforms.* stacks.* npcrypt generators measure.* procedures.*",
+    "runs.platform_kinds.shared": "this_machine plan plan.reading plan.keys plan.duts plan.resolved platforms "
+    "platforms.remote platforms.virtual.parts stacks.daemons",
+    "runs.platform_kinds": "this_machine plan plan.keys plan.duts platforms.* stacks stacks.daemons npcrypt generators "
+    "procedures.boards runs.platform_kinds.shared",
+    "runs": "catalogue this_machine plan.* platforms.* stacks.* generators measure.* procedures.* "
+    "runs.platform_kinds.*",
     "runs.workers": "this_machine results plan plan.keys plan.resolved platforms platforms.virtual.parts generators "
-    "measure measure.inputs procedures procedures.boards runs",
+    "measure measure.inputs procedures procedures.boards runs runs.platform_kinds.shared",
     "comparison.sorting": "results",
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",
@@ -82,7 +87,7 @@ MAY_IMPORT = {
     "cli.profile": "results plan runs gate profile cli.gate",
     "cli.history": "over_time reporting.over_time",
     "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
-    "runs runs.workers comparison.* reporting.* cli.gate cli.history cli.profile",
+    "runs runs.platform_kinds.* runs.workers comparison.* reporting.* cli.gate cli.history cli.profile",
 }
 # These may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}

@@ -13,7 +13,7 @@ from espbench.plan import resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Readiness
 from espbench.runs import automatic, beds
-from espbench.runs.platform_kinds import PLATFORMS, Kind
+from espbench.runs.platform_kinds.table import PLATFORMS, Kind
 from support.plans import plan_text
 
 Lacks = Callable[..., None]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
@@ -19,10 +18,10 @@ from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.remote import remote_platform
 from espbench.platforms.uml import uml_platform
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT
 from espbench.runs.beds import Beds, Choice, choose, profiles_of, virtual
-from espbench.runs.platform import Platform, Workspace
-from espbench.runs.platform_kinds import PLATFORMS, External, kits_of
+from espbench.runs.platform_kinds.external import External
+from espbench.runs.platform_kinds.shared.platform import Workspace, kits_of
+from espbench.runs.platform_kinds.table import PLATFORMS
 from espbench.this_machine.registry import Registry
 from support.plans import external_text, plan_text
 
@@ -144,9 +143,7 @@ def test_each_case_is_built_on_its_own_device(registry: Registry, tmp_path: Path
 
 def test_each_kit_of_a_plan_is_named_once() -> None:
     """Workers of a cluster get the parts of these; boxes and namespaces are built of none."""
-    names = ["qemu_x86", "external", "qemu_e500", "netns", "qemu_e500"]
-    platforms = [
-        cast(Platform, SimpleNamespace(name=name, kits=[E500_KIT, E500_STRONGSWAN_KIT])) for name in names
-    ]
-    assert [kit.name for kit in kits_of(platforms)] == ["x86", "e500", "e500-strongswan"]
-    assert kits_of(platforms[1:2]) == []
+    (boards,) = choose(plan(plan_text(dut="mpc8548e", stacks="[strongswan]")))
+    platforms = [chosen(dut).platform for dut in ("virt-x86", "remote-example", "mpc8548e", "netns")]
+    assert [kit.name for kit in kits_of([*platforms, boards.platform])] == ["x86", "e500", "e500-strongswan"]
+    assert kits_of([External(plan(BOXES)), platforms[1], platforms[3]]) == []

@@ -150,6 +150,16 @@ class StackChoice(Strict):
         return [STACKS[name] for name in (self.stack, self.home, self.office) if name in STACKS]
 
     @property
+    def daemons(self) -> list[str]:
+        """The IKE daemons that negotiate for the stack, each once; none for a stack without IKE."""
+        return list(dict.fromkeys(facts.daemon for facts in self.facts if facts.daemon))
+
+    @property
+    def kernel_esp(self) -> bool:
+        """True if the kernel's ESP carries the stack's traffic on at least one gateway."""
+        return any(facts.kernel_esp for facts in self.facts)
+
+    @property
     def shown(self) -> str:
         """The stack's name in results and reports."""
         return self.label or self.stack or f"{self.home}-to-{self.office}"

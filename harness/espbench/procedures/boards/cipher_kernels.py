@@ -46,13 +46,15 @@ def measure(
         run = _runner(Path(folder))
         with ThreadPoolExecutor(at_once) as workers:
             pending = {
-                _key(c): workers.submit(run, c, profile) for c, profile in asked if _key(c) not in done
+                c.recorded.key: workers.submit(run, c, profile)
+                for c, profile in asked
+                if c.recorded.key not in done
             }
             try:
                 _collect(asked, done, pending, directory, note)
             finally:
                 workers.shutdown(cancel_futures=True)
-    results = [done[_key(c)] for c, _ in asked]
+    results = [done[c.recorded.key] for c, _ in asked]
     kernels.save(directory.path, results)
     note(f"cipher kernels: {len(results)} configurations, every byte of output is correct")
     return results
@@ -69,7 +71,7 @@ def listed(resolved: ResolvedPlan) -> list[str]:
 def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Profile]]:
     """Return every configuration with its DUT's profile, in the plan's order and each once."""
     listed = {
-        _key(c): (c, profile)
+        c.recorded.key: (c, profile)
         for test in resolved.plan.cipher_kernels
         for c, profile in _of_test(resolved, test)
     }
@@ -112,13 +114,6 @@ def _of_test(resolved: ResolvedPlan, test: CipherKernels) -> Iterator[tuple[Conf
             )
 
 
-def _key(c: Configuration) -> kernels.KernelKey:
-    return (
-        c.dut, c.kernel, c.compilation.level, c.compilation.compiler, c.compilation.option, c.engines, c.threads,
-        c.faster_dram, c.faster_sram, c.data,
-    )  # fmt: skip
-
-
 def _collect(
     asked: list[tuple[Configuration, Profile]],
     done: dict[kernels.KernelKey, KernelResult],
@@ -127,12 +122,12 @@ def _collect(
     note: Callable[[str], None],
 ) -> None:
     for number, (configuration, _) in enumerate(asked, 1):
-        key = _key(configuration)
+        key = configuration.recorded.key
         if key in pending:
             done[key] = result = pending[key].result()
             note(f"{number} of {len(asked)}: {configuration.shown}: {result.mbps:.4g} Mbps")
         if number % _SAVED_EACH == 0:
-            kernels.save(directory.path, [done[_key(c)] for c, _ in asked[:number]])
+            kernels.save(directory.path, [done[c.recorded.key] for c, _ in asked[:number]])
 
 
 def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Profile]]) -> None:

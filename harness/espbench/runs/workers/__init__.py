@@ -9,5 +9,5 @@ the program in it, and `driver` the worker's view of the driver; `messages` defi
 In real time a share of the plan is a task: `shares` splits the plan, `bench_session` is the driver, `benches` knows the
 machines, `machines` merges their entries in the manifest, and `share` measures one share.
 May import `this_machine`, `results`, `plan`, `plan.keys`, `plan.resolved`, `platforms`, `platforms.virtual.parts`,
-`generators`, `measure`, `measure.inputs`, `procedures`, `procedures.boards` and `runs`.
+`generators`, `measure`, `measure.inputs`, `procedures`, `procedures.boards`, `runs` and `runs.platform_kinds.shared`.
 """

@@ -11,7 +11,7 @@ from espbench.generators.base import Generator
 from espbench.plan import Case
 from espbench.runs import parts
 from espbench.runs.beds import Beds, Choice, place, require
-from espbench.runs.platform import Workspace
+from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.runs.session import Session
 from espbench.runs.workers.driver import Driver
 from espbench.runs.workers.messages import ObserverCall, ResultsMade, RunFacts, ShareTask

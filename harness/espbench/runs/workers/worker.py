@@ -25,7 +25,7 @@ from espbench.results.durable import refused_by_disk, write_failure
 from espbench.runs import parts
 from espbench.runs.beds import Beds
 from espbench.runs.one_case import OneCase
-from espbench.runs.platform import Workspace
+from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
 from espbench.runs.workers.driver import Driver

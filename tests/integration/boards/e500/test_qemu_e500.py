@@ -23,7 +23,7 @@ from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.parts import cpio, guest, recipe
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT
-from espbench.runs.platform_kinds import addressing_of
+from espbench.runs.platform_kinds.shared.addressing import addressing_of
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import Registry
 from support.gateways.boxes import leftovers

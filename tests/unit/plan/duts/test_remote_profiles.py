@@ -20,7 +20,7 @@ from espbench.platforms.base import CommandResult
 from espbench.platforms.remote import remote_box, remote_gateway, ssh
 from espbench.platforms.remote.remote_gateway import Box, cpu_times
 from espbench.platforms.remote.ssh import Login
-from espbench.runs.platform_kinds import boxes_of
+from espbench.runs.platform_kinds.boxes import boxes_of
 from espbench.stacks.daemons import layers
 from espbench.stacks.daemons.builds import Build
 from support.plans import plan_text

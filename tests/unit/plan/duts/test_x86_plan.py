@@ -14,7 +14,7 @@ from espbench.paths import data_dir
 from espbench.plan import ResolvedPlan, cases, conditions, load_profile, resolve
 from espbench.plan.duts.machines import ADAPTING
 from espbench.plan.reading.reader import read_text
-from espbench.runs.platform_kinds import x86_images
+from espbench.runs.platform_kinds.x86_machines import x86_images
 from support.plans import plan_text
 
 FIRST = data_dir("dut-profiles") / "virt-x86.yaml"

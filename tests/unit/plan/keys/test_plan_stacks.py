@@ -70,6 +70,17 @@ def test_every_stack_has_a_line_for_its_list() -> None:
     }
 
 
+def test_a_stack_names_its_daemon_and_who_carries_its_traffic() -> None:
+    """StrongSwan with ESP in user space needs the same daemon, but no ESP of the kernel."""
+    stacks = [StackChoice(stack=name) for name in STACKS]
+    assert {s.shown: s.daemons for s in stacks if s.daemons} == {
+        "strongswan": ["strongswan"],
+        "libreswan": ["libreswan"],
+        "strongswan-libipsec": ["strongswan"],
+    }
+    assert [s.shown for s in stacks if s.kernel_esp] == ["null", "xfrm", "strongswan", "libreswan"]
+
+
 def test_two_daemons_make_one_stack() -> None:
     """Interoperation is a case of its own in either direction."""
     plan = _plan(
@@ -79,6 +90,7 @@ def test_two_daemons_make_one_stack() -> None:
         ("strongswan+libreswan", "strongswan-to-libreswan"),
         ("libreswan+strongswan", "back"),
     ]
+    assert [c.daemons for c in plan.plan.stacks] == [["strongswan", "libreswan"], ["libreswan", "strongswan"]]
     case = cases(plan)[1]
     assert case.id == "0002-strongswan-to-libreswan-aes128gcm16-512-one-way"
     assert case.entry().stack_kind == "strongswan+libreswan"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from espbench.errors import MachineLacks
 from espbench.plan import Case
 from espbench.platforms.base import Placement, Readiness, Testbed
+from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.this_machine.registry import Registry
 
 OnNote = Callable[[str], None]
@@ -50,6 +52,10 @@ class Platform(Protocol):
     @property
     def line_rate_bps(self) -> float: ...
 
+    @property
+    def kits(self) -> list[Kit[Any]]:
+        """List the kits of which the guests are built."""
+
     def require(self, on_note: OnNote) -> None:
         """Raise MachineLacks or UsageError if the plan cannot be run on this platform; nothing is made yet."""
 
@@ -74,6 +80,32 @@ class Platform(Protocol):
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         """Ask gateways whose stack is up; return facts for the Security Context, and the mismatches with the plan."""
 
+    def own_files(self) -> list[OwnFiles]:
+        """Pack the user's own files that the guests boot, for workers on other machines."""
+
+
+class Defaults:
+    """Answers what concerns few platforms as all the others do: with nothing. Kinds derive from this."""
+
+    @property
+    def kits(self) -> list[Kit[Any]]:
+        return []
+
+    def memory_mb(self) -> float:
+        return 0.0
+
+    def links_mb(self) -> float:
+        return 0.0
+
+    def notes(self) -> list[str]:
+        return []
+
+    def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
+        return {}, []
+
+    def own_files(self) -> list[OwnFiles]:
+        return []
+
 
 def demand(needs: list[Readiness]) -> None:
     """Raise MachineLacks if any of these needs is not met; the error names all of those."""
@@ -81,3 +113,13 @@ def demand(needs: list[Readiness]) -> None:
     if lacking:
         what = "; ".join(need.missing for need in lacking)
         raise MachineLacks(what, "; ".join(dict.fromkeys(need.install for need in lacking)))
+
+
+def kits_of(platforms: Iterable[Platform]) -> list[Kit[Any]]:
+    """Return the kits of which the guests of these platforms are built, each once."""
+    return [*{kit.name: kit for platform in platforms for kit in platform.kits}.values()]
+
+
+def own_files_of(platforms: Iterable[Platform]) -> list[OwnFiles]:
+    """Return the user's own files that the guests of these platforms boot, each path once."""
+    return [*{files.path: files for platform in platforms for files in platform.own_files()}.values()]

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways that are x86-64 machines in virtual time, with Debian's own kernel (`platform: qemu_x86`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from espbench.generators import native
+from espbench.plan import Case, Profile, ResolvedPlan, cases
+from espbench.plan.duts.machines import ADAPTING, Machine
+from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
+from espbench.plan.keys.stack_choice import StackChoice
+from espbench.platforms.base import SIDES, Readiness, Side, Testbed
+from espbench.platforms.chance import Chance
+from espbench.platforms.virtual import virtual_pair
+from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts.kits import X86_KIT
+from espbench.platforms.virtual.parts.own_files import OwnFiles
+from espbench.platforms.x86 import qemu_x86
+from espbench.runs.platform_kinds.shared import stack_files
+from espbench.runs.platform_kinds.shared.from_profile import FromProfile
+from espbench.runs.platform_kinds.shared.platform import OnNote, Workspace, demand
+
+
+def readiness() -> list[Readiness]:
+    """List what x86-64 machines need on this machine: their kit."""
+    return [X86_KIT.readiness()]
+
+
+class Machines(FromProfile):
+    """Gateways that are x86-64 machines in virtual time, with Debian's own kernel."""
+
+    name = "qemu_x86"
+    virtual_time = True
+
+    def __init__(self, resolved: ResolvedPlan, profile: Profile | None) -> None:
+        super().__init__(resolved, profile)
+        self._builder = qemu_x86.QemuX86Platform(
+            self._profile.name, self._addressing, native.binary, X86_KIT.require, self._errors,
+            _kernels(self._profile),
+        )  # fmt: skip
+        self._images = x86_images(cases(resolved))
+        self._own_daemons: dict[tuple[str, Path], qemu_x86.OwnDaemon] = {}
+
+    @property
+    def kits(self) -> list[Kit[Any]]:
+        """List the kit of which the guests are built."""
+        return [X86_KIT]
+
+    def require(self, on_note: OnNote) -> None:
+        """Require the kit of the guests; UsageError if a guest cannot run the user's kernel, modules or daemons."""
+        demand([X86_KIT.readiness()])
+        self._builder.examine()
+        for stack in self._plan.stacks:
+            self._own(stack)
+
+    def own_files(self) -> list[OwnFiles]:
+        """Pack the user's kernels and modules for workers on other machines."""
+        return self._builder.own_files()
+
+    def build(self, case: Case, workspace: Workspace) -> Testbed:
+        w, machine = workspace, self._profile.machine
+        assert machine is not None
+        return self._named(
+            self._builder.build(
+                w.registry, w.logs, w.placement,
+                _machine(
+                    self._profile.memory, machine, self._images[case.stack.shown], self._chance(case),
+                    self._own(case.stack),
+                ),
+                _facts_of(machine), single=self._single, line_rate_bps=self.line_rate_bps,
+                profile=w.profile(case),
+            )
+        )  # fmt: skip
+
+    def _own(self, choice: StackChoice) -> tuple[qemu_x86.OwnDaemon, ...]:
+        """Return the user's own daemons that a stack names, packed once for all cases."""
+        daemons = []
+        for name, build in stack_files.own_in_root(choice, self._resolved.path).items():
+            key = name, build.folder
+            if key not in self._own_daemons:
+                root = build.folder if build.image else Path("/")
+                files = qemu_x86.OwnBuild(name, root, build.base, tuple(build.programs.values()))
+                self._own_daemons[key] = self._builder.pack(files)
+            daemons.append(self._own_daemons[key])
+        return tuple(daemons)
+
+    def calibration_bed(self, workspace: Workspace) -> Testbed | None:
+        return None  # the generator's ceiling in virtual time is the line rate
+
+    def memory_mb(self) -> float:
+        """Return the memory of a test bed, MiB. Each guest counts three times: booted, with its stack, in a trial."""
+        return 3 * (1 if self._single else 2) * self._profile.memory
+
+    def links_mb(self) -> float:
+        return virtual_pair.links_mb(single=self._single, kept=True)
+
+
+def _machine(
+    memory_mb: int,
+    machine: Machine,
+    images: tuple[str, ...],
+    chance: Chance,
+    own: tuple[qemu_x86.OwnDaemon, ...],
+) -> qemu_x86.Machine:
+    return qemu_x86.Machine(
+        memory_mb=memory_mb,
+        ns_per_instruction=machine.ns_per_instruction,
+        cpu=machine.cpu,
+        receive_ring=machine.rings.receive,
+        transmit_ring=machine.rings.transmit,
+        interrupts=machine.interrupts,
+        images=images,
+        own=own,
+        chance=chance,
+    )
+
+
+def _kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
+    """Return the kernels and modules that a profile names, by gateway; empty if all are Debian's."""
+    kernel, modules = profile.own_kernel, profile.modules
+    if kernel is None and modules is None:
+        return {}
+    return {
+        side: qemu_x86.Own(
+            Path(getattr(kernel, side)) if kernel else None, Path(getattr(modules, side)) if modules else None
+        )
+        for side in SIDES
+    }
+
+
+def x86_images(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:
+    """Return the userland parts of each stack's guests, by the stack's name, for all cases of a plan.
+
+    They are the same in each case of a stack, so that all its cases have one configuration: if one test runs the
+    program openssl, the guests of the other tests have it too.
+    """
+    of_stack: dict[str, tuple[str, ...]] = {}
+    for case in cases:
+        images = of_stack.get(case.stack.shown, stack_files.userland_of(case.stack))
+        of_stack[case.stack.shown] = (
+            tuple(dict.fromkeys(("base", *images, "openssl"))) if _runs_openssl(case) else images
+        )
+    return of_stack
+
+
+def _runs_openssl(case: Case) -> bool:
+    settings = case.settings
+    return isinstance(settings, PublicKey) or (isinstance(settings, SetUpRate) and settings.public_key)
+
+
+def _facts_of(machine: Machine) -> dict[str, str]:
+    """Return the emulated machine's properties, for the Security Context."""
+    adapting = machine.interrupts == ADAPTING
+    return {
+        "cpu": machine.cpu,
+        "time per instruction": f"{machine.ns_per_instruction} ns, whichever it is",
+        "ports": f"e1000e, rings of {machine.rings.receive} (receive) and {machine.rings.transmit} (transmit) frames",
+        "interrupts": "as the driver adapts them" if adapting else f"at most {machine.interrupts} a second",
+    }
