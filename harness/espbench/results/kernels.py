@@ -59,7 +59,7 @@ class KernelConfiguration(Record):
 
 
 class KernelResult(KernelConfiguration):
-    """What one configuration did.
+    """The result of one configuration: what it cost, and where the time went.
 
     cycles: of an engine, until the last thread had done its `data` bytes. executing, aborted, idle, stalled: shares
     of the engines' time (docs/npcryptbench.md). code, run: instructions by kind, of the program and as they were run.
