@@ -590,14 +590,17 @@ def test_a_cable_that_is_not_there_is_named(
 
 
 @pytest.mark.slow
-def test_a_port_that_cannot_be_given_back_is_told(boxes: RemoteBoxes, shop: Workshop) -> None:
+@pytest.mark.alone
+def test_a_port_that_cannot_be_given_back_is_told(boxes: RemoteBoxes, tmp_path: Path) -> None:
     """Somebody has made another of its name in the meantime: that must not pass for the port.
 
-    The last test of these boxes: this one is not as it was.
+    A workshop of its own: its journal keeps the box, and `clean` restores it once the name is free.
     """
+    before = {side: boxes.state(side) for side in SIDES}
     try:
         with (
             inside(boxes.management),
+            workshop(tmp_path) as shop,
             pytest.raises(
                 EspbenchError, match=r"home \(root@10\.77\.1\.2\) is not as it was: .*vec0.*File exists"
             ),
@@ -607,3 +610,7 @@ def test_a_port_that_cannot_be_given_back_is_told(boxes: RemoteBoxes, shop: Work
     finally:
         # The kernel has given it a name of its own.
         boxes.run("home", "ip link del vec0; cd /sys/class/net; ip link set dev $(echo dev*) name vec0")
+    cleaned = clean(boxes)
+    assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
+    assert not shop.registry.path.exists()
+    assert_as_before(boxes, before)
