@@ -78,14 +78,17 @@ class ExactDaemon:
     up: dict[int, float] = field(default_factory=dict)
     log: list[SaEvent] = field(default_factory=list)
     stopped: list[bool] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)  # its starts, and its loads of the configuration
     died: bool = False
 
     def install(self) -> None: ...
 
     def start(self) -> None:
         self.up, self.log = {}, []
+        self.begun.append("start")
 
-    def load(self) -> None: ...
+    def load(self) -> None:
+        self.begun.append("load")
 
     def stop(self, *, suddenly: bool) -> None:
         self.stopped.append(suddenly)
@@ -437,6 +440,8 @@ def test_an_outage_is_neither_a_stall_of_the_host_nor_a_stray_loss(
 def test_a_failover_kills_office_without_a_word() -> None:
     pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
     answered(made(Failover(repeats=1)), pair)
+    # Each time it is given its connections: the standby, too.
+    assert pair.daemons["office"].begun == ["start", "load"] * 3
     # Anew for the test, dead in it, anew after it: never with a farewell.
     assert pair.daemons["office"].stopped == [True, True, True]
 

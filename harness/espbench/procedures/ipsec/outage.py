@@ -164,7 +164,7 @@ class FailoverCase(_OutageCase):
             return {}
 
         def take_over() -> dict[str, Any]:
-            office.start()
+            stack.start("office")
             return {}
 
         at, dead = self._asked.at, self._asked.dead
