@@ -126,14 +126,16 @@ LINKS = {"seed": 1, "west": {"loss": 0.01}, "middle": {"bit_errors": 5e-6, "dela
 @pytest.mark.uml
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.parametrize("capture", [False, True])
-def test_a_run_says_what_its_links_lost(tmp_path: Path, capture: bool) -> None:
-    """All that plain forwarding and ESP lose is at the places of the links, and is what the links say."""
+def test_a_run_says_what_its_links_lost(tmp_path: Path) -> None:
+    """All that plain forwarding and ESP lose is at the places of the links, and is what the links say.
+
+    A capture beside it takes no frame away.
+    """
     losses = {
         "frame_loss": {"maximum": "2000fps", "step": "50%", "trial": "1s", "settle": "0s", "residue": "2s"}
     }
     plan = pair_plan(
-        "uml", links=LINKS, capture=capture, stacks=["plain", "xfrm"],
+        "uml", links=LINKS, capture=True, stacks=["plain", "xfrm"],
         suites=["aes128gcm16"], frame_sizes=[512], tests=[losses], **PINNED,
     )  # fmt: skip
     said = espbench("run", write_plan(tmp_path, plan), "--out", tmp_path / "runs", "--no-report")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IPsec tests on real gateways and daemons, where something of the answer is known beforehand."""
+"""The IPsec tests with real daemons, where something of the answer is known beforehand: in virtual time, but for one."""
 
 from __future__ import annotations
 
@@ -30,19 +30,32 @@ from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Trial
 from support.gateways.workshop import TRAFFIC, Workshop
-from support.session.slow import slow_but
 
-pytestmark = pytest.mark.uml
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
 _WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
 # Charon waits this long for an answer before it gives up: 1 s, then 1.4 times longer each time, four times.
 GIVES_UP_S = 1 + 1.4 + 1.4**2 + 1.4**3
 
 
-@pytest.fixture(scope="module", params=slow_but(["strongswan"], ["strongswan", "libreswan"]))
+def virtual(test: Any) -> Any:
+    """Mark a test on gateways in virtual time, which needs no quiet machine."""
+    for mark in (pytest.mark.slow, pytest.mark.boards, pytest.mark.virtual_time):
+        test = mark(test)
+    return test
+
+
+@pytest.fixture(scope="module", params=["strongswan", "libreswan"])
 def pair(shop: Workshop, request: pytest.FixtureRequest) -> Iterator[tuple[Setup, Case]]:
-    """Both gateways with their tunnel up, for all tests of one daemon."""
-    with shop.pair(request.param, "aes128gcm16") as (setup, case):
+    """Both gateways, in virtual time, with their tunnel up, for all tests of one daemon."""
+    with shop.pair(request.param, "aes128gcm16", dut="virt-x86") as (setup, case):
+        readiness.establish(setup, TRAFFIC)
+        yield setup, case
+
+
+@pytest.fixture(scope="module")
+def real_pair(shop: Workshop) -> Iterator[tuple[Setup, Case]]:
+    """Both gateways in real time, with strongSwan's tunnel up."""
+    with shop.pair("strongswan", "aes128gcm16") as (setup, case):
         readiness.establish(setup, TRAFFIC)
         yield setup, case
 
@@ -75,9 +88,10 @@ def value(finding: Finding, name: str) -> float:
     return figure
 
 
-def test_traffic_brings_up_the_tunnel_once(pair: tuple[Setup, Case]) -> None:
+@pytest.mark.uml
+def test_traffic_brings_up_the_tunnel_once(real_pair: tuple[Setup, Case]) -> None:
     """The first frame finds no SA, and what the daemon took is within what the traffic waited for."""
-    finding, trials = finding_and_trials(pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
+    finding, trials = finding_and_trials(real_pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
     assert value(finding, "time to first packet") > value(finding, "of it, setting up the tunnel") > 0
     west_east = trials[-1].per_direction["west-east"]
     assert west_east.first_lost_s is not None
@@ -87,7 +101,7 @@ def test_traffic_brings_up_the_tunnel_once(pair: tuple[Setup, Case]) -> None:
     assert late_ms < 100
 
 
-@pytest.mark.slow
+@virtual
 def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
     """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one; the operations bound them."""
     finding, trials = finding_and_trials(pair, SetUpRate, tunnels=10)
@@ -97,7 +111,7 @@ def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
     assert trials[-1].proof["proven"]
 
 
-@pytest.mark.slow
+@virtual
 @pytest.mark.parametrize("kind", ["bad-icv", "replay"])
 def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Setup, Case], kind: str) -> None:
     """The kernel's own counters tell; the traffic beside it loses nothing and is proven to be encrypted."""
@@ -108,7 +122,7 @@ def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Set
     assert trials[-1].proof["proven"]
 
 
-@pytest.mark.slow
+@virtual
 def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
     """It is understood and answered: Home's CPU works, and Home sends datagrams of its own."""
     finding, _ = finding_and_trials(
@@ -118,7 +132,7 @@ def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
     assert attacked["cpu_home_pct"] > free["cpu_home_pct"]
 
 
-@pytest.mark.slow
+@virtual
 def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, Case]) -> None:
     """Sixteen seconds of traffic, a moment before: three times."""
     finding, trials = finding_and_trials(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
@@ -126,7 +140,7 @@ def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, C
     assert trials[-1].tx_frames == 12_800  # both directions
 
 
-@pytest.mark.slow
+@virtual
 def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case]) -> None:
     """It stops at that moment and not before; whether and when its daemon notices is the daemon's answer."""
     _, trials = finding_and_trials(
@@ -149,7 +163,7 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case
 charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 
 
-@pytest.mark.slow
+@virtual
 @charon
 def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) -> None:
     """A standby that is there after a second must wait until Home has asked and given up."""
@@ -160,7 +174,7 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) 
     assert GIVES_UP_S < outage < GIVES_UP_S + 4
 
 
-@pytest.mark.slow
+@virtual
 @charon
 def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
     """There are as many rekeys as are due, and as many tunnels as are asked for."""
@@ -170,7 +184,7 @@ def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
     assert value(finding, "tunnels carried") == 4
 
 
-@pytest.mark.slow
+@virtual
 @charon
 def test_a_gateway_without_power_comes_back(pair: tuple[Setup, Case]) -> None:
     """Booted again by the same hands, its daemon and cleartext's block on it, traffic brings the tunnel up."""
