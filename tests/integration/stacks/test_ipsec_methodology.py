@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IPsec tests with real daemons, where something of the answer is known beforehand: in virtual time, but for one."""
+"""The IPsec tests with real daemons, where something of the answer is known beforehand; most are in virtual time."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ import os
 import signal
 import threading
 
-# The time between two beats, s: a guest loses at most this much. A beat costs it about 40 µs, 0.1 % of its CPU. A trial's
-# wait for the residue must be longer.
+# The time between two beats, s: a guest loses at most this much. A beat costs it about 40 µs, 0.1 % of its CPU. The
+# wait for the residue of a trial must be longer.
 BEAT_S = 0.05
 SIGNALS = (signal.SIGALRM, signal.SIGIO)
 
