@@ -17,9 +17,9 @@ from campaign.observed import Observed
 from espbench.measure import machine
 from espbench.this_machine.processes import descendants
 from support.command_line import in_process
-from support.gateways.bench_cluster import PATIENCE_S, BenchCluster, running
+from support.gateways.bench_cluster import BenchCluster, running
 from support.plans import PINNED, pair_plan, quick, write_plan
-from support.virtual.side_by_side import until
+from support.virtual.side_by_side import PATIENCE_S, until
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.needs("distributed", "generator")]
 

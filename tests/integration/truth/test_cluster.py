@@ -141,9 +141,9 @@ def test_a_worker_with_other_code_does_no_task(
                 worker.send_signal(signal.SIGCONT)
         assert re.search(r"Unequal: the worker at \S+ on \S+\n +expected: espbench", cluster.log)
         assert files(ended(run)) == one_job
-    registered = cluster.log.count("Registered to:")
+    registered = cluster.registered
     cluster.workers.append(cluster.worker(PYTHONPATH=path))
-    cluster.until(lambda: cluster.log.count("Registered to:") > registered)
+    cluster.until(lambda: cluster.registered > registered)
     with cluster.run(tmp_path / "refused", file, "--out", folder / "runs") as run:
         assert run.ended() == 2, run.said
         assert re.search(r"the worker at \S+\n +expected: espbench \S+, code \w+\n +got: espbench", run.said)

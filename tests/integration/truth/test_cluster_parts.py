@@ -66,9 +66,9 @@ def test_workers_get_the_parts_that_they_lack(tmp_path: Path, monkeypatch: pytes
         assert "Unequal: the worker at" in cluster.log
         driver.communicate("")
         assert driver.returncode == 0
-        registered = cluster.log.count("Registered to:")
+        registered = cluster.registered
         cluster.workers.append(cluster.worker(XDG_CACHE_HOME=str(tmp_path / "other")))
-        cluster.until(lambda: cluster.log.count("Registered to:") > registered)
+        cluster.until(lambda: cluster.registered > registered)
         refused = connected(cluster, tmp_path / "driver")
         _, said = refused.communicate()
         assert refused.returncode == 1

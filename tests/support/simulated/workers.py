@@ -20,9 +20,10 @@ from espbench.results import RunDirectory
 from espbench.runs.beds import Beds, choose
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.workers.local import Workers
+from espbench.runs.workers.loop import MAXIMUM_RETRIES
 from espbench.runs.workers.messages import CaseTask, Done, Failed, Learnt, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost
-from espbench.runs.workers.session import MAXIMUM_RETRIES, SideBySide
+from espbench.runs.workers.session import SideBySide
 from support.simulated.queue import QueueDut
 
 

@@ -12,9 +12,9 @@ from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.plan import ResolvedPlan, load_plan
 from espbench.plan.resolved.arms import execution_order
 from espbench.results import RunDirectory
+from espbench.runs.workers.loop import MAXIMUM_RETRIES
 from espbench.runs.workers.messages import ShareTask
 from espbench.runs.workers.process import WorkerLost
-from espbench.runs.workers.session import MAXIMUM_RETRIES
 from support.plans import pair_plan, write_plan
 from support.simulated.benches import SimulatedBenches, begun, bench, session
 from support.simulated.workers import Silent

@@ -14,9 +14,9 @@ import pytest
 from espbench.errors import CannotWrite, EspbenchError, UsageError
 from espbench.plan import ResolvedPlan, cases, load_plan
 from espbench.results import RunDirectory
+from espbench.runs.workers.loop import MAXIMUM_RETRIES
 from espbench.runs.workers.messages import CaseTask, Done, Failed, Learnt
 from espbench.runs.workers.process import OnNews, WorkerLost
-from espbench.runs.workers.session import MAXIMUM_RETRIES
 from support.plans import pair_plan, write_plan
 from support.simulated.workers import Silent, Threads, begun, session
 

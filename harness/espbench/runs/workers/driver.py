@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from espbench.measure.inputs.setup import Request
-from espbench.runs.workers.messages import Kept, Learnt, News, ObserverCall, TrialMade
-from espbench.terms import Manifest, Trial
+from espbench.plan import Case
+from espbench.runs.workers.messages import Kept, Learnt, News, ObserverCall, ResultsMade, TrialMade
+from espbench.terms import Finding, Manifest, Outcome, Trial
 
 # The shortest interval between two messages of trial_progress, s.
 _PROGRESS_EACH_S = 0.25
@@ -65,3 +67,36 @@ class Driver:
     def tell(self, news: News) -> None:
         """Send a message that needs no answer."""
         self.connection.send(news)
+
+
+class ShareRecords(Driver):
+    """A share's view of the run directory: the trials on disk, and the driver, which gets the new ones."""
+
+    def __init__(self, driver: Driver, trials: Mapping[str, list[Trial]]) -> None:
+        """trials: the trials on disk, by case; this object keeps a copy and adds new ones to it."""
+        super().__init__(driver.connection, driver.logs)
+        self.manifest = driver.manifest
+        self._trials = {case: list(of_case) for case, of_case in trials.items()}
+
+    def trials_of(self, case: str) -> list[Trial]:
+        """Return the trials of one case, in order."""
+        return list(self._trials.get(case, []))
+
+    def append(self, trial: Trial) -> None:
+        """Have the driver put a trial on disk; return when it is there."""
+        super().append(trial)
+        self._trials.setdefault(trial.case, []).append(trial)
+
+    def save_results(self, results: Sequence[Outcome | Finding]) -> None:
+        """Have the driver put the results of the share so far on disk."""
+        counts = {case: len(of_case) for case, of_case in self._trials.items()}
+        self.tell(ResultsMade(list(results), counts))
+
+    def arrange(self, cases: Sequence[str]) -> None:
+        """Do nothing: the driver arranges the trials of all shares at the end of the run."""
+
+    def case_started(self, case: Case, number: int, of: int, done_trials: int) -> None:
+        self.tell(ObserverCall("case_started", (case, number, of, done_trials)))
+
+    def case_done(self, results: list[Outcome | Finding]) -> None:
+        self.tell(ObserverCall("case_done", (results,)))

@@ -112,6 +112,22 @@ def without(manifest: Manifest, cases: Collection[str]) -> dict[str, Any]:
     }
 
 
+def warned(manifest: Manifest, cases: Collection[str]) -> dict[str, Any]:
+    """Return the manifest's changes at the end of a run: a warning if several machines measured its cases."""
+    counts: dict[str, int] = {}
+    for case in cases:
+        if machine := manifest.machine_of_case.get(case):
+            counts[machine] = counts.get(machine, 0) + 1
+    if len(counts) < 2:
+        return {}
+    listed = "; ".join(f"{machine}: {number} cases" for machine, number in counts.items())
+    text = (
+        f"The cases were measured on {len(counts)} machines ({listed}). Figures of different "
+        "machines are not comparable; manifest.json says which machine measured which case."
+    )
+    return {} if text in manifest.warnings else {"warnings": [*manifest.warnings, text]}
+
+
 def _common(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the manifest's own copy of the tables that each machine has: the values that all machines share.
 

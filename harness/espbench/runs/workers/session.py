@@ -7,12 +7,10 @@ byte, as with one job, except for `host` in the records.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from queue import SimpleQueue
-from typing import Any, Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.plan.resolved.cases import Case
@@ -27,74 +25,27 @@ from espbench.runs.book import Book
 from espbench.runs.one_case import case_warnings, encryption_of
 from espbench.runs.parts import Devices
 from espbench.runs.procedure_kinds import procedure_for
-from espbench.runs.session import Observer
 from espbench.runs.setups import same_as_before
 from espbench.runs.workers.local import Workers
-from espbench.runs.workers.messages import (
-    AcceleratorTask,
-    CaseTask,
-    Done,
-    Failed,
-    Learnt,
-    News,
-    ObserverCall,
-    RunFacts,
-    Task,
-    TrialMade,
-)
-from espbench.runs.workers.process import WorkerLost, keep_logs
-from espbench.terms import Finding, Outcome, Trial
-
-# A task whose worker was lost is begun again, from its last trial on disk, at most this many times.
-MAXIMUM_RETRIES = 2
+from espbench.runs.workers.loop import Job, Loop, ObserverOfMany
+from espbench.runs.workers.messages import AcceleratorTask, CaseTask, Learnt, ResultsMade, RunFacts, Task
+from espbench.terms import Finding, Outcome
 
 
-class ObserverOfMany(Protocol):
-    """Gets the news of a run whose cases are measured side by side. of: returns the observer of one case."""
-
-    def note(self, text: str) -> None: ...
-    def of(self, name: str) -> Observer: ...
-    def finished(self, tasks: int, of: int) -> None: ...
-    def time_left(self, seconds: float) -> None: ...
-
-
-@dataclass(eq=False)
-class _Job:
+@dataclass(eq=False, kw_only=True)
+class _Job(Job):
     """A case, or a figure of the accelerator test, that is to be measured."""
 
-    name: str
-    observer: Observer
     case: Case | None = None
     figure: Figure = ("", "", "", 0, Variant())
     behind: int = 0  # the length of the longest chain of jobs that wait for this one
-    lost: int = 0
-    began: float = 0.0
-    left_s: float | None = None
-
-
-@dataclass
-class _Event:
-    """A message from a thread of the workers to the driver; `done` is set only in the last message of a job."""
-
-    job: _Job
-    news: News | None = None
-    kept: Any = None
-    done: Future[Done | Failed] | None = None
-
-
-@dataclass
-class _State:
-    """The state of a run's jobs."""
-
-    waiting: list[_Job] = field(default_factory=list)
-    running: list[_Job] = field(default_factory=list)
-    given_up: dict[str, str] = field(default_factory=dict)  # job → why
-    finished: int = 0
-    seconds: list[float] = field(default_factory=list)  # that finished jobs took
 
 
 class SideBySide:
     """One run over a list of cases, and over the figures of the accelerator test; call `run` once."""
+
+    plural = "cases"
+    look_each_s: float | None = None
 
     def __init__(
         self,
@@ -120,9 +71,7 @@ class SideBySide:
         asked = resolved.plan.accelerator if not directory.manifest.base_loads else None
         duts = [name for name, _ in devices]
         self._figures = accelerator.kept(asked, duts, directory, observer.note) if asked else None
-        self._events: SimpleQueue[_Event] = SimpleQueue()
-        self._state = _State()
-        self._total = 0
+        self._loop: Loop[_Job] = Loop(self, directory, observer)
         # Security Context → the position, in the order of measuring, of the case in which it was read.
         self._read_in: dict[str, int] = {}
 
@@ -133,57 +82,52 @@ class SideBySide:
         EspbenchError if a case's worker was lost again and again (raised when all other cases are finished).
         """
         self._note_contexts()
-        self._state.waiting = self._jobs()
-        self._total = len(self._state.waiting)
         self._observer.note(
             f"virtual time: the generator's ceiling is the line rate; {self._workers.at_once} cases side by side"
         )
-        self._observer.finished(0, self._total)
         try:
-            self._begin()
-            while self._state.running:
-                self._take(self._events.get())
-                self._begin()
+            self._loop.run(self._jobs())
         finally:
             self._workers.close()
         self._book.arrange()
         results = self._book.save()
-        if self._state.given_up:
-            raise EspbenchError("\n".join(self._state.given_up.values()))
+        if self._loop.given_up:
+            raise EspbenchError("\n".join(self._loop.given_up))
         return results
 
     # -- jobs and tasks -------------------------------------------------------------------------
 
     def _jobs(self) -> list[_Job]:
         """List all jobs; those with the longest chain of cases that wait for their results come first."""
-        jobs = {case.id: _Job(case.id, self._observer.of(case.id), case) for case in self._book.cases}
+        jobs = {case.id: _Job(case.id, self._observer.of(case.id), case=case) for case in self._book.cases}
         for case in reversed(self._book.cases):
             for needed in self._book.needs(case):
                 jobs[needed.id].behind = max(jobs[needed.id].behind, jobs[case.id].behind + 1)
         in_order = sorted(jobs.values(), key=lambda job: -job.behind)
         for figure in self._figures.missing() if self._figures else ():
             name = name_of(figure)
-            in_order.append(_Job(name, self._observer.of(name), None, figure))
+            in_order.append(_Job(name, self._observer.of(name), figure=figure))
         return in_order
 
-    def _begin(self) -> None:
-        """Give out jobs while there are free workers; a job can begin when the cases that it needs are finished."""
-        for job in list(self._state.waiting):
-            if len(self._state.running) >= self._workers.at_once:
-                return
+    def give_out(self) -> bool:
+        """Begin jobs while there are free workers; a case can begin when the cases that it needs are finished."""
+        for job in list(self._loop.waiting):
+            if len(self._loop.running) >= self._workers.at_once:
+                break
             if job.case is None:
-                self._state.waiting.remove(job)
                 self._submit(job, self._figure_task(job))
             elif all(self._book.has(needed) for needed in self._book.needs(job.case)):
-                self._state.waiting.remove(job)
                 self._begin_case(job, job.case)
+        return bool(self._loop.running)
 
     def _begin_case(self, job: _Job, case: Case) -> None:
         known = self._book.known(case)
         trials = self._directory.trials_of(case.id)
         running = procedure_for(case, known, trials)
         if running.next() is None:
+            self._loop.waiting.remove(job)
             self._finish_case(job, case, running)
+            self._loop.count(job)
             return
         job.observer.case_started(case, self._book.number(case), len(self._book.cases), len(trials))
         # Parts of the manifest that a task does not need would only make it larger.
@@ -198,66 +142,22 @@ class SideBySide:
         return AcceleratorTask(self._run, manifest, job.figure, self._figures.operations)
 
     def _submit(self, job: _Job, task: Task) -> None:
-        job.began = time.monotonic()
-        self._state.running.append(job)
-        future = self._workers.submit(task, lambda news, kept: self._events.put(_Event(job, news, kept)))
-        future.add_done_callback(lambda done: self._events.put(_Event(job, done=done)))
+        self._loop.begin(job, partial(self._workers.submit, task))
 
-    # -- messages from the workers --------------------------------------------------------------
+    # -- answers of the workers -----------------------------------------------------------------
 
-    def _take(self, event: _Event) -> None:
-        job = event.job
-        if event.done is not None:
-            self._end(job, event.done)
-        elif job not in self._state.running:
-            return  # its worker was lost before
-        elif isinstance(event.news, TrialMade):
-            self._keep(job, event.news.trial)
-            event.kept()
-        elif isinstance(event.news, Learnt):
-            self._learn(job, event.news.changes)
-        elif isinstance(event.news, ObserverCall) and event.news.method == "time_left":
-            (job.left_s,) = event.news.arguments
-            self._observer.time_left(self._time_left())
-        elif isinstance(event.news, ObserverCall):
-            getattr(job.observer, event.news.method)(*event.news.arguments)
+    def failed(self, job: _Job, error: BaseException) -> None:
+        """Raise the error of a job's task: it would end a run with one job, too."""
+        raise error
 
-    def _keep(self, job: _Job, trial: Trial) -> None:
-        """Put a trial on disk, unless it is there already.
-
-        A trial is also skipped if an earlier one has not arrived yet; it is sent again with the task's last message.
-        """
-        if trial.sequence == self._directory.trial_counts().get(trial.case, 0):
-            self._directory.append(trial)
-            job.observer.trial_done(trial)
-
-    def _end(self, job: _Job, future: Future[Done | Failed]) -> None:
-        self._state.running.remove(job)
-        try:
-            done = future.result()
-        except WorkerLost as error:
-            keep_logs(self._directory.logs, error.logs)
-            self._begin_again(job, error)
-            return
-        keep_logs(self._directory.logs, done.logs)
-        if isinstance(done, Failed):
-            raise done.error or EspbenchError(f"{job.name}: a fault of espbench's own:\n{done.fault}")
+    def finish(self, job: _Job, result: Any) -> None:
+        """Put the results of a case, or a figure, on disk."""
         if job.case is not None:
             self._finish_case(job, job.case, self._replayed(job.case))
             return
-        assert isinstance(done.result, AcceleratorResult)
+        assert isinstance(result, AcceleratorResult)
         assert self._figures is not None
-        self._figures.take(done.result)
-        self._finished(job)
-
-    def _begin_again(self, job: _Job, error: WorkerLost) -> None:
-        job.lost += 1
-        if job.lost <= MAXIMUM_RETRIES:
-            self._observer.note(f"{error}; begun again")
-            self._state.waiting.insert(0, job)
-            return
-        self._observer.note(f"{error}; given up, the other cases go on")
-        self._state.given_up[job.name] = f"{error}, {job.lost} times"
+        self._figures.take(result)
 
     def _finish_case(self, job: _Job, case: Case, running: Procedure) -> None:
         external = self._resolved.plan.is_external
@@ -270,7 +170,6 @@ class SideBySide:
         results = running.results(facts)
         self._book.finish(case, results)
         job.observer.case_done(results)
-        self._finished(job)
 
     def _replayed(self, case: Case) -> Procedure:
         """Return the case's procedure with the records on disk, which alone decide the results."""
@@ -279,11 +178,9 @@ class SideBySide:
             raise EspbenchError(f"{case.id}: its worker ended without an answer; a fault of espbench's own")
         return running
 
-    def _finished(self, job: _Job) -> None:
-        if job.began:
-            self._state.seconds.append(time.monotonic() - job.began)
-        self._state.finished += 1
-        self._observer.finished(self._state.finished, self._total)
+    def time_left(self, running_s: list[float], waiting_s: float) -> float:
+        """Estimate the time left, s, if all workers are busy until the end."""
+        return (sum(running_s) + waiting_s) / self._workers.at_once
 
     # -- Security Contexts that workers read -------------------------------------------------------
 
@@ -295,15 +192,16 @@ class SideBySide:
             if case.id in known and counts.get(case.id):
                 self._read_in[known[case.id]] = number
 
-    def _learn(self, job: _Job, changes: dict[str, Any]) -> None:
+    def keep(self, job: _Job, news: Learnt | ResultsMade) -> None:
         """Put a worker's changes into the manifest, so that it is as one job would have left it.
 
         Of each Security Context, the manifest has the one that was read in the last case.
         """
+        assert isinstance(news, Learnt)
         manifest = self._directory.manifest
         number = self._book.number(job.case) - 1 if job.case else len(self._book.cases)
         merged: dict[str, Any] = {}
-        for key, value in changes.items():
+        for key, value in news.changes.items():
             before = getattr(manifest, key)
             if key == "contexts":
                 newest = {name: row for name, row in value.items() if self._is_newest(name, row, number)}
@@ -318,13 +216,3 @@ class SideBySide:
             return False
         self._read_in[name] = number
         return True
-
-    def _time_left(self) -> float:
-        """Estimate the time left, s: of the running jobs, and for each waiting one the mean time of a job so far."""
-        state, now = self._state, time.monotonic()
-        left = [job.left_s for job in state.running if job.left_s is not None]
-        spent = [now - job.began + (job.left_s or 0.0) for job in state.running]
-        typical = (
-            sum(state.seconds) / len(state.seconds) if state.seconds else sum(spent) / max(1, len(spent))
-        )
-        return (sum(left) + typical * len(state.waiting)) / self._workers.at_once

@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits a run in real time into shares, each measured on one machine: cases that are compared stay together."""
+"""Splits a run in real time into shares, and measures one on this machine: cases that are compared stay together."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from espbench.generators import choose as generators
+from espbench.generators.base import Generator
 from espbench.plan.keys.model import Plan
 from espbench.plan.resolved.cases import Case
+from espbench.runs import parts
+from espbench.runs.beds import Beds, Choice, place, require
+from espbench.runs.platform_kinds.shared.platform import Workspace
+from espbench.runs.session import Session
+from espbench.runs.workers.driver import Driver, ShareRecords
+from espbench.runs.workers.messages import RunFacts, ShareTask
+from espbench.this_machine import machine_lock
+from espbench.this_machine.machine_lock import Holder
+from espbench.this_machine.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -39,3 +51,44 @@ def shares(plan: Plan, cases: Sequence[Case]) -> list[Share]:
         ]
         groups.setdefault(", ".join(words), []).append(case.id)
     return [Share(name, tuple(ids)) for name, ids in groups.items()]
+
+
+# -- code that runs in the workers -----------------------------------------------------------------
+
+
+def measure_share(task: ShareTask, registry: Registry, driver: Driver) -> None:
+    """Measure the missing trials of a share.
+
+    MachineLacks if this machine cannot carry the plan's platforms. Afterwards this process is bound to the tester's
+    CPUs, so it must do no other share.
+    """
+    facts: RunFacts = pickle.loads(task.run)
+    records = ShareRecords(driver, task.trials)
+    platforms = parts.platforms_of(facts.resolved, facts.devices)
+    choices = [Choice(name, platforms[name], profile) for name, profile in facts.devices]
+    require(facts.resolved, choices, driver.note)
+    asked = facts.resolved.plan.generator
+    generators.require(asked.name, asked.settings)
+    with machine_lock.held(wait=True, on_wait=_Waiting(driver).name_holders):
+        workspace = Workspace(registry, driver.logs, place(facts.resolved, choices))
+        beds = Beds(facts.resolved, platforms, workspace, driver.note)
+
+        def new_generator() -> Generator:
+            return parts.new_generator(facts.resolved, registry, driver.logs)
+
+        Session(facts.resolved, facts.cases, records, beds, new_generator, records, task.cases).run()
+
+
+class _Waiting:
+    """Reports for which other measurements this machine waits, again only when they change."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._named: list[Holder] | None = None
+
+    def name_holders(self, holders: list[Holder]) -> None:
+        """Note which measurements use the machine's CPUs, if they are not those noted before."""
+        if holders != self._named:
+            self._named = holders
+            words = "; ".join(map(str, holders)) or "a process that cannot be seen from there"
+            self._driver.note(f"waits until no other measurement uses the machine's CPUs; now it is {words}")

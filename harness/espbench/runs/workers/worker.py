@@ -39,7 +39,7 @@ from espbench.runs.workers.messages import (
     ShareTask,
     Task,
 )
-from espbench.runs.workers.share import measure_share
+from espbench.runs.workers.shares import measure_share
 from espbench.this_machine import ending, registry
 from espbench.this_machine.registry import Registry
 
