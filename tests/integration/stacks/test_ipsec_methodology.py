@@ -103,11 +103,10 @@ def test_traffic_brings_up_the_tunnel_once(real_pair: tuple[Setup, Case]) -> Non
 
 @virtual
 def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
-    """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one; the operations bound them."""
-    finding, trials = finding_and_trials(pair, SetUpRate, tunnels=10)
+    """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one."""
+    finding, trials = finding_and_trials(pair, SetUpRate, tunnels=10, public_key=False)
     assert [len(trials[-1].measured[key]) for key in ("phase_1", "tunnel", "phase_2")] == [10, 10, 10]
     assert value(finding, "phase 1 set-up time") < value(finding, "tunnel set-up time")
-    assert value(finding, "public-key bound") > value(finding, "tunnel set-up rate")
     assert trials[-1].proof["proven"]
 
 
@@ -156,7 +155,7 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case
     (action,) = trials[-1].measured["actions"]
     for direction in trials[-1].per_direction.values():
         assert direction.first_lost_s is not None
-        assert action["began_s"] < direction.first_lost_s < action["ended_s"] + 0.1
+        assert action["began_s"] <= direction.first_lost_s < action["ended_s"] + 0.1
 
 
 # One daemon only is tested: charon's answer is what is known.
