@@ -124,6 +124,8 @@ class Code(StrEnum):
     # These are remarks that the reader of a figure must know.
     TESTER_LIMITED = "tester-limited"
     AT_MAXIMUM = "at-maximum"
+    SLOW_CPU = "slow-cpu"
+    SLOW_MISS = "slow-miss"
     MAXIMUM_LOWERED = "maximum-lowered"
     NOT_MONOTONE = "not-monotone"
     LOSS_VERIFIED = "loss-verified"
@@ -348,6 +350,10 @@ TEMPLATES: Mapping[str, str] = {
     Code.TESTER_LIMITED: "tester-limited: within 10 % of what the generator itself can offer "
     "({ceiling_fps:,.0f} frames/s); the DUT may be faster",
     Code.AT_MAXIMUM: "at the search's maximum ({fps:,.0f} frames/s): the DUT may be faster",
+    Code.SLOW_CPU: "slow CPU: in the final trial the gateways' CPUs had {pct:.0f} % of their full speed, because of "
+    "another program on the same core of the host, or a lower clock; at full speed a frame costs less CPU time",
+    Code.SLOW_MISS: "slow CPU above: whenever {fps:,.0f} frames/s missed the goal, the gateways' CPUs had {pct:.0f} % "
+    "of their full speed or less; at full speed the throughput may be higher",
     Code.MAXIMUM_LOWERED: "maximum lowered from {planned_fps:,.0f} to {fps:,.0f} frames/s: the generator could not "
     "offer more with this DUT",
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",
@@ -495,6 +501,8 @@ TEMPLATES: Mapping[str, str] = {
 FLAGS: Mapping[str, str] = {
     Code.TESTER_LIMITED: "tester-limited",
     Code.AT_MAXIMUM: "at the search's maximum",
+    Code.SLOW_CPU: "slow CPU",
+    Code.SLOW_MISS: "slow CPU above",
     Code.MAXIMUM_LOWERED: "maximum lowered",
     Code.NOT_MONOTONE: "not monotone",
     Code.LOSS_VERIFIED: "loss verification",

@@ -56,6 +56,8 @@ Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
 Better = Literal["more", "less"]
 
+# A key of Trial.host: the mean speed of the gateways' CPUs, in % of their full speed.
+GATEWAY_SPEED = "gateway_speed_pct"
 # These are keys of Trial.host in virtual time. SAME_EACH_TIME: the trial would have the same figures if it
 # were made again. SAME_AS_TRIAL: the sequence of the case's trial that was executed in place of this one.
 SAME_EACH_TIME = "same_each_time"
@@ -474,6 +476,7 @@ class Outcome(CaseIdentity, Telling):
     final_trial: int | None = None
     void_finals: int = 0
     loss_bound: float | None = None
+    cpu_speed_pct: float | None = None  # of the gateways' CPUs in the final trial, % of their full speed
     words: str = ""
     answer: Statement | None = None  # of `words`; None if only people read it
     reasons: list[Reason] = Field(default_factory=list)

@@ -219,6 +219,15 @@ class Stall(BaseModel):
     until_ns: int | None = None
 
 
+class CpuSpeed(BaseModel):
+    """How often per millisecond a CPU could do a fixed piece of work: the mean of a trial, and the highest of all
+    trials of the generator's process so far, which is taken for the CPU's full speed.
+    """
+
+    mean_per_ms: float
+    fastest_per_ms: float
+
+
 class Tagged(BaseModel):
     """The frame of Stream.tag_at_s: when it departed, and its latency; None: the frame was lost or damaged."""
 
@@ -406,6 +415,7 @@ class Offered(BaseModel):
     host_stalls_more_ms: float = 0.0  # in sum
     host_stall_ms_total: dict[str, float] = {}
     stalls_watched: bool = True  # False: a watcher had no real-time priority, and saw its own waits as stalls
+    cpu_speed: dict[str, CpuSpeed] = {}  # of each watched CPU
     senders_run_ms: float = 0.0
     senders_wait_ms: float | None = None  # runnable, but not on a CPU; None: not known
     receivers_run_ms: float = 0.0

@@ -43,7 +43,7 @@ _DECIMALS = {
     "throughput_fps": 3, "lower_fps": 3, "upper_fps": 3, "offered_fps": 3, "throughput_mbps": 4,
     "line_rate_pct": 4, "cpu_home_pct": 2, "cpu_office_pct": 2, "cpu_home_us_per_frame": 3,
     "cpu_office_us_per_frame": 3, "instructions_home_per_frame": 1, "instructions_office_per_frame": 1,
-    "final_trial_s": 3,
+    "final_trial_s": 3, "cpu_speed_pct": 1,
 }  # fmt: skip
 _LATENCY_DECIMALS = 3
 # Spreadsheets evaluate text that begins like this. Some of them skip a tab or a line break before it.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast, get_args
+from typing import Any, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -28,7 +28,7 @@ NOT_OF_NATIVE = {"not_measured"}
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
-    """The model in `Model`, `Model | None` or `list[Model]`."""
+    """The model in `Model`, `Model | None`, `list[Model]` or `dict[str, Model]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((model for inner in get_args(annotation) if (model := model_of(inner))), None)
@@ -42,6 +42,8 @@ def apart(model: type[BaseModel], reported: dict[str, Any], where: str = "") -> 
     for name in reported.keys() & fields.keys():
         inner = model_of(fields[name].annotation)
         value = reported[name][0] if isinstance(reported[name], list) else reported[name]
+        if get_origin(fields[name].annotation) is dict and inner:
+            (value,) = value.values()
         if inner and isinstance(value, dict):
             yield from apart(inner, value, f"{where}{name}.")
 

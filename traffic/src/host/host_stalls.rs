@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stalls of the host: one thread for each CPU wakes every millisecond, and notes when it woke too late.
+//! Stalls of the host: one thread for each CPU wakes every millisecond, and notes when it woke too late. It also
+//! measures the speed of its CPU.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::host::clock::{monotonic_ns, sleep_until};
+use crate::host::cpu_speed::Speed;
 use crate::host::threads;
 use crate::protocol::HostStall;
 
@@ -12,6 +14,8 @@ const LATE_NS: u64 = 500_000;
 /// Shortest stall that is listed. A DUT in softirq may cause shorter ones, which are only added to the sum.
 const LISTED_NS: u64 = 2_000_000;
 const LISTED: usize = 1000;
+/// Number of periods from one sample of the speed to the next: the samples take about 0.1 % of a CPU.
+const SPEED_PERIODS: u64 = 10;
 
 /// The stalls of one CPU.
 #[derive(Debug, Default)]
@@ -21,6 +25,7 @@ pub struct Stalls {
     /// Sum of the lengths of the stalls that are long enough for the list, but not in it.
     pub more_ms: f64,
     pub total_ms: f64,
+    pub speed: Speed,
     /// True if the watcher was on its CPU with a priority above every ordinary thread, so that these are stalls of the
     /// host.
     pub watched: bool,
@@ -47,6 +52,7 @@ pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
         ));
     }
     let mut due = monotonic_ns() + PERIOD_NS;
+    let mut until_speed = SPEED_PERIODS;
     while !stop.load(Ordering::Relaxed) {
         sleep_until(due);
         let now = monotonic_ns();
@@ -64,6 +70,11 @@ pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
                 stalls.more_ms += ms;
             }
             due = now;
+        }
+        until_speed -= 1;
+        if until_speed == 0 {
+            until_speed = SPEED_PERIODS;
+            stalls.speed.sample();
         }
         due += PERIOD_NS;
     }

@@ -232,6 +232,13 @@ mod tests {
             host_stalls_more: 1,
             host_stalls_more_ms: 3.5,
             stalls_watched: false,
+            cpu_speed: BTreeMap::from([(
+                "0".into(),
+                CpuSpeed {
+                    mean_per_ms: 75.0,
+                    fastest_per_ms: 100.0,
+                },
+            )]),
             senders_run_ms: 1.0,
             senders_wait_ms: 2.0,
             receivers_run_ms: 3.0,

@@ -30,6 +30,8 @@ pub struct TrialResult {
     pub host_stalls_more_ms: f64,
     /// False if a watcher had no priority over other threads, so that host_stalls may contain its waits for them.
     pub stalls_watched: bool,
+    /// The speed of each watched CPU.
+    pub cpu_speed: BTreeMap<String, CpuSpeed>,
     /// CPU time of the sending and of the receiving threads, and the time that they waited for a CPU, ms.
     pub senders_run_ms: f64,
     pub senders_wait_ms: f64,
@@ -282,4 +284,13 @@ pub struct HostStall {
     pub cpu: usize,
     pub at_ns: u64,
     pub ms: f64,
+}
+
+/// How often per millisecond a CPU could do a fixed piece of work (host/cpu_speed.rs).
+#[derive(Debug, Clone, Serialize)]
+pub struct CpuSpeed {
+    /// Mean over the trial.
+    pub mean_per_ms: f64,
+    /// Highest of all trials of this process so far.
+    pub fastest_per_ms: f64,
 }

@@ -271,6 +271,9 @@ fn add_host(result: &mut TrialResult, sent: Sent, watch_cpus: &[usize]) {
         result.host_stalls_more += stalls.more;
         result.host_stalls_more_ms += stalls.more_ms;
         result.stalls_watched &= stalls.watched;
+        if let Some(speed) = stalls.speed.of(cpu) {
+            result.cpu_speed.insert(cpu.to_string(), speed);
+        }
         warnings.extend(stalls.notes);
     }
     result.notes.extend(warnings.iter().cloned());

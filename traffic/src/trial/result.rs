@@ -86,6 +86,7 @@ fn empty(made: &Made, reports: &[SendReport]) -> TrialResult {
         host_stalls_more: 0,
         host_stalls_more_ms: 0.0,
         stalls_watched: true,
+        cpu_speed: BTreeMap::new(),
         senders_run_ms: 0.0,
         senders_wait_ms: 0.0,
         receivers_run_ms: 0.0,

@@ -16,9 +16,11 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, TrialMaker, identity
 from espbench.procedures.summaries import in_time_fps
 from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, ThroughputSearch
+from espbench.search.evidence import RECORDED_TO
 from espbench.search.goals import DirectionCount
 from espbench.sentences import Code
 from espbench.terms import (
+    GATEWAY_SPEED,
     SAME_EACH_TIME,
     WITH_FIGURE,
     Deviation,
@@ -39,6 +41,9 @@ REACHABLE = 0.995
 # Others may take up to this share of a sender's CPU without a correction, %.
 NOT_WORTH_PCT = 2.0
 RFC2544_FINAL_S = 60.0
+# Below this share of their full speed, the gateways' CPUs count as slow, %. Mostly they have 92 to 97 % on a machine
+# with quiet neighbours.
+SLOW_PCT = 90.0
 
 
 class ThroughputCase:
@@ -186,7 +191,7 @@ class ThroughputCase:
         if fps is not None and final is not None:
             fps = min(fps, final.offered_fps)  # the rate that was offered, not the intended one
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
-        warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
+        warnings = warnings + result.warnings + self._flags(fps, result, final) + (final.warnings if final else [])
         # A void trial may bound the rate, but its CPU times and latency include the disturbance.
         read = final if final is not None and final.validity == "VALID" else None
         home, office = (read.gateways.get(side) if read else None for side in ("home", "office"))
@@ -214,6 +219,7 @@ class ThroughputCase:
             final_trial=final.sequence if final else None,
             void_finals=result.void_finals,
             loss_bound=result.loss_bound,
+            cpu_speed_pct=final.host.get(GATEWAY_SPEED) if final else None,
             words=result.words,
             answer=result.answer,
             reasons=result.reasons,
@@ -221,8 +227,8 @@ class ThroughputCase:
             rfc2544_deviations=deviations,
         )
 
-    def _flags(self, fps: float | None, result: GoalResult) -> list[Remark]:
-        flags = []
+    def _flags(self, fps: float | None, result: GoalResult, final: Trial | None) -> list[Remark]:
+        flags = self._slowness(result, final) if fps is not None else []
         if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
             flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=self.bounds.ceiling_fps))
         elif result.at_maximum:
@@ -231,6 +237,32 @@ class ThroughputCase:
             planned_fps, fps = self.bounds.maximum_fps, self.search.maximum_fps
             flags.append(Remark.of(Code.MAXIMUM_LOWERED, planned_fps=planned_fps, fps=fps))
         return flags
+
+    def _slowness(self, result: GoalResult, final: Trial | None) -> list[Remark]:
+        """Return the remarks if the gateways' CPUs were slow in the final trial, or in each trial that missed the goal
+        at the lowest load that missed it.
+
+        No trial is void because of this: beside busy neighbours the CPUs may be slow half of the time. The figure
+        holds for the CPUs as they were.
+        """
+        remarks = []
+        pct = final.host.get(GATEWAY_SPEED) if final is not None else None
+        if pct is not None and pct < SLOW_PCT:
+            remarks.append(Remark.of(Code.SLOW_CPU, pct=pct))
+        speeds = [t.host.get(GATEWAY_SPEED) for t in self._missed_at(result.upper_fps, result.goal)]
+        known = [speed for speed in speeds if speed is not None]
+        if known and max(known) < SLOW_PCT:
+            remarks.append(Remark.of(Code.SLOW_MISS, pct=max(known), fps=result.upper_fps))
+        return remarks
+
+    def _missed_at(self, fps: float | None, goal: float) -> list[Trial]:
+        """Return the valid trials at a load that missed the goal."""
+        return [
+            t
+            for t in self.trials
+            if fps is not None and abs(t.intended_fps - fps) < RECORDED_TO
+            if t.validity == "VALID" and not t.meets(goal)
+        ]
 
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
