@@ -191,7 +191,9 @@ class ThroughputCase:
         if fps is not None and final is not None:
             fps = min(fps, final.offered_fps)  # the rate that was offered, not the intended one
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
-        warnings = warnings + result.warnings + self._flags(fps, result, final) + (final.warnings if final else [])
+        warnings = (
+            warnings + result.warnings + self._flags(fps, result, final) + (final.warnings if final else [])
+        )
         # A void trial may bound the rate, but its CPU times and latency include the disturbance.
         read = final if final is not None and final.validity == "VALID" else None
         home, office = (read.gateways.get(side) if read else None for side in ("home", "office"))
