@@ -220,8 +220,8 @@ class Stall(BaseModel):
 
 
 class CpuSpeed(BaseModel):
-    """How often per millisecond a CPU could do a fixed piece of work: the mean of a trial, and the highest of all
-    trials of the generator's process so far, which is taken for the CPU's full speed.
+    """The number of times per millisecond that a CPU could do a fixed piece of work: the mean of a trial, and
+    the highest of all trials of the generator's process so far, which is taken for the CPU's full speed.
     """
 
     mean_per_ms: float

@@ -194,7 +194,7 @@ def test_what_the_generator_noticed_stands_with_the_trial() -> None:
 def test_the_speed_of_the_gateways_cpus_is_a_share_of_their_full_speed(
     speeds: dict[int, tuple[float, float]], pct: float | None
 ) -> None:
-    """On a machine with two CPUs the tester has CPU 0 and the gateways have CPU 1."""
+    """The tester has CPU 0, and the gateways have CPU 1."""
     gateways = dict.fromkeys(("home", "office"), cast(Gateway, None))
     bed = Bed("netns", "", {}, cast(dict[Side, Gateway], gateways), placement.choose(allowed={0, 1}), {})
     setup = Setup(bed, cast(Generator, None), cast(Stack, None), {})

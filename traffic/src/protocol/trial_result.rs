@@ -286,7 +286,7 @@ pub struct HostStall {
     pub ms: f64,
 }
 
-/// How often per millisecond a CPU could do a fixed piece of work (host/cpu_speed.rs).
+/// The number of times per millisecond that a CPU could do a fixed piece of work (host/cpu_speed.rs).
 #[derive(Debug, Clone, Serialize)]
 pub struct CpuSpeed {
     /// Mean over the trial.
