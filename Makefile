@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb · make lock ·
 # make test-matrix: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all rest boards without-boards check-built static unit lint bench campaign dist deb test-matrix lock clean
+.PHONY: setup demo check test test-all rest rest-unit rest-beside rest-alone boards without-boards check-built static unit lint bench campaign dist deb test-matrix lock clean
 
 # Else each of the hundreds of starts of Python in the tests compiles what it reads again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -46,11 +46,18 @@ test:
 test-all: test
 	@$(MAKE) --no-print-directory rest
 
-# What `test` leaves out.
+# What `test` leaves out: all its parts, also if one fails.
 rest:
 	@rm -f $(ESPBENCH_HOST_SKIPS)
+	@$(MAKE) --no-print-directory --keep-going rest-unit rest-beside rest-alone
+
+rest-unit:
 	@$(TIMED) "unit, the rest" $(UNIT) -m "slow or hypothesis" --hypothesis-profile thorough $(STRICT)
+
+rest-beside:
 	@$(TIMED) "beside each other, the rest" $(call BESIDE,($(PARALLEL)) and slow)
+
+rest-alone:
 	@$(TIMED) "alone, the rest" $(ALONE) -m "not ($(PARALLEL)) and slow"
 
 boards:

@@ -38,6 +38,8 @@ class Row(ABC):
     """The sentence in the table: the disturbance, and the expected behaviour of espbench."""
     repetitions: int
     """The number of repetitions in a whole campaign."""
+    side_by_side: bool = False
+    """True if repetitions may be made at the same time: they run in virtual time, and change nothing that they share."""
 
     @abstractmethod
     def run_one(self, repetition: int, seed: int) -> Verdict:

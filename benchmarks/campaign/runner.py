@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the rows: makes every repetition that is not on disk yet, and prints the time left after each."""
+"""Runs the rows: makes every repetition that is not on disk yet, and prints the time left after each.
+
+Repetitions of a row in virtual time are made side by side on all CPUs, those in real time one after the other. Rows
+never run beside each other.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from campaign.row import Row, Verdict
@@ -44,26 +50,45 @@ def run(
         say(f"{row.name}: {len(left)} of {wanted} repetitions to go; {row.what}")
         try:
             with row:
-                for repetition in left:
-                    seed = seed_of(state.seed, row.name, repetition)
-                    began = clock()
-                    verdict = _one(row, repetition, seed)
-                    state.add(Done(row.name, repetition, seed, clock() - began, verdict))
-                    outcomes = ", ".join(f"{n} {what}" for what, n in sorted(verdict.outcomes.items()))
-                    faults = "".join(f"\n    FAULT {text}" for text in verdict.faults)
+                for made, done in enumerate(_made(row, left, state.seed, clock), wanted - len(left) + 1):
+                    state.add(done)
+                    outcomes = ", ".join(f"{n} {what}" for what, n in sorted(done.verdict.outcomes.items()))
+                    faults = "".join(f"\n    FAULT {text}" for text in done.verdict.faults)
                     left_s = time_left(rows, state, count)
-                    say(f"  {repetition + 1}/{wanted}  {outcomes or '-'}  ({_clock(left_s)} left){faults}")
+                    say(f"  {made}/{wanted}  {outcomes or '-'}  ({_clock(left_s)} left){faults}")
         except Exception as error:  # the things that the row's repetitions share could not be made or undone
             say(f"    FAULT {_failed(error)}")
             # The fault is stored under a number that no repetition has.
             state.add(Done(row.name, row.repetitions, 0, 0.0, Verdict(0, faults=[_failed(error)])))
 
 
-def _one(row: Row, repetition: int, seed: int) -> Verdict:
+def _made(row: Row, repetitions: Sequence[int], seed: int, clock: Callable[[], float]) -> Iterator[Done]:
+    """Make repetitions of a row, and yield each as soon as it is finished."""
+    if not row.side_by_side:
+        for repetition in repetitions:
+            yield _one(row, repetition, seed_of(seed, row.name, repetition), clock)
+        return
+    # Threads suffice: a repetition waits for the programs that it starts. If the campaign is interrupted, repetitions
+    # that run are finished and not recorded.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        begun = [
+            pool.submit(_one, row, repetition, seed_of(seed, row.name, repetition), clock)
+            for repetition in repetitions
+        ]
+        try:
+            for future in as_completed(begun):
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _one(row: Row, repetition: int, seed: int, clock: Callable[[], float]) -> Done:
+    began = clock()
     try:
-        return row.run_one(repetition, seed)
+        verdict = row.run_one(repetition, seed)
     except Exception as error:
-        return Verdict(faults=[_failed(error)])
+        verdict = Verdict(faults=[_failed(error)])
+    return Done(row.name, repetition, seed, clock() - began, verdict)
 
 
 def _failed(error: Exception) -> str:
@@ -74,14 +99,14 @@ def _failed(error: Exception) -> str:
 
 def time_left(rows: Sequence[Row], state: State, count: int | None = None) -> float:
     """Estimate the time left, s, from the mean time of each row's repetitions so far."""
-    total = 0.0
+    total, cpus = 0.0, len(os.sched_getaffinity(0))
     for row in rows:
         done = state.of(row.name)
         if any(d.verdict.lacks for d in done):
             continue
         each = sum(d.seconds for d in done) / len(done) if done else USUAL_S
         wanted = min(row.repetitions, row.repetitions if count is None else count)
-        total += each * max(0, wanted - len(done))
+        total += each * max(0, wanted - len(done)) / (cpus if row.side_by_side else 1)
     return total
 
 

@@ -28,6 +28,7 @@ class DiskFull(FolderRow):
     """
 
     name = "disk-full"
+    side_by_side = True
     what = (
         "the run directory's disk is full at each page, and at each file, in turn: the message names the "
         "file, no trial is lost, and with space the run is resumed to equal tables"

@@ -440,7 +440,7 @@ class RemoteHelperHit(HitRow):
     """
 
     name = "remote-helper"
-    repetitions = 10
+    repetitions = 4
     what = "the helper on a box behind ssh is killed or stopped; afterwards the box is as before"
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
@@ -472,7 +472,7 @@ class RemoteHelperHit(HitRow):
 
     def plan(self, repetition: int) -> dict[str, Any]:
         return _pair(
-            str(self._lab.profile()), name="remote", stacks=["xfrm"], suites=["aes128gcm16"], repeat=2
+            str(self._lab.profile()), name="remote", stacks=["xfrm"], suites=["aes128gcm16"], repeat=6
         )
 
     def prefix(self) -> list[str]:

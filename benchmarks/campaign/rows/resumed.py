@@ -23,6 +23,7 @@ class Resumed(FolderRow):
     """Kills and resumes runs in virtual time, where results must be equal to the byte."""
 
     name = "kill-and-resume"
+    side_by_side = True
     what = (
         "the controller is killed by kill -9 at a random moment, then `clean` and `run --resume`: the tables "
         "are equal to the byte"

@@ -64,6 +64,8 @@ def another(value: Any) -> Any:
 class _OfAFinishedRun(FolderRow):
     """Holds the common parts of this file's rows: a finished run, its tables, and a copy of it for each repetition."""
 
+    side_by_side = True
+
     def plan(self) -> dict[str, Any]:
         """Return the plan of the finished run."""
         return whole_plan()
@@ -191,6 +193,7 @@ class DamagedKernels(FolderRow):
     """Damages lines of kernels.jsonl, the log of the cipher kernels on network processors."""
 
     name = "damaged-kernels"
+    side_by_side = True
     what = (
         "each line of the log of a finished run of cipher kernels is deleted, or a random bit of it is flipped, "
         "then `--resume`: it is executed again and the log and its table are equal, or it is refused"

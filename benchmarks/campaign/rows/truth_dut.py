@@ -10,6 +10,7 @@ import tempfile
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +76,27 @@ def by_goal(rows: Sequence[Mapping[str, str]], goal: float) -> list[Mapping[str,
     return [row for row in rows if float(row["loss_goal"]) == goal]
 
 
+@dataclass(frozen=True)
+class Read:
+    """The results of a run: the rows of results.csv, the outcomes of results.json, the records of trials.jsonl."""
+
+    rows: Sequence[Mapping[str, str]]
+    outcomes: Sequence[Mapping[str, Any]]
+    trials: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, directory: Path) -> Read:
+        """Read them from a run directory."""
+        rows = [*csv.DictReader((directory / "results.csv").read_text().splitlines())]
+        trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
+        return cls(rows, checks.outcomes_of((directory / "results.json").read_text()), trials)
+
+
 class _TruthRow(Row):
     """A row that makes one run in each repetition, with a DUT that misbehaves in a random way."""
 
     repetitions = 15
+    side_by_side = True
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """Make a run, and check its results as the kind of misbehaviour demands."""
@@ -87,14 +105,11 @@ class _TruthRow(Row):
         try:
             content, asked = self._chosen(repetition, random_number)
             directory, run = truth.finished(folder, content, **asked)
-            with (directory / "results.csv").open() as file:
-                rows = list(csv.DictReader(file))
-            trials, _ = checks.trials_of((directory / "trials.jsonl").read_bytes())
-            self._outcomes = checks.outcomes_of((directory / "results.json").read_text())
-            faults = whole(run, directory) + self._judge(rows, trials, asked)
+            read = Read.of(directory)
+            faults = whole(run, directory) + self._judge(read, asked)
             if run.process.returncode != self.code:
                 faults.append(f"exit code {run.process.returncode}, expected {self.code}")
-            outcomes = Counter("right" if row["status"] == "OK" else row["status"] for row in rows)
+            outcomes = Counter("right" if row["status"] == "OK" else row["status"] for row in read.rows)
             return Verdict(outcomes=outcomes, faults=[f"{asked}: {text}" for text in faults])
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -106,10 +121,8 @@ class _TruthRow(Row):
         """Return a plan, and the settings of the DUT (arguments of truth.environment)."""
 
     @abstractmethod
-    def _judge(
-        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
-    ) -> list[str]:
-        """Return the faults of the run's rows and trials."""
+    def _judge(self, read: Read, asked: dict[str, Any]) -> list[str]:
+        """Return the faults of the run's results."""
 
 
 class Leaks(_TruthRow):
@@ -131,12 +144,10 @@ class Leaks(_TruthRow):
             asked["only_trial"] = random_number.randrange(LEAST_TRIALS)
         return truth.plan(frame_sizes=[64]), asked
 
-    def _judge(
-        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
-    ) -> list[str]:
+    def _judge(self, read: Read, asked: dict[str, Any]) -> list[str]:
         # Only this check finds a row with a figure that results.json does not have.
-        with_figure = [f"{row['case']}: a figure in results.csv" for row in rows if row["throughput_fps"]]
-        return violated(self._outcomes) + with_figure + leak_seen(trials)
+        with_figure = [f"{row['case']}: a figure in results.csv" for row in read.rows if row["throughput_fps"]]
+        return violated(read.outcomes) + with_figure + leak_seen(read.trials)
 
 
 class Stalls(_TruthRow):
@@ -155,12 +166,10 @@ class Stalls(_TruthRow):
         }
         return truth.plan(frame_sizes=[64], throughput={"loss_goals": [0]}), {"each_trial": times}
 
-    def _judge(
-        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
-    ) -> list[str]:
-        wrong = [f"{row['case']}: {row['status']}, expected BELOW_MINIMUM" for row in rows
+    def _judge(self, read: Read, asked: dict[str, Any]) -> list[str]:
+        wrong = [f"{row['case']}: {row['status']}, expected BELOW_MINIMUM" for row in read.rows
                  if row["status"] != "BELOW_MINIMUM"]  # fmt: skip
-        return wrong + outage_counted(trials, asked["each_trial"]["outage_for_ns"] / 1e9)
+        return wrong + outage_counted(read.trials, asked["each_trial"]["outage_for_ns"] / 1e9)
 
 
 class Damages(_TruthRow):
@@ -175,12 +184,10 @@ class Damages(_TruthRow):
         content = truth.plan(frame_sizes=[64], throughput={"loss_goals": [0, f"{100 * TOLERANT_GOAL:g}%"]})
         return content, {"each_trial": {"damage_one_of": random_number.choice([40, 50, 100, 200])}}
 
-    def _judge(
-        self, rows: list[dict[str, str]], trials: list[dict[str, Any]], asked: dict[str, Any]
-    ) -> list[str]:
+    def _judge(self, read: Read, asked: dict[str, Any]) -> list[str]:
         one_of = asked["each_trial"]["damage_one_of"]
-        faults = [f"goal 0: {row['status']}, expected BELOW_MINIMUM" for row in by_goal(rows, 0.0)
+        faults = [f"goal 0: {row['status']}, expected BELOW_MINIMUM" for row in by_goal(read.rows, 0.0)
                   if row["status"] != "BELOW_MINIMUM"]  # fmt: skip
         most = truth.RATE_FPS * (1 - 1 / one_of) / (1 - TOLERANT_GOAL) + 2 * truth.BUFFER
         known = checks.Truth(truth.RIGHT.least, most)
-        return faults + checks.right(by_goal(rows, TOLERANT_GOAL), known)[1] + damage_counted(trials, one_of)
+        return faults + checks.right(by_goal(read.rows, TOLERANT_GOAL), known)[1] + damage_counted(read.trials, one_of)

@@ -29,7 +29,7 @@ class TwoRuns(Row):
         "or, with `--wait`, begins when the first has ended; both are right; a second writer of the first "
         "run's directory is refused"
     )
-    repetitions = 10
+    repetitions = 6
 
     def missing(self) -> str:
         return "" if os.geteuid() == 0 else "root"

@@ -74,6 +74,21 @@ class Lacking(Row):
         raise AssertionError
 
 
+class Meeting(Row):
+    """Its repetitions wait for each other: they end only if they are made side by side."""
+
+    name, what, repetitions, side_by_side = "meeting", "nothing is done", 2, True
+
+    def __init__(self) -> None:
+        self._all_there = threading.Barrier(self.repetitions)
+
+    def run_one(self, repetition: int, seed: int) -> Verdict:
+        self._all_there.wait(timeout=30)
+        if repetition == 1:
+            raise KeyError("gone")
+        return Verdict(outcomes=Counter({f"seed {seed}": 1}))
+
+
 def state(path: Path, commit: str = "abc", seed: int = 1) -> State:
     return State(path / "state.jsonl", commit, seed)
 
@@ -90,6 +105,19 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert first.seeds + again.seeds == whole.seeds == [seed_of(1, "planted", n) for n in range(4)]
     lines = [json.loads(line) for line in (tmp_path / "state.jsonl").read_text().splitlines()]
     assert [line["repetition"] for line in lines[1:]] == [0, 1, 2, 3]
+
+
+def test_repetitions_in_virtual_time_are_made_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its own seed and line; one that fails leaves the others alone."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    kept, said = state(tmp_path), list[str]()
+    run([Meeting()], kept, say=said.append)
+    right, failed = (kept.done["meeting", n].verdict for n in range(2))
+    assert right == Verdict(outcomes=Counter({f"seed {seed_of(1, 'meeting', 0)}": 1}))
+    assert "KeyError" in failed.faults[0]
+    assert [line.split()[0] for line in said] == ["meeting:", "1/2", "2/2"]
 
 
 def test_a_state_of_another_seed_is_refused(tmp_path: Path) -> None:
