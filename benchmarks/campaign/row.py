@@ -39,7 +39,7 @@ class Row(ABC):
     repetitions: int
     """The number of repetitions in a whole campaign."""
     side_by_side: bool = False
-    """True if repetitions may be made at the same time: they run in virtual time, and change nothing that they share."""
+    """True if repetitions may be made at the same time: they run in virtual time and change nothing they share."""
 
     @abstractmethod
     def run_one(self, repetition: int, seed: int) -> Verdict:

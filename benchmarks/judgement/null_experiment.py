@@ -4,8 +4,8 @@
 
 The noise does not depend on the DUT, so the reported throughput must be the same with and without it. Trials are pure
 arithmetic, but espbench's own code judges them: it compares stalls and starvation with the losses, makes the trial's
-record, and searches. The noise disturbs the gateways (starvation, stalls, steal) or the load: senders make a few long
-pauses, or more pauses than their lists hold, or are too slow for their rate.
+record, and searches. The noise disturbs the gateways (starvation, stalls, steal, slow CPUs) or the load: senders make
+a few long pauses, or more pauses than their lists hold, or are too slow for their rate.
 
 The cases of a cell have the same random losses as those without noise: the n-th undisturbed trial at a load loses the
 same frames. So chance moves the means of the cells much less than the noise is allowed to.
@@ -120,6 +120,7 @@ NOISES: dict[str, noisy_host.Kind] = {
     "sender stalls": noisy_host.pauses,
     "many pauses": noisy_host.many_pauses,
     "slow sender": noisy_host.shortfall,
+    "slow CPUs": noisy_host.slow_cpus,
 }
 
 

@@ -76,6 +76,7 @@ _OF_HOST = {
     Code.HOST_STALL_IN_OUTAGE,
     Code.HOST_STALL_OF_LOSS,
     Code.HOST_STARVATION,
+    Code.HOST_SLOW,
     Code.SENDER_STARVED,
     Code.EARLIER_HOST,
 }

@@ -146,7 +146,9 @@ class Leaks(_TruthRow):
 
     def _judge(self, read: Read, asked: dict[str, Any]) -> list[str]:
         # Only this check finds a row with a figure that results.json does not have.
-        with_figure = [f"{row['case']}: a figure in results.csv" for row in read.rows if row["throughput_fps"]]
+        with_figure = [
+            f"{row['case']}: a figure in results.csv" for row in read.rows if row["throughput_fps"]
+        ]
         return violated(read.outcomes) + with_figure + leak_seen(read.trials)
 
 
@@ -190,4 +192,8 @@ class Damages(_TruthRow):
                   if row["status"] != "BELOW_MINIMUM"]  # fmt: skip
         most = truth.RATE_FPS * (1 - 1 / one_of) / (1 - TOLERANT_GOAL) + 2 * truth.BUFFER
         known = checks.Truth(truth.RIGHT.least, most)
-        return faults + checks.right(by_goal(read.rows, TOLERANT_GOAL), known)[1] + damage_counted(read.trials, one_of)
+        return (
+            faults
+            + checks.right(by_goal(read.rows, TOLERANT_GOAL), known)[1]
+            + damage_counted(read.trials, one_of)
+        )

@@ -17,7 +17,7 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.generators.base import Offered, OnProgress
 from espbench.measure.inputs.setup import Setup
-from espbench.measure.validity import host
+from espbench.measure.validity import host, slow_cpu
 from espbench.measure.validity.faults import taken_from_senders
 from espbench.platforms.base import Side
 
@@ -106,6 +106,7 @@ class Looks:
             sending
             | {"residue": {key: residue[key] for key in _OF_RESIDUE} if self._ended else None}
             | {key: whole[key] for key in ("sender_foreign_pct", "clock_step_ms")}
+            | slow_cpu.recorded(self._setup, offered)
             | taken_from_senders(
                 offered,
                 self._setup.bed.placement.cpus["tester tx"],

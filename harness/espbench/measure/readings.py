@@ -51,17 +51,6 @@ def since(offered: Offered, ns: int | None) -> float | None:
     return None if ns is None else round((ns - offered.start_ns) / 1e9, 9)
 
 
-def gateway_speed_pct(setup: Setup, offered: Offered) -> float | None:
-    """Return the mean speed of the gateways' CPUs during the trial, in % of their full speed; None if they do not run
-    on this machine's CPUs, or if the generator did not measure it.
-    """
-    cpus = {str(cpu) for side in setup.bed.gateways for cpu in setup.bed.placement.cpus.get(side, [])}
-    speeds = [speed for cpu, speed in offered.cpu_speed.items() if cpu in cpus]
-    if not speeds:
-        return None
-    return round(100 * sum(s.mean_per_ms / s.fastest_per_ms for s in speeds) / len(speeds), 1)
-
-
 def _gap(offered: Offered, s: StreamCounts) -> tuple[float, float] | None:
     if s.longest_gap is None:
         return None

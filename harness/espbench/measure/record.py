@@ -25,7 +25,6 @@ from espbench.measure.validity.standing_still import StandingStill, standing_sti
 from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code
 from espbench.terms import (
-    GATEWAY_SPEED,
     NOT_SENT,
     Reason,
     Trial,
@@ -136,7 +135,7 @@ def record(setup: Setup, traffic: Traffic, request: Request, of: OfCase, seen: S
         warnings=offered.warnings,
         not_measured=_not_measured(seen),
         measured=_measured(setup, request, seen),
-        host=seen.host | _of_host(setup, offered, verdict),
+        host=seen.host | _of_host(offered, verdict),
     )
 
 
@@ -218,7 +217,7 @@ def _not_measured(seen: Seen) -> list[str]:
     ]
 
 
-def _of_host(setup: Setup, offered: Offered, verdict: _Verdict) -> dict[str, Any]:
+def _of_host(offered: Offered, verdict: _Verdict) -> dict[str, Any]:
     """Return the rest of the record `host`: stalls, lateness, and what these explain."""
     streams, still = offered.streams, verdict.still
     return {
@@ -230,8 +229,6 @@ def _of_host(setup: Setup, offered: Offered, verdict: _Verdict) -> dict[str, Any
         "tester_run_queue_delay_ms": round((offered.senders_wait_ms or 0.0) + offered.receivers_wait_ms, 3),
         "stalls": len(offered.host_stalls) + sum(len(s.tx_stalls) for s in streams),
         "stall_ms": {k: round(v, 3) for k, v in offered.host_stall_ms_total.items()},
-        "cpu_speed": {cpu: speed.model_dump() for cpu, speed in offered.cpu_speed.items()},
-        GATEWAY_SPEED: readings.gateway_speed_pct(setup, offered),
         "notes": offered.notes,
         "lateness_us": {f"{s.from_}-{s.to}": s.lateness_us for s in streams},
         "late_frames": readings.total(s.late_frames for s in streams),

@@ -25,7 +25,7 @@ from espbench.measure.unmeasured import learn
 from espbench.measure.validity import daemons, network_events
 from espbench.platforms.base import NotBack
 from espbench.sentences import Code
-from espbench.terms import Reason, Trial, problems_recorded
+from espbench.terms import GATEWAY_SPEED, Reason, Trial, problems_recorded
 
 # The sender need not catch up after pauses that lower the load by no more than this share of the resolution,
 # because a search does not distinguish such loads. Catching up, at 1.1 times the rate, takes ten times as
@@ -83,6 +83,7 @@ def measure(
         raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
     seen = _seen(sent, after, upset=upset)
     trial = record(setup, traffic, request, of, seen)
+    setup.usual_speed.add(trial.host.get(GATEWAY_SPEED))
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)
     return trial.model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})

@@ -13,6 +13,7 @@ from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLack
 from espbench.generators.base import Generator, OpenedPort, WirePath, ways
 from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.measure.proof import decryption, readiness
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -51,6 +52,7 @@ class Setups:
         self._beds = beds
         self._new_generator = new_generator
         self.generator = new_generator()
+        self._usual_speed = UsualSpeed()
         self._opened: list[OpenedPort] = []
         self.path: WirePath | None = None  # the generator's path to the wire, if it has several
 
@@ -129,7 +131,7 @@ class Setups:
                 next_hops[port.name] = self.generator.resolve(
                     port.name, port.address[version], gateway, 3.0, self._tags
                 )
-        return Setup(bed, self.generator, None, next_hops)
+        return Setup(bed, self.generator, None, next_hops, usual_speed=self._usual_speed)
 
     def discard(self, setup: Setup | None) -> None:
         """Remove a pair that failed, and start a new generator if the old one died."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulates trials of DUTs of known loss on a host with independent noise, by arithmetic, without a clock.
 
-The noise disturbs gateways (starvation, steal, stalls) or senders. After a sender's pause, the schedule is delayed as
-far as the trial's leeway lasts; the rest of the pause is caught up at 1.1 times the rate, as long as the trial lasts.
-A slow sender takes longer. So the load changes within a trial, as in a real one.
+The noise disturbs gateways (starvation, steal, stalls, slow CPUs) or senders. After a sender's pause, the schedule is
+delayed as far as the trial's leeway lasts; the rest of the pause is caught up at 1.1 times the rate, as long as the
+trial lasts. A slow sender takes longer. So the load changes within a trial, as in a real one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ RING = 512
 _FEW = 50
 _SLICES, _STEPS = 20, 10
 _DUTS_CPU = 1
+# This is the least speed of a run whose usual speed is 100 % (measure/inputs/usual_speed.py).
+LEAST_SPEED_PCT = 93.0
 
 
 class Span(NamedTuple):
@@ -57,7 +59,8 @@ class Disturbance:
     """The noise of one trial.
 
     starved_pct, steal_pct: of the gateways' CPUs. stalls: when the DUT's CPU stood still. pauses: when a sender stood
-    still. pace: the share of its rate that this sender reaches. sender: the number of its stream.
+    still. pace: the share of its rate that this sender reaches. sender: the number of its stream. speed: of the
+    gateways' CPUs, as a share of the usual one.
     """
 
     starved_pct: float = 0.0
@@ -66,6 +69,7 @@ class Disturbance:
     pauses: tuple[Span, ...] = ()
     pace: float = 1.0
     sender: int = 0
+    speed: float = 1.0
 
     def host_record(self, duration_s: float) -> dict[str, object]:
         """Return the entries of the trial's host record that follow from the noise."""
@@ -74,6 +78,8 @@ class Disturbance:
             "starved_pct": self.starved_pct,
             "steal_pct": {"0": self.steal_pct},
             "sender_foreign_pct": 100 * waited_s / duration_s,
+            "gateway_speed_pct": 100 * self.speed,
+            "gateway_speed_least_pct": LEAST_SPEED_PCT,
         }
 
 
@@ -126,6 +132,14 @@ def many_pauses(chance: random.Random, duration_s: float) -> Disturbance:
 def shortfall(chance: random.Random, _duration_s: float) -> Disturbance:
     """Return noise in which a sender reaches only 75 to 99.5 % of its rate."""
     return Disturbance(pace=chance.uniform(0.75, 0.995), sender=chance.randrange(2))
+
+
+def slow_cpus(chance: random.Random, _duration_s: float) -> Disturbance:
+    """Return noise in which a neighbour on the same core makes the gateways slower, by more than a trial tolerates.
+
+    Less than that cannot be distinguished from the usual differences between trials.
+    """
+    return Disturbance(speed=chance.uniform(0.6, 0.01 * LEAST_SPEED_PCT))
 
 
 Kind = Callable[[random.Random, float], Disturbance]
@@ -275,7 +289,7 @@ def _losses(
                 places[n] += 1
             part = sender.parts[places[n]]
             shares.append(part.share if part.from_s <= from_s < part.to_s else 0.0)
-        ratio = dut.loss(sum(shares) * rate)
+        ratio = dut.loss(sum(shares) * rate / noise.speed)
         for own, share in zip(episodes, shares, strict=True):
             losses = poisson(chance, ratio * share * rate * (to_s - from_s) / dut.together)
             own.extend(_episodes(from_s, to_s, losses, chance, dut.together))
@@ -312,7 +326,8 @@ def _queued(
             from_s = (number * _STEPS + step) * step_s
             arrived = sum(sender.share_at(from_s) for sender in senders) * rate * step_s
             stood_s = sum(max(0.0, min(to, from_s + step_s) - max(at, from_s)) for at, to in still)
-            waiting = max(0.0, waiting + arrived - dut.stores_above * max(0.0, step_s - stood_s))
+            forwarded = dut.stores_above * noise.speed * max(0.0, step_s - stood_s)
+            waiting = max(0.0, waiting + arrived - forwarded)
             least = min(least, waiting)
         latency_us = 20 + 1e6 * least / dut.stores_above
         slices.append(

@@ -8,14 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import CpuSpeed, EspCounts, Generator, Offered, PortCounts
-from espbench.measure import readings
+from espbench.generators.base import EspCounts, Generator, Offered, PortCounts
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof.counters import Counters, GatewayCounters
 from espbench.measure.record import OfCase, Seen, record
 from espbench.platforms import placement
-from espbench.platforms.base import Gateway, LinkCounters, Side, Testbed
+from espbench.platforms.base import LinkCounters, Testbed
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Trial
@@ -181,26 +180,3 @@ def test_what_the_generator_noticed_stands_with_the_trial() -> None:
     delta = moved()
     assert trial_of(delta, notes=[note]).host["notes"] == [note]
     assert trial_of(delta).host["notes"] == []
-
-
-@pytest.mark.parametrize(
-    ("speeds", "pct"),
-    [
-        ({}, None),  # a generator that does not measure it
-        ({0: (100.0, 100.0)}, None),  # of the tester's CPU alone
-        ({0: (10.0, 100.0), 1: (60.0, 120.0)}, 50.0),
-    ],
-)
-def test_the_speed_of_the_gateways_cpus_is_a_share_of_their_full_speed(
-    speeds: dict[int, tuple[float, float]], pct: float | None
-) -> None:
-    """The tester has CPU 0, and the gateways have CPU 1."""
-    gateways = dict.fromkeys(("home", "office"), cast(Gateway, None))
-    bed = Bed("netns", "", {}, cast(dict[Side, Gateway], gateways), placement.choose(allowed={0, 1}), {})
-    setup = Setup(bed, cast(Generator, None), cast(Stack, None), {})
-    told = {
-        str(cpu): CpuSpeed(mean_per_ms=mean, fastest_per_ms=fastest)
-        for cpu, (mean, fastest) in speeds.items()
-    }
-    offered = cast(Offered, SimpleNamespace(cpu_speed=told))
-    assert readings.gateway_speed_pct(setup, offered) == pct

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from espbench.errors import EspbenchError
 from espbench.generators.base import Generator, Noise, Stream
 from espbench.measure.inputs.actions import ActionFailed
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.platforms.base import PortName, Testbed, TrialClock
 from espbench.sentences import Code
 from espbench.stacks.base import Stack
@@ -81,6 +82,7 @@ class Setup:
     stack: Stack | None
     next_hops: dict[PortName, str]
     peer: EspPeer | None = None  # the tester as the end of the tunnels, once they are up
+    usual_speed: UsualSpeed = field(default_factory=UsualSpeed)  # of the gateways' CPUs, in this run
 
     @property
     def trial_clock(self) -> TrialClock | None:

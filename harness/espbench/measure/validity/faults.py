@@ -13,6 +13,7 @@ from typing import Any
 from espbench.generators.base import Offered, Stall, StreamCounts
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.validity import stalls
+from espbench.measure.validity.slow_cpu import slowness
 from espbench.sentences import Code
 from espbench.terms import Reason
 
@@ -181,7 +182,7 @@ def disturbance(share: float, by_host: float, host_record: dict[str, Any], *, fi
         if max(starved, steal - record.get("tick_pct", 0.0)) > limit_pct:
             reasons.append(Reason.of(Code.HOST_STARVATION, starved_pct=starved, stolen_pct=steal))
             break
-    return reasons
+    return reasons + slowness(host_record)
 
 
 def stalls_are_cut(offered: Offered) -> bool:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial on CPUs that a neighbour makes slow is void, whether it passed or not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.generators.base import CpuSpeed, Generator, Offered
+from espbench.measure.inputs.setup import Setup
+from espbench.measure.inputs.usual_speed import UsualSpeed
+from espbench.measure.validity.faults import disturbance
+from espbench.measure.validity.slow_cpu import recorded
+from espbench.platforms import placement
+from espbench.platforms.base import Gateway, Side, Testbed
+from espbench.sentences import Code
+from espbench.terms import GATEWAY_SPEED
+
+
+class Bed(Testbed):
+    """A test bed without ports."""
+
+    def close(self) -> None: ...
+
+
+def setup_with(usual: UsualSpeed) -> Setup:
+    """Return a set-up on two CPUs: the tester has CPU 0, and the gateways have CPU 1."""
+    gateways = dict.fromkeys(("home", "office"), cast(Gateway, None))
+    bed = Bed("netns", "", {}, cast(dict[Side, Gateway], gateways), placement.choose(allowed={0, 1}), {})
+    return Setup(bed, cast(Generator, None), None, {}, usual_speed=usual)
+
+
+def host_record(speeds: dict[int, tuple[float, float]], usual: UsualSpeed) -> dict[str, Any]:
+    """Return the host record of a trial with these speeds (CPU → mean, fastest)."""
+    told = {
+        str(cpu): CpuSpeed(mean_per_ms=mean, fastest_per_ms=fastest)
+        for cpu, (mean, fastest) in speeds.items()
+    }
+    return recorded(setup_with(usual), cast(Offered, SimpleNamespace(cpu_speed=told)))
+
+
+def usual_at(pct: float, trials: int = 10) -> UsualSpeed:
+    usual = UsualSpeed()
+    for _ in range(trials):
+        usual.add(pct)
+    return usual
+
+
+@pytest.mark.parametrize(
+    ("speeds", "pct"),
+    [
+        ({}, None),  # a generator that measures no speed
+        ({0: (100.0, 100.0)}, None),  # of the tester's CPU alone
+        ({0: (10.0, 100.0), 1: (60.0, 120.0)}, 50.0),
+    ],
+)
+def test_the_speed_of_the_gateways_cpus_is_a_share_of_their_full_speed(
+    speeds: dict[int, tuple[float, float]], pct: float | None
+) -> None:
+    assert host_record(speeds, UsualSpeed())[GATEWAY_SPEED] == pct
+
+
+@pytest.mark.parametrize(
+    ("usual", "pct", "void"),
+    [
+        (usual_at(96.0), 89.0, True),
+        (usual_at(96.0), 90.0, False),
+        (usual_at(65.0), 64.0, False),  # tester and gateways share a core
+        (usual_at(65.0), 59.0, True),
+        (usual_at(96.0, trials=4), 50.0, False),  # too few trials to know what is usual
+    ],
+)
+def test_a_trial_that_is_slower_than_usual_is_void(usual: UsualSpeed, pct: float, void: bool) -> None:
+    reasons = disturbance(0.0, 0.0, host_record({1: (pct, 100.0)}, usual), final=True)
+    assert [reason.code for reason in reasons] == [Code.HOST_SLOW] * void
+
+
+def test_unknown_speeds_make_no_trial_void() -> None:
+    usual = usual_at(96.0)
+    usual.add(None)
+    assert disturbance(0.0, 0.0, host_record({}, usual), final=True) == []
+
+
+def test_a_machine_that_stays_slow_becomes_usual() -> None:
+    """Otherwise a neighbour that comes to stay would leave nothing but lower bounds."""
+    usual, made = usual_at(96.0, trials=40), 0
+    while (least := usual.least_pct) is not None and least > 60.0:
+        usual.add(60.0)
+        made += 1
+    assert made == 31
+
+
+@given(st.lists(st.floats(1.0, 100.0), max_size=60))
+def test_no_trial_at_the_usual_speed_or_above_is_void(speeds: list[float]) -> None:
+    usual = UsualSpeed()
+    for pct in speeds:
+        usual.add(pct)
+    assert usual.least_pct is None or usual.least_pct <= max(speeds[-40:])
