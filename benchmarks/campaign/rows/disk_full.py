@@ -71,7 +71,12 @@ class DiskFull(FolderRow):
         before = run.log
         _, damaged = checks.trials_of(before)
         verdict.faults += damaged
-        if directory := run.directory:
+        # If not even the manifest has space, there is nothing to resume, and the run begins anew.
+        directory = run.directory
+        if directory is not None and not (directory / "manifest.json").exists():
+            verdict.faults += ["trials without a manifest"] if before else []
+            directory = None
+        if directory is not None:
             arguments = ["--resume", directory]
         subprocess.run(
             ["mount", "-o", "remount,size=64m,nr_inodes=10000", disk], check=True, capture_output=True
