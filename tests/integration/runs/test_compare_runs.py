@@ -78,7 +78,7 @@ def test_the_cases_were_interleaved_by_the_recorded_seed(compared: Path) -> None
 
 def test_at_the_same_loads_the_arms_take_turns(tmp_path: Path) -> None:
     """One search for each arm, then pairs of trials; every one is on disk, and what they bear is in the report."""
-    at = {"loads": ["50%"], "pairs": 4, "rounds": 3, "trial": "200ms"}
+    at = {"loads": ["50%"], "pairs": 6, "rounds": 3, "trial": "200ms"}
     compare = {"by": "stack", "reference": "xfrm", "at": at}
     asked = plan("turns", ["xfrm", "strongswan-libipsec"], compare=compare, repeat=1)
     done = espbench("run", write_plan(tmp_path, asked), "--out", tmp_path, timeout=3600)
