@@ -22,8 +22,8 @@ Trial = Mapping[str, Any]
 WHOLE = (0, 3)
 # Reasons that a busy host can cause in a run without the campaign; a death of tester, gateway or daemon is never one.
 OF_THE_HOST = frozenset({
-    Code.HOST_STALL, Code.HOST_STALL_IN_OUTAGE, Code.HOST_STALL_OF_LOSS, Code.HOST_STARVATION, Code.SENDER_STARVED,
-    Code.SENT_FEWER, Code.SENT_SLOWLY, Code.LATE, Code.PROBES_LOST,
+    Code.HOST_STALL, Code.HOST_STALL_IN_OUTAGE, Code.HOST_STALL_OF_LOSS, Code.HOST_STARVATION, Code.HOST_SLOW,
+    Code.SENDER_STARVED, Code.SENT_FEWER, Code.SENT_SLOWLY, Code.LATE, Code.PROBES_LOST,
 })  # fmt: skip
 
 
