@@ -415,7 +415,7 @@ class Offered(BaseModel):
     host_stalls_more_ms: float = 0.0  # in sum
     host_stall_ms_total: dict[str, float] = {}
     stalls_watched: bool = True  # False: a watcher had no real-time priority, and saw its own waits as stalls
-    cpu_speed: dict[str, CpuSpeed] = {}  # of each watched CPU
+    cpu_speed: dict[str, CpuSpeed] = {}  # of each watched CPU that is not the generator's own
     senders_run_ms: float = 0.0
     senders_wait_ms: float | None = None  # runnable, but not on a CPU; None: not known
     receivers_run_ms: float = 0.0

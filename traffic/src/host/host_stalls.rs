@@ -36,7 +36,9 @@ pub struct Stalls {
 ///
 /// With SCHED_FIFO 1 the watcher runs before every ordinary thread, so it only sees delays that the host causes (steal,
 /// interrupts). Without the right to use SCHED_FIFO it also sees its own waits for other threads, and a note says so.
-pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
+///
+/// measures_speed: whether it also measures the speed of the CPU.
+pub fn watch(cpu: usize, measures_speed: bool, stop: &AtomicBool) -> Stalls {
     let mut stalls = Stalls::default();
     if let Err(error) = threads::pin(cpu) {
         stalls
@@ -74,7 +76,9 @@ pub fn watch(cpu: usize, stop: &AtomicBool) -> Stalls {
         until_speed -= 1;
         if until_speed == 0 {
             until_speed = SPEED_PERIODS;
-            stalls.speed.sample();
+            if measures_speed {
+                stalls.speed.sample();
+            }
         }
         due += PERIOD_NS;
     }

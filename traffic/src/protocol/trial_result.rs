@@ -30,7 +30,7 @@ pub struct TrialResult {
     pub host_stalls_more_ms: f64,
     /// False if a watcher had no priority over other threads, so that host_stalls may contain its waits for them.
     pub stalls_watched: bool,
-    /// The speed of each watched CPU.
+    /// The speed of each watched CPU on which no thread of the generator sends or receives.
     pub cpu_speed: BTreeMap<String, CpuSpeed>,
     /// CPU time of the sending and of the receiving threads, and the time that they waited for a CPU, ms.
     pub senders_run_ms: f64,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The threads of a trial: one for each sending lane, each receiving port, and each CPU that is watched for stalls.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -65,10 +66,16 @@ impl<'a> Crew<'a> {
         let (stop_sending, stop_receiving) = (AtomicBool::new(false), AtomicBool::new(false));
         let start_ns = watch.start_ns;
         let id = watch.trial.id.clone();
+        // The work that measures a CPU's speed would delay frames on the CPUs that send or receive.
+        let own_cpus: HashSet<usize> = (self.lanes.iter().map(|lane| lane.cpu))
+            .chain(self.receivers.iter().map(|receiver| receiver.cpu))
+            .flatten()
+            .collect();
         let done = std::thread::scope(|scope| {
             let stop = &stop_receiving;
             let watching: Vec<_> = (self.watch_cpus.iter())
-                .map(|&cpu| scope.spawn(move || host_stalls::watch(cpu, stop)))
+                .map(|&cpu| (cpu, !own_cpus.contains(&cpu)))
+                .map(|(cpu, speed)| scope.spawn(move || host_stalls::watch(cpu, speed, stop)))
                 .collect();
             let receiving: Receiving = (self.receivers.into_iter())
                 .map(|receiver| scope.spawn(move || receiver.receive(stop)))
