@@ -24,7 +24,17 @@ from pydantic_core import SchemaValidator, core_schema
 
 from espbench.frames.columns import cell, frame_bytes, frame_of_columns, kind
 from espbench.results import RunDirectory
-from espbench.terms import CaseEntry, CaseIdentity, GatewayReading, Latency, Reason, Remark, Statement, Trial
+from espbench.terms import (
+    GATEWAY_SPEED,
+    CaseEntry,
+    CaseIdentity,
+    GatewayReading,
+    Latency,
+    Reason,
+    Remark,
+    Statement,
+    Trial,
+)
 
 _GATEWAYS = ("home", "office")
 _OF_GATEWAY = {
@@ -45,7 +55,8 @@ _READINGS = {
     column.format(gateway): (gateway, name) for name, column in _OF_GATEWAY.items() for gateway in _GATEWAYS
 }
 COLUMNS = (
-    *_IDENTITY, *_OF_TRIAL, "frame_bytes", "is_void", "is_disturbed", "is_violated", *_READINGS, *_LATENCIES.values(),
+    *_IDENTITY, *_OF_TRIAL, "frame_bytes", "is_void", "is_disturbed", "is_violated", "cpu_speed_pct",
+    *_READINGS, *_LATENCIES.values(),
 )  # fmt: skip
 # Lines are read in batches of this size, so that their short-lived objects stay few.
 _AT_ONCE = 1000
@@ -140,6 +151,7 @@ def _of_trial(trial: Trial) -> _Row:
         trial.warnings,
         trial.disturbed,
         trial.violated,
+        trial.host.get(GATEWAY_SPEED),
         *readings,
         *latencies,
     )
@@ -182,6 +194,7 @@ def _fields() -> dict[str, core_schema.TypedDictField]:
         "warnings": needed(list[Any], "warning_codes"),
         "is_disturbed": or_else(None, Any, "host", "disturbed"),
         "is_violated": or_else(None, Any, "proof", "violated"),
+        "cpu_speed_pct": or_else(None, float | None, "host", GATEWAY_SPEED),
         **{
             column: or_else(None, GatewayReading.model_fields[name].annotation, "gateways", gateway, name)
             for column, (gateway, name) in _READINGS.items()
