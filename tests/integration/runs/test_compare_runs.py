@@ -111,18 +111,3 @@ def test_the_run_directory_holds_no_secret(compared: Path) -> None:
         text = re.sub(r"\bsha256 [0-9a-f]{64}\b", "", file.read_text(errors="replace")).replace(commit, "")
         assert not re.search(r"\b([0-9a-fA-F]{40}|[0-9a-fA-F]{64})\b", text), file
         assert "PRIVATE KEY" not in text, file
-
-
-def test_a_run_of_other_conditions_is_not_compared_unless_allowed(compared: Path, tmp_path: Path) -> None:
-    """The message names what differs; with --allow-different the report says so."""
-    other = write_plan(tmp_path, plan("other", ["xfrm"], flows={"ports": 7}, repeat=1))
-    done = espbench("run", "--no-report", other, "--out", tmp_path, timeout=1800)
-    assert done.returncode in (0, 3), done.stderr
-    second = Path(done.stdout.strip().splitlines()[-1]).parent
-    refused = espbench("compare", compared, second, "--out", tmp_path)
-    assert refused.returncode == 2
-    assert "flows" in refused.stderr
-    assert "--allow-different" in refused.stderr
-    allowed = espbench("compare", compared, second, "--allow-different", "--out", tmp_path)
-    assert allowed.returncode == 0, allowed.stderr
-    assert "flows" in Path(allowed.stdout.strip().splitlines()[-1]).read_text()

@@ -229,13 +229,25 @@ def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.uml
 def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> None:
-    """The reason holds the end of the guest's console."""
+    """The reason holds the end of the guest's console. Until then each guest stays below 512 MB."""
     with Run.start(tmp_path, pair_plan("uml", throughput=LONG, **PINNED)) as run:
         run.in_mid_trial()
+        for side in ("home", "office"):
+            guest = sum(pss_kib(pid) for pid in descendants(run.pid_of(f"{side} (")))
+            assert 0 < guest <= GATEWAY_KIB
         kill(descendants(run.pid_of("home ("))[1])
         assert_mended(run, Code.GATEWAY_DIED, "gateway home died during the trial; its last words:\n")
         said = next(t["reasons"][0] for t in run.trials if t["reasons"] and "last words" in t["reasons"][0])
         assert len(said.splitlines()) > 3, said
+
+
+def pss_kib(pid: int) -> int:
+    """A process's share of the memory it uses, KiB; 0 once it is gone."""
+    try:
+        figures = re.findall(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(figures[0]) if figures else 0
 
 
 def homes_built(run: Run) -> int:
@@ -300,26 +312,6 @@ def fill(file: Path) -> None:
                 pass
         except OSError:
             return
-
-
-@pytest.mark.slow
-@pytest.mark.uml
-def test_a_guest_stays_small_in_memory(tmp_path: Path) -> None:
-    """A UML gateway with all its processes stays below 512 MB."""
-    with Run.start(tmp_path, pair_plan("uml", throughput=LONG, **PINNED)) as run:
-        run.in_mid_trial()
-        for side in ("home", "office"):
-            guest = sum(pss_kib(pid) for pid in descendants(run.pid_of(f"{side} (")))
-            assert 0 < guest <= GATEWAY_KIB
-
-
-def pss_kib(pid: int) -> int:
-    """A process's share of the memory it uses, KiB; 0 once it is gone."""
-    try:
-        figures = re.findall(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(figures[0]) if figures else 0
 
 
 @pytest.mark.slow

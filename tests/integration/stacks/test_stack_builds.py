@@ -64,6 +64,7 @@ def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.untimed
 def test_a_package_version_is_fetched_and_run(tmp_path: Path) -> None:
     """The oldest that apt has; where it has only one, that one by its full name."""
     version = available("strongswan-charon")[-1]
