@@ -45,7 +45,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def verdicts(compared: Path) -> dict[str, Any]:
-    """What `espbench compare` says of it."""
+    """Return what `espbench compare` says of it."""
     done = espbench("compare", compared, "--out", compared.parent)
     assert done.returncode == 0, done.stderr
     report = Path(done.stdout.strip().splitlines()[-1]).parent

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the parts of a test run are made: all of them, the longest files first."""
+"""All parts of a test run are made, and the longest files come first."""
 
 import subprocess
 from pathlib import Path
