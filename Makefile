@@ -49,7 +49,7 @@ test-all: test
 # What `test` leaves out: all its parts, also if one fails.
 rest:
 	@rm -f $(ESPBENCH_HOST_SKIPS)
-	@$(MAKE) --no-print-directory --keep-going rest-unit rest-beside rest-alone
+	@MAKE="$(MAKE)" scripts/parts.sh rest-unit rest-beside rest-alone
 
 rest-unit:
 	@$(TIMED) "unit, the rest" $(UNIT) -m "slow or hypothesis" --hypothesis-profile thorough $(STRICT)

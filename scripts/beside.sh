@@ -7,7 +7,8 @@ python=$1 markers=$2 workers=$3
 shift 3
 tests() { "$python" -m pytest tests/integration -m "$markers" "$@"; }
 
-tests -n "$workers" --dist loadfile "$@"
+# Else pytest-xdist begins with the files that have most tests, and not with those that take longest.
+tests -n "$workers" --dist loadfile --no-loadscope-reorder "$@"
 code=$?
 [ $code -eq 1 ] || exit $code # 1: tests failed; anything else is no test's failure
 tests --last-failed --last-failed-no-failures none --alone-again "$@"

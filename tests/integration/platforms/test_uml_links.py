@@ -132,7 +132,7 @@ def test_a_run_says_what_its_links_lost(tmp_path: Path) -> None:
     A capture beside it takes no frame away.
     """
     losses = {
-        "frame_loss": {"maximum": "2000fps", "step": "50%", "trial": "1s", "settle": "0s", "residue": "2s"}
+        "frame_loss": {"maximum": "2000fps", "step": "50%", "trial": "1s", "settle": "0s", "residue": "1s"}
     }
     plan = pair_plan(
         "uml", links=LINKS, capture=True, stacks=["plain", "xfrm"],

@@ -32,11 +32,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of two stacks side by side."""
     folder = tmp_path_factory.mktemp("compared")
     stacks = ["strongswan", "strongswan-libipsec"]
-    compare = {
-        "by": "stack",
-        "reference": "strongswan",
-        "at": False,
-    }  # searches only: test_at_the_same_loads…
+    at = {"loads": ["50%"], "pairs": 6, "rounds": 3, "trial": "200ms"}
+    compare = {"by": "stack", "reference": "strongswan", "at": at}
     file = write_plan(folder, plan("stacks", stacks, compare=compare))
     done = espbench("run", file, "--out", folder, timeout=3600)
     assert done.returncode in (0, 3), done.stderr
@@ -46,15 +43,22 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_user_space_esp_is_slower(compared: Path) -> None:
+@pytest.fixture(scope="module")
+def verdicts(compared: Path) -> dict[str, Any]:
+    """Return what `espbench compare` says of it."""
+    done = espbench("compare", compared, "--out", compared.parent)
+    assert done.returncode == 0, done.stderr
+    report = Path(done.stdout.strip().splitlines()[-1]).parent
+    read: dict[str, Any] = json.loads((report / "comparison.json").read_text())
+    return read
+
+
+def test_user_space_esp_is_slower(verdicts: dict[str, Any]) -> None:
     """Forwarding depends on where ESP is done.
 
     That it does not depend on who put the keys into the kernel, boards/x86/test_x86_daemons.py shows exactly.
     """
-    done = espbench("compare", compared, "--out", compared.parent)
-    assert done.returncode == 0, done.stderr
-    report = Path(done.stdout.strip().splitlines()[-1]).parent
-    (panel,) = json.loads((report / "comparison.json").read_text())["panels"]
+    (panel,) = verdicts["panels"]
     (pair,) = panel["pairs"]
     assert pair["b"] == "strongswan-libipsec"
     point = pair["points"][0]
@@ -76,23 +80,15 @@ def test_the_cases_were_interleaved_by_the_recorded_seed(compared: Path) -> None
     assert len({tuple(order) for order in orders}) > 1
 
 
-def test_at_the_same_loads_the_arms_take_turns(tmp_path: Path) -> None:
-    """One search for each arm, then pairs of trials; every one is on disk, and what they bear is in the report."""
-    at = {"loads": ["50%"], "pairs": 6, "rounds": 3, "trial": "200ms"}
-    compare = {"by": "stack", "reference": "xfrm", "at": at}
-    asked = plan("turns", ["xfrm", "strongswan-libipsec"], compare=compare, repeat=1)
-    done = espbench("run", write_plan(tmp_path, asked), "--out", tmp_path, timeout=3600)
-    assert done.returncode in (0, 3), done.stderr
-    run = Path(done.stdout.strip().splitlines()[-1]).parent
-    done = espbench("compare", run, "--out", tmp_path)
-    report = Path(done.stdout.strip().splitlines()[-1]).parent
-    (verdict,) = json.loads((report / "comparison.json").read_text())["fixed_loads"]
+def test_at_the_same_loads_the_arms_take_turns(compared: Path, verdicts: dict[str, Any]) -> None:
+    """After the searches, pairs of trials; every one is on disk, and what they bear is in the report."""
+    (verdict,) = verdicts["fixed_loads"]
     assert verdict["b"] == "strongswan-libipsec"
     assert verdict["cpu_word"] in ("B costs more", "no verdict")
-    trials = [json.loads(line) for line in (run / "trials.jsonl").read_text().splitlines()]
+    trials = [json.loads(line) for line in (compared / "trials.jsonl").read_text().splitlines()]
     placed = [t["measured"]["compared"] for t in trials if "compared" in t["measured"]]
     assert {(p["arm"], p["round"]) for p in placed} == {(arm, r) for arm in "ab" for r in (1, 2, 3)}
-    assert "At the same loads" in (run / "report.html").read_text()
+    assert "At the same loads" in (compared / "report.html").read_text()
 
 
 def test_the_security_context_names_the_daemon_as_it_called_itself(compared: Path) -> None:
@@ -115,18 +111,3 @@ def test_the_run_directory_holds_no_secret(compared: Path) -> None:
         text = re.sub(r"\bsha256 [0-9a-f]{64}\b", "", file.read_text(errors="replace")).replace(commit, "")
         assert not re.search(r"\b([0-9a-fA-F]{40}|[0-9a-fA-F]{64})\b", text), file
         assert "PRIVATE KEY" not in text, file
-
-
-def test_a_run_of_other_conditions_is_not_compared_unless_allowed(compared: Path, tmp_path: Path) -> None:
-    """The message names what differs; with --allow-different the report says so."""
-    other = write_plan(tmp_path, plan("other", ["xfrm"], flows={"ports": 7}, repeat=1))
-    done = espbench("run", "--no-report", other, "--out", tmp_path, timeout=1800)
-    assert done.returncode in (0, 3), done.stderr
-    second = Path(done.stdout.strip().splitlines()[-1]).parent
-    refused = espbench("compare", compared, second, "--out", tmp_path)
-    assert refused.returncode == 2
-    assert "flows" in refused.stderr
-    assert "--allow-different" in refused.stderr
-    allowed = espbench("compare", compared, second, "--allow-different", "--out", tmp_path)
-    assert allowed.returncode == 0, allowed.stderr
-    assert "flows" in Path(allowed.stdout.strip().splitlines()[-1]).read_text()

@@ -9,9 +9,9 @@ import pytest
 
 import espbench
 from espbench.terms import WITH_FIGURE
-from support.plans import pair_plan, write_plan
+from support.plans import PINNED, pair_plan, write_plan
 
-pytestmark = [pytest.mark.uml, pytest.mark.slow]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.needs("generator")]
 
 
 class Enough(Exception):
@@ -19,9 +19,8 @@ class Enough(Exception):
 
 
 def test_a_plan_is_measured_interrupted_gone_on_with_and_checked(tmp_path: Path) -> None:
-    wanted = pair_plan(
-        "uml", throughput={"loss_goals": [0], "resolution": "40%"}, name="notebook", frame_sizes=[64, 512]
-    )
+    search = {"loss_goals": [0], "resolution": "40%"}
+    wanted = pair_plan("netns", throughput=search, name="notebook", frame_sizes=[64, 512], **PINNED)
     write_plan(tmp_path, wanted)
     plan = espbench.Plan(tmp_path / "notebook.yaml")
     seen: list[espbench.Progress] = []

@@ -34,9 +34,9 @@ def cluster(tmp_path: Path) -> Iterator[BenchCluster]:
         yield found
 
 
-def plan(folder: Path) -> Path:
+def plan(folder: Path, sizes: tuple[int, ...] = (64,)) -> Path:
     folder.mkdir(exist_ok=True)
-    made = pair_plan("netns", throughput=SEARCH, frame_sizes=[64, 512])
+    made = pair_plan("netns", throughput=SEARCH, frame_sizes=list(sizes))
     return write_plan(folder, made | PINNED | TWO_SHARES)
 
 
@@ -59,7 +59,7 @@ def test_two_machines_measure_a_share_each_and_say_so(cluster: BenchCluster, tmp
     """All cases have a result, in the plan's order; nothing is left on the machines, and no machine-id is told."""
     workers = [cluster.bench("1"), cluster.bench("2")]
     folder = tmp_path / "run"
-    with cluster.run(folder, plan(folder), "--out", folder / "runs") as run:
+    with cluster.run(folder, plan(folder, (64, 512)), "--out", folder / "runs") as run:
         assert run.ended(PATIENCE_S) in (0, 3), run.said
     shares = machines_of_shares(run)
     assert [len(machines) for machines in shares.values()] == [1, 1]

@@ -20,7 +20,7 @@ from espbench.sentences import Code
 from espbench.this_machine import machine_lock
 from espbench.this_machine.processes import descendants
 from support.gateways.boxes import RouterBox, leftovers
-from support.plans import pair_plan, quick, write_plan
+from support.plans import PINNED, pair_plan, quick, write_plan
 from support.runs import ENDED, ESPBENCH, Run, all_gone, assert_complete, espbench, kill, resume, tables
 
 pytestmark = pytest.mark.root
@@ -116,7 +116,7 @@ def test_a_killed_controller_takes_its_processes_with_it_and_clean_removes_the_r
     tmp_path: Path, dut: str
 ) -> None:
     """Kill -9: generator, agents and guests die by themselves; `clean` names what it removes."""
-    with Run.start(tmp_path, pair_plan(dut, throughput=LONG)) as run:
+    with Run.start(tmp_path, pair_plan(dut, throughput=LONG, **PINNED)) as run:
         run.in_mid_trial()
         processes, directory = run.processes(), run.directory
         made = [entry for entry in run.look() if entry["kind"] in ("netns", "directory")]
@@ -219,7 +219,7 @@ def test_a_generator_killed_in_mid_trial_costs_one_trial(box: RouterBox, tmp_pat
 @pytest.mark.slow
 def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
     """The gateway is named, the pair is built again."""
-    with Run.start(tmp_path, pair_plan("netns", throughput=LONG)) as run:
+    with Run.start(tmp_path, pair_plan("netns", throughput=LONG, **PINNED)) as run:
         run.in_mid_trial()
         kill(descendants(run.pid_of("agent of office"))[0])
         assert_mended(run, Code.GATEWAY_DIED, "gateway office died during the trial")
@@ -229,13 +229,25 @@ def test_an_agent_killed_in_mid_trial_costs_one_trial(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.uml
 def test_a_guest_killed_in_mid_trial_is_quoted_and_rebuilt(tmp_path: Path) -> None:
-    """The reason holds the end of the guest's console."""
-    with Run.start(tmp_path, pair_plan("uml", throughput=LONG)) as run:
+    """The reason holds the end of the guest's console. Until then each guest stays below 512 MB."""
+    with Run.start(tmp_path, pair_plan("uml", throughput=LONG, **PINNED)) as run:
         run.in_mid_trial()
+        for side in ("home", "office"):
+            guest = sum(pss_kib(pid) for pid in descendants(run.pid_of(f"{side} (")))
+            assert 0 < guest <= GATEWAY_KIB
         kill(descendants(run.pid_of("home ("))[1])
         assert_mended(run, Code.GATEWAY_DIED, "gateway home died during the trial; its last words:\n")
         said = next(t["reasons"][0] for t in run.trials if t["reasons"] and "last words" in t["reasons"][0])
         assert len(said.splitlines()) > 3, said
+
+
+def pss_kib(pid: int) -> int:
+    """A process's share of the memory it uses, KiB; 0 once it is gone."""
+    try:
+        figures = re.findall(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(figures[0]) if figures else 0
 
 
 def homes_built(run: Run) -> int:
@@ -247,7 +259,7 @@ def homes_built(run: Run) -> int:
 def test_a_pair_serves_every_frame_size_and_direction(tmp_path: Path) -> None:
     """Three sizes in two directions are measured on one pair, built once, in at most 400 MB."""
     sizes = {"frame_sizes": [64, 128, 256], "directions": ["one-way", "both-ways"]}
-    with Run.start(tmp_path, pair_plan("netns", throughput=quick(), **sizes)) as run:
+    with Run.start(tmp_path, pair_plan("netns", throughput=quick(), **sizes, **PINNED)) as run:
         assert run.ended() in ENDED, run.said
         assert homes_built(run) == 1
         assert_complete(run.directory)
@@ -300,26 +312,6 @@ def fill(file: Path) -> None:
                 pass
         except OSError:
             return
-
-
-@pytest.mark.slow
-@pytest.mark.uml
-def test_a_guest_stays_small_in_memory(tmp_path: Path) -> None:
-    """A UML gateway with all its processes stays below 512 MB."""
-    with Run.start(tmp_path, pair_plan("uml", throughput=LONG)) as run:
-        run.in_mid_trial()
-        for side in ("home", "office"):
-            guest = sum(pss_kib(pid) for pid in descendants(run.pid_of(f"{side} (")))
-            assert 0 < guest <= GATEWAY_KIB
-
-
-def pss_kib(pid: int) -> int:
-    """A process's share of the memory it uses, KiB; 0 once it is gone."""
-    try:
-        figures = re.findall(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(figures[0]) if figures else 0
 
 
 @pytest.mark.slow
@@ -382,7 +374,7 @@ def test_a_profile_beside_the_plan_is_found_again_on_resuming_after_sigterm(tmp_
     """SIGTERM is as Ctrl-C; paths in the run's copy of the plan still start where the plan stood."""
     profile = "name: mine\ndescription: a profile of the user's\nplatform: netns\n"
     (tmp_path / "mine.yaml").write_text(profile)
-    plan = pair_plan("netns", throughput=LONG) | {"dut": "./mine.yaml"}
+    plan = pair_plan("netns", throughput=LONG, **PINNED) | {"dut": "./mine.yaml"}
     with Run.start(tmp_path, plan) as run:
         assert_stopped(run, signal.SIGTERM)
         directory = run.directory

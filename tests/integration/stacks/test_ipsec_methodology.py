@@ -103,20 +103,25 @@ def test_traffic_brings_up_the_tunnel_once(real_pair: tuple[Setup, Case]) -> Non
 
 @virtual
 def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
-    """Ten IKE SAs with a tunnel each, then ten CHILD SAs under one."""
-    finding, trials = finding_and_trials(pair, SetUpRate, tunnels=10, public_key=False)
-    assert [len(trials[-1].measured[key]) for key in ("phase_1", "tunnel", "phase_2")] == [10, 10, 10]
+    """Four IKE SAs with a tunnel each, then four CHILD SAs under one."""
+    finding, trials = finding_and_trials(pair, SetUpRate, tunnels=4, public_key=False)
+    assert [len(trials[-1].measured[key]) for key in ("phase_1", "tunnel", "phase_2")] == [4, 4, 4]
     assert value(finding, "phase 1 set-up time") < value(finding, "tunnel set-up time")
     assert trials[-1].proof["proven"]
 
 
 @virtual
-@pytest.mark.parametrize("kind", ["bad-icv", "replay"])
-def test_every_forged_or_replayed_packet_is_refused_and_no_other(pair: tuple[Setup, Case], kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "error"), [("bad-icv", "XfrmInStateProtoError"), ("replay", "XfrmInStateSeqError")]
+)
+def test_every_forged_or_replayed_packet_is_refused_and_no_other(
+    pair: tuple[Setup, Case], kind: str, error: str
+) -> None:
     """The kernel's own counters tell; the traffic beside it loses nothing and is proven to be encrypted."""
     finding, trials = finding_and_trials(pair, Attack, kind=kind, load="400fps", rates=["500fps"], trial="1s")
     free, attacked = finding.curve
     assert (free["refused by home"], attacked["refused by home"]) == (0, 500)
+    assert trials[-1].gateways["home"].xfrm_errors[error] == 500
     assert trials[-1].tx_frames == trials[-1].rx_frames == 800  # both directions
     assert trials[-1].proof["proven"]
 
@@ -134,9 +139,9 @@ def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
 @virtual
 def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, Case]) -> None:
     """Sixteen seconds of traffic, a moment before: three times."""
-    finding, trials = finding_and_trials(pair, RekeyLoss, load="400fps", trial="16s", lifetime="5s")
+    finding, trials = finding_and_trials(pair, RekeyLoss, load="100fps", trial="16s", lifetime="5s")
     assert value(finding, "phase 2 rekeys") == 3
-    assert trials[-1].tx_frames == 12_800  # both directions
+    assert trials[-1].tx_frames == 3_200  # both directions
 
 
 @virtual
@@ -146,7 +151,7 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case
         pair,
         Reset,
         what="sa-flush",
-        load="1000fps",
+        load="200fps",
         trial="4s",
         at="1s",
         repeats=1,
@@ -167,7 +172,7 @@ charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) -> None:
     """A standby that is there after a second must wait until Home has asked and given up."""
     finding, _ = finding_and_trials(
-        pair, Failover, load="500fps", trial="14s", at="1s", dead="1s", dpd="1s", repeats=1
+        pair, Failover, load="200fps", trial="14s", at="1s", dead="1s", dpd="1s", repeats=1
     )
     outage = value(finding, "tunnel failover time")
     assert GIVES_UP_S < outage < GIVES_UP_S + 4
@@ -181,14 +186,3 @@ def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
     assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
     finding, _ = finding_and_trials(pair, Capacity, of="tunnels", limit=4, step=2)
     assert value(finding, "tunnels carried") == 4
-
-
-@virtual
-@charon
-def test_a_gateway_without_power_comes_back(pair: tuple[Setup, Case]) -> None:
-    """Booted again by the same hands, its daemon and cleartext's block on it, traffic brings the tunnel up."""
-    finding, trials = finding_and_trials(
-        pair, Reset, what="power", load="500fps", trial="25s", at="1s", repeats=1
-    )
-    (action,) = trials[-1].measured["actions"]
-    assert 0 < action["off_s"] + action["boot_s"] < value(finding, "reset time") < 24

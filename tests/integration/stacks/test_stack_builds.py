@@ -18,7 +18,7 @@ from espbench.measure.proof import readiness
 from espbench.stacks.daemons import packages
 from support.gateways.own_build import own_strongswan
 from support.gateways.workshop import workshop
-from support.plans import pair_plan, quick, write_plan
+from support.plans import PINNED, pair_plan, quick, write_plan
 from support.runs import espbench
 from support.session.unsettled import require_settled
 
@@ -44,7 +44,7 @@ def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -
     stacks = [{"stack": "strongswan", "label": "mine", "prefix": str(own_build)}, "strongswan"]
     plan = pair_plan(
         "uml", stacks=stacks, suites=["aes128gcm16"], frame_sizes=[256], name="builds",
-        compare={"by": "version", "at": False}, throughput=quick(),
+        compare={"by": "version", "at": False}, repeat=1, throughput=quick(), **PINNED,
     )  # fmt: skip
     done = espbench("run", write_plan(tmp_path, plan), "--out", tmp_path / "runs", timeout=1800)
     assert done.returncode in (0, 3), done.stderr
@@ -64,6 +64,7 @@ def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.untimed
 def test_a_package_version_is_fetched_and_run(tmp_path: Path) -> None:
     """The oldest that apt has; where it has only one, that one by its full name."""
     version = available("strongswan-charon")[-1]

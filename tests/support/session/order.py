@@ -7,8 +7,15 @@ import pytest
 
 # The longest file comes first (docs/testing.md has the times). Files that are not listed take less than a minute.
 LONGEST = (
+    "stacks/test_ipsec_methodology.py",
+    "e500/test_e500_strongswan.py",
+    "stacks/test_ike_stacks.py",
+    "x86/test_x86_ike.py",
+    "x86/test_profile.py",
     "x86/test_x86_daemons.py",
     "e500/test_qemu_e500.py",
+    "boards/test_seeds.py",
+    "x86/test_qemu_x86.py",
     "e500/test_e500_stacks.py",
     "stacks/test_netns_esp.py",
     "boards/test_gate.py",

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -71,6 +72,7 @@ class Measured:
         return [trial for trial in self.trials if trial["case"] in wanted]
 
 
+@functools.cache
 def build(kit: str) -> None:
     """Build these guests (e500, x86) into the user's cache, unless an earlier test has done so."""
     command = [sys.executable, "-m", "espbench", "build", kit]
@@ -90,9 +92,15 @@ def without_rights(home: Path) -> list[str]:
     return nobody
 
 
-def measured(plan: Path, out: Path, *options: str, as_user: Sequence[str] = ()) -> Measured:
-    """Run a plan to its end, and return the run; as_user: words that are put before the command."""
-    done = espbench("run", plan, "--out", out, *options, as_user=as_user, timeout=PATIENCE_S)
+def measured(
+    plan: Path, out: Path, *options: str, as_user: Sequence[str] = (), report: bool = False
+) -> Measured:
+    """Run a plan to its end, and return the run; as_user: words that are put before the command.
+
+    Without `--jobs` one job measures all cases, because guests boot for each job. Without `report` none is written.
+    """
+    lean = [*([] if report else ["--no-report"]), *([] if "--jobs" in options else ["--jobs", "1"])]
+    done = espbench("run", plan, "--out", out, *options, *lean, as_user=as_user, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (directory,) = out.iterdir()
     return Measured(directory)

@@ -38,7 +38,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # fmt: skip
     stacks = [{"stack": "xfrm", "crypto": way, "label": way} for way in BEHAVIOURS]
     plan = pair_plan(BOARD, throughput=throughput, stacks=stacks, suites=["3des-sha1"], frame_sizes=[SIZE])
-    done = espbench("run", write_plan(folder, plan), "--out", folder / "runs", timeout=PATIENCE_S)
+    done = espbench(
+        "run", write_plan(folder, plan), "--no-report", "--out", folder / "runs", timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     (run_directory,) = (folder / "runs").iterdir()
     return run_directory

@@ -52,7 +52,8 @@ def throughput(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """Measure it beside xfrm."""
     folder = tmp_path_factory.mktemp("first")
     certificates = {"stack": "strongswan", "auth": "certificates", "label": "certificates"}
-    return measured(write_plan(folder, plan("xfrm", "strongswan", certificates)), folder / "runs")
+    file = write_plan(folder, plan("xfrm", "strongswan", certificates))
+    return measured(file, folder / "runs", report=True)
 
 
 def test_what_charon_negotiated_is_what_static_sas_are(throughput: Measured) -> None:

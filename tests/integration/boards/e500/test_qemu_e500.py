@@ -75,17 +75,17 @@ def written(folder: Path, what: dict[str, Any]) -> Path:
     return write_plan(folder, what)
 
 
-def measure(folder: Path, what: dict[str, Any], *options: str) -> Measured:
-    return measured(written(folder, what), folder / "runs", *options)
+def measure(folder: Path, what: dict[str, Any], *options: str, report: bool = False) -> Measured:
+    return measured(written(folder, what), folder / "runs", *options, report=report)
 
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
     """One plan, a case at a time on a quiet machine; and all cases at once, while others take its CPUs."""
     asked = plan("plain", "xfrm")
-    first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "1")
+    first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "1", report=True)
     with busy_host():
-        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "2")
+        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "2", report=True)
     return first, second
 
 

@@ -45,8 +45,8 @@ def plan(*stacks: Any, **changes: Any) -> dict[str, Any]:
     return pair_plan("virt-x86", throughput=throughput, **few | changes)
 
 
-def measure(folder: Path, what: dict[str, Any]) -> Measured:
-    return measured(write_plan(folder, what), folder / "runs")
+def measure(folder: Path, what: dict[str, Any], *options: str) -> Measured:
+    return measured(write_plan(folder, what), folder / "runs", *options, report=True)
 
 
 def boots(run: Measured) -> int:
@@ -56,33 +56,23 @@ def boots(run: Measured) -> int:
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
-    """One plan, measured on a quiet machine, and again while others take its CPUs."""
+    """One plan, by two jobs on a quiet machine, and by one while others take its CPUs."""
     asked = plan("plain", "xfrm")
-    first = measure(tmp_path_factory.mktemp("quiet"), asked)
+    first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "2")
     with busy_host():
-        second = measure(tmp_path_factory.mktemp("busy"), asked)
+        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "1")
     return first, second
 
 
 def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured, Measured]) -> None:
+    """Also whether a case's guests booted for it or not: for one job they boot once, of two each has them boot."""
     first, second = twice
+    assert [boots(run) for run in twice] == [2, 1]
     assert json.dumps(without_the_host(first.trials)) == json.dumps(without_the_host(second.trials))
     assert first.tables == second.tables
     # There was something to differ in.
     assert any(trial["lost"] for trial in first.trials)
     assert all(trial["latency_us"]["max"] > trial["latency_us"]["min"] > 100 for trial in first.trials)
-
-
-def test_a_case_is_the_same_whether_its_guests_booted_for_it_or_not(
-    twice: tuple[Measured, Measured], tmp_path: Path
-) -> None:
-    """One job has guests boot once for both cases; of two jobs each has them boot for its case."""
-    two_jobs = measured(write_plan(tmp_path, plan("plain", "xfrm")), tmp_path / "two", "--jobs", "2")
-    one_job = measured(write_plan(tmp_path, plan("plain", "xfrm")), tmp_path / "one", "--jobs", "1")
-    assert [boots(two_jobs), boots(one_job)] == [2, 1]
-    for run in (one_job, two_jobs):
-        assert json.dumps(without_the_host(run.trials)) == json.dumps(without_the_host(twice[0].trials))
-        assert run.tables == twice[0].tables
 
 
 def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
