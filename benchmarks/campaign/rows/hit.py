@@ -440,7 +440,7 @@ class RemoteHelperHit(HitRow):
     """
 
     name = "remote-helper"
-    repetitions = 4
+    repetitions = 10
     what = "the helper on a box behind ssh is killed or stopped; afterwards the box is as before"
     truth = PAIR_TRUTH
     reasons = (*GATEWAY, *TESTER)
