@@ -126,6 +126,7 @@ class Code(StrEnum):
     TESTER_LIMITED = "tester-limited"
     AT_MAXIMUM = "at-maximum"
     SLOW_CPU = "slow-cpu"
+    SLOW_MISS = "slow-miss"
     MAXIMUM_LOWERED = "maximum-lowered"
     NOT_MONOTONE = "not-monotone"
     LOSS_VERIFIED = "loss-verified"
@@ -283,8 +284,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.HOST_STALL_OF_LOSS: "host stall: {frames} lost frames were due while host or sender stood still",
     Code.HOST_STARVATION: "host starvation: others took {starved_pct:.1f} % of the gateways' CPU, "
     "the hypervisor stole up to {stolen_pct:.1f} %",
-    Code.HOST_SLOW: "slow CPU: the gateways' CPUs had {pct:.0f} % of their full speed, less than the {least_pct:.0f} % "
-    "that are usual in this run",
+    Code.HOST_SLOW: "slow CPU: the gateways' CPUs had {pct:.1f} % of their full speed; a trial of this run needs "
+    "{least_pct:.1f} %",
     Code.ACTION_UNTIMELY: "host: {action} was planned for {at_s:g} s after the first frame, "
     "but took place from {began_s:.1f} s to {ended_s:.1f} s",
     Code.COUNTER_BACKWARDS: "counter ran backwards: {counter}",
@@ -354,6 +355,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.AT_MAXIMUM: "at the search's maximum ({fps:,.0f} frames/s): the DUT may be faster",
     Code.SLOW_CPU: "slow CPU: in the final trial the gateways' CPUs had {pct:.0f} % of their full speed, because of "
     "another program on the same core of the host, or a lower clock; at full speed a frame costs less CPU time",
+    Code.SLOW_MISS: "slow CPU above: whenever {fps:,.0f} frames/s missed the goal, the gateways' CPUs had {pct:.0f} % "
+    "of their full speed or less; at full speed the throughput may be higher",
     Code.MAXIMUM_LOWERED: "maximum lowered from {planned_fps:,.0f} to {fps:,.0f} frames/s: the generator could not "
     "offer more with this DUT",
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",
@@ -502,6 +505,7 @@ FLAGS: Mapping[str, str] = {
     Code.TESTER_LIMITED: "tester-limited",
     Code.AT_MAXIMUM: "at the search's maximum",
     Code.SLOW_CPU: "slow CPU",
+    Code.SLOW_MISS: "slow CPU above",
     Code.MAXIMUM_LOWERED: "maximum lowered",
     Code.NOT_MONOTONE: "not monotone",
     Code.LOSS_VERIFIED: "loss verification",

@@ -28,6 +28,7 @@ from espbench.generators import native
 from support.gateways.boxes import sh
 from support.generators.wire import (
     ATTEMPTS,
+    CPU,
     WAYS,
     Generator,
     Net,
@@ -55,6 +56,15 @@ def test_idle_pair_loses_nothing(generator: Generator, wire: Net) -> None:
     assert result["start_ns"] < result["last_tx_ns"] < time.monotonic_ns()
     assert {port["name"]: port["foreign"] for port in result["ports"]} == {"west": 0, "east": 0}
     assert result["clock_step_ns"] == 0
+
+
+def test_the_speed_of_a_cpu_is_told_unless_the_generator_works_there(generator: Generator, wire: Net) -> None:
+    """Its own CPUs are left out, because the work that measures the speed would make frames late."""
+    cpus = sorted(os.sched_getaffinity(0))
+    ports = open_ports(generator, wire, watch_cpus=cpus)
+    result = trial(generator, stream(ports))
+    assert {int(cpu) for cpu in result["cpu_speed"]} == {*cpus} - {CPU}
+    assert all(0 < speed["mean_per_ms"] <= speed["fastest_per_ms"] for speed in result["cpu_speed"].values())
 
 
 @pytest.mark.parametrize(("tx", "rx"), [("xdp", "af_packet"), ("af_packet", "xdp")])

@@ -21,6 +21,7 @@ from espbench.measure.trial import measure
 from espbench.platforms import placement
 from espbench.platforms.base import SIDES, Side
 from espbench.platforms.netns import NetnsPlatform
+from espbench.terms import GATEWAY_SPEED, Trial
 from espbench.this_machine import irq_time
 from espbench.this_machine.registry import Registry
 from support.gateways.addresses import GATEWAY_TO_GATEWAY
@@ -47,17 +48,30 @@ def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setup]:
     os.sched_setaffinity(0, CPUS)
 
 
+def one_trial(setup: Setup) -> Trial:
+    return measure(
+        setup,
+        Traffic(((64, 1),), 4, "one-way"),
+        Request(FPS, 0.5, "search"),
+        OfCase("test", 0, 0.01),
+        Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0),
+    )
+
+
+def test_the_speed_of_the_gateways_cpus_is_in_each_record(setup: Setup) -> None:
+    """Without it no trial would ever be void for a slow CPU, and nobody would notice."""
+    placed = setup.bed.placement.cpus
+    if set(placed["home"]) & set(placed["tester tx"]):
+        pytest.skip("needs a CPU for the gateways alone")
+    speed = one_trial(setup).host[GATEWAY_SPEED]
+    assert 0 < speed <= 100
+
+
 def us_per_frame(setup: Setup) -> dict[Side, float]:
     """Both gateways' CPU time for a frame, the least of some trials: a busy host makes it more, never less."""
     costs: dict[Side, list[float]] = {side: [] for side in SIDES}
     for _ in range(ATTEMPTS):
-        trial = measure(
-            setup,
-            Traffic(((64, 1),), 4, "one-way"),
-            Request(FPS, 0.5, "search"),
-            OfCase("test", 0, 0.01),
-            Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0),
-        )
+        trial = one_trial(setup)
         assert trial.rx_frames > 0.9 * FPS * 0.5
         for side in SIDES:
             costs[side].append(trial.gateways[side].cpu_us_per_frame or 0.0)

@@ -37,8 +37,8 @@ pub struct Stalls {
 /// With SCHED_FIFO 1 the watcher runs before every ordinary thread, so it only sees delays that the host causes (steal,
 /// interrupts). Without the right to use SCHED_FIFO it also sees its own waits for other threads, and a note says so.
 ///
-/// measures_speed: whether it also measures the speed of the CPU.
-pub fn watch(cpu: usize, measures_speed: bool, stop: &AtomicBool) -> Stalls {
+/// speed_until: until this it also measures the speed of the CPU; None: never.
+pub fn watch(cpu: usize, speed_until: Option<&AtomicBool>, stop: &AtomicBool) -> Stalls {
     let mut stalls = Stalls::default();
     if let Err(error) = threads::pin(cpu) {
         stalls
@@ -76,7 +76,7 @@ pub fn watch(cpu: usize, measures_speed: bool, stop: &AtomicBool) -> Stalls {
         until_speed -= 1;
         if until_speed == 0 {
             until_speed = SPEED_PERIODS;
-            if measures_speed {
+            if speed_until.is_some_and(|over| !over.load(Ordering::Relaxed)) {
                 stalls.speed.sample();
             }
         }

@@ -30,7 +30,7 @@ pub struct TrialResult {
     pub host_stalls_more_ms: f64,
     /// False if a watcher had no priority over other threads, so that host_stalls may contain its waits for them.
     pub stalls_watched: bool,
-    /// The speed of each watched CPU on which no thread of the generator sends or receives.
+    /// The speed, while frames were sent, of each watched CPU on which no thread of the generator sends or receives.
     pub cpu_speed: BTreeMap<String, CpuSpeed>,
     /// CPU time of the sending and of the receiving threads, and the time that they waited for a CPU, ms.
     pub senders_run_ms: f64,
@@ -289,7 +289,7 @@ pub struct HostStall {
 /// The number of times per millisecond that a CPU could do a fixed piece of work (host/cpu_speed.rs).
 #[derive(Debug, Clone, Serialize)]
 pub struct CpuSpeed {
-    /// Mean over the trial.
+    /// Mean over the time in which frames were sent.
     pub mean_per_ms: f64,
     /// Highest of all trials of this process so far.
     pub fastest_per_ms: f64,

@@ -64,6 +64,7 @@ impl<'a> Crew<'a> {
     /// one of the threads failed or an interface went down.
     pub fn work(self, watch: &mut Watch) -> Outcome<Done> {
         let (stop_sending, stop_receiving) = (AtomicBool::new(false), AtomicBool::new(false));
+        let sending_is_over = AtomicBool::new(false);
         let start_ns = watch.start_ns;
         let id = watch.trial.id.clone();
         // The work that measures a CPU's speed would delay frames on the CPUs that send or receive.
@@ -72,10 +73,10 @@ impl<'a> Crew<'a> {
             .flatten()
             .collect();
         let done = std::thread::scope(|scope| {
-            let stop = &stop_receiving;
+            let (stop, over) = (&stop_receiving, &sending_is_over);
             let watching: Vec<_> = (self.watch_cpus.iter())
-                .map(|&cpu| (cpu, !own_cpus.contains(&cpu)))
-                .map(|(cpu, speed)| scope.spawn(move || host_stalls::watch(cpu, speed, stop)))
+                .map(|&cpu| (cpu, (!own_cpus.contains(&cpu)).then_some(over)))
+                .map(|(cpu, over)| scope.spawn(move || host_stalls::watch(cpu, over, stop)))
                 .collect();
             let receiving: Receiving = (self.receivers.into_iter())
                 .map(|receiver| scope.spawn(move || receiver.receive(stop)))
@@ -88,6 +89,7 @@ impl<'a> Crew<'a> {
             let mut done = Done::default();
             let failed = wait_for_senders(&sending, &receiving, &attended, stop, watch);
             let sent = join_senders(sending, self.parts, &mut done).and(failed.map_or(Ok(()), Err));
+            sending_is_over.store(true, Ordering::Relaxed);
             if sent.is_ok() {
                 watch.sending_is_over();
                 wait_for_residue(&done.reports, &receiving, watch);

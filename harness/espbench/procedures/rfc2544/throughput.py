@@ -16,6 +16,7 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, TrialMaker, identity
 from espbench.procedures.summaries import in_time_fps
 from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, ThroughputSearch
+from espbench.search.evidence import RECORDED_TO
 from espbench.search.goals import DirectionCount
 from espbench.sentences import Code
 from espbench.terms import (
@@ -229,10 +230,7 @@ class ThroughputCase:
         )
 
     def _flags(self, fps: float | None, result: GoalResult, final: Trial | None) -> list[Remark]:
-        flags = []
-        pct = final.host.get(GATEWAY_SPEED) if final is not None and fps is not None else None
-        if pct is not None and pct < SLOW_PCT:
-            flags.append(Remark.of(Code.SLOW_CPU, pct=pct))
+        flags = self._slowness(result, final) if fps is not None else []
         if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
             flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=self.bounds.ceiling_fps))
         elif result.at_maximum:
@@ -241,6 +239,31 @@ class ThroughputCase:
             planned_fps, fps = self.bounds.maximum_fps, self.search.maximum_fps
             flags.append(Remark.of(Code.MAXIMUM_LOWERED, planned_fps=planned_fps, fps=fps))
         return flags
+
+    def _slowness(self, result: GoalResult, final: Trial | None) -> list[Remark]:
+        """Return the remarks if the gateways' CPUs were slow in the final trial, or in each trial that missed the goal
+        at the lowest load that missed it.
+
+        Such a trial is void only if the CPUs were slower than usual in the run (measure/validity/slow_cpu.py).
+        """
+        remarks = []
+        pct = final.host.get(GATEWAY_SPEED) if final is not None else None
+        if pct is not None and pct < SLOW_PCT:
+            remarks.append(Remark.of(Code.SLOW_CPU, pct=pct))
+        speeds = [t.host.get(GATEWAY_SPEED) for t in self._missed_at(result.upper_fps, result.goal)]
+        known = [speed for speed in speeds if speed is not None]
+        if known and max(known) < SLOW_PCT:
+            remarks.append(Remark.of(Code.SLOW_MISS, pct=max(known), fps=result.upper_fps))
+        return remarks
+
+    def _missed_at(self, fps: float | None, goal: float) -> list[Trial]:
+        """Return the valid trials at a load that missed the goal."""
+        return [
+            t
+            for t in self.trials
+            if fps is not None and abs(t.intended_fps - fps) < RECORDED_TO
+            if t.validity == "VALID" and not t.meets(goal)
+        ]
 
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
