@@ -108,7 +108,7 @@ bench:
 campaign:
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory boards
-	@# About an hour; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
+	@# An hour or more; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
 	cd benchmarks && ../$(PY) -m campaign $(CAMPAIGN)
 
 # A wheel with the programs in it, and a Debian package for this release, both in dist/ (docs/install.md).
