@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a run, from its plan to its last outcome: the one part that knows platforms, stacks, generators and tests.
 
-`session` runs the cases, on test set-ups (`setups`) made of test beds (`beds`) with a stack on them (`stacking`).
-`platform_kinds/table` is the table of platforms, `procedure_kinds` that of tests, `stacking` that of stacks; a new
+`session` runs the cases, on test set-ups (`setups`) made of test beds (`beds`) with a stack on them.
+`platform_kinds/table` is the table of platforms, `procedure_kinds` that of tests, `stack_kinds` that of stacks; a new
 platform, test or stack needs a row there. May import `catalogue`, `this_machine`, `plan.*`, `platforms.*`,
 `stacks.*`, `generators`, `measure.*`, `procedures.*` and `runs.platform_kinds.*`.
 """

@@ -19,7 +19,7 @@ from espbench.plan.resolved.frame_sizes import USUAL_MTU
 from espbench.platforms import capture, placement
 from espbench.platforms.base import Placement, Testbed
 from espbench.platforms.virtual import virtual_pair
-from espbench.runs import stacking
+from espbench.runs import stack_kinds
 from espbench.runs.automatic import Automatic, automatic
 from espbench.runs.platform_kinds.external import External
 from espbench.runs.platform_kinds.shared import stack_files
@@ -175,7 +175,7 @@ class Beds:
         """
         if not bed.gateways:
             return None
-        return stacking.on_bed(bed, self._tunnel(case), case, self._resolved.path, self._on_note)
+        return stack_kinds.on_bed(bed, self._tunnel(case), case, self._resolved.path, self._on_note)
 
     def inspect(self, bed: Testbed, case: Case) -> tuple[dict[str, Any], list[str]]:
         """Ask gateways whose stack is up; return facts for the Security Context, and the mismatches with the plan."""

@@ -76,7 +76,7 @@ def finding_and_trials(
 
     while (request := procedure.next()) is not None:
         procedure.add(procedure.measure(request, TrialMaker(setup, trial)))
-    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    (finding,) = procedure.results(CaseFacts("virt-x86", "proven", []))
     assert isinstance(finding, Finding)
     assert finding.status in expected, (finding.words, finding.reasons)
     return finding, procedure.trials
