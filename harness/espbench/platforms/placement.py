@@ -7,6 +7,7 @@ import os
 
 from espbench.errors import UsageError
 from espbench.platforms.base import Placement
+from espbench.this_machine import cpu_clock
 
 # Tester and gateways have a higher priority than other processes, but the same as each other: if one of them had a
 # real-time priority, it could starve the other on a shared CPU.
@@ -50,4 +51,11 @@ def choose(*, gateways: int = 2, senders: int = 1, allowed: set[int] | None = No
             shared.append(f"the tester and the {they} CPU {tx[0]}: figures are lower bounds at best")
     if rx in tx:
         shared.append(f"the tester sends and receives on one CPU ({rx})")
+    here = {cpu for role in ("home", "office") for cpu in placed.get(role, [])}
+    if governor := cpu_clock.follows_load(here):
+        shared.append(
+            f"the clock of gateways' CPUs follows their load (governor {governor}); at low loads a frame takes more "
+            "CPU time, and espbench cannot say whether another program slowed the CPUs; for a constant clock: "
+            "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+        )
     return Placement(cpus=placed, policy=POLICY, shared=shared)

@@ -19,6 +19,7 @@ from espbench.platforms import placement
 from espbench.platforms.base import Gateway, Side, Testbed
 from espbench.sentences import Code
 from espbench.terms import GATEWAY_SPEED
+from espbench.this_machine import cpu_clock
 
 
 class Bed(Testbed):
@@ -83,6 +84,14 @@ def test_unknown_speeds_make_no_trial_void() -> None:
     usual = usual_at(96.0)
     usual.add(None)
     assert disturbance(0.0, 0.0, host_record({}, usual), final=True) == []
+
+
+def test_a_clock_that_follows_the_load_says_nothing_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a low load its CPUs are slow by themselves: each trial there would be void."""
+    monkeypatch.setattr(cpu_clock, "follows_load", lambda cpus: "schedutil")
+    record = host_record({1: (40.0, 100.0)}, usual_at(96.0))
+    assert record[GATEWAY_SPEED] is None
+    assert disturbance(0.0, 0.0, record, final=True) == []
 
 
 def test_a_machine_that_stays_slow_becomes_usual() -> None:

@@ -9,6 +9,13 @@ from hypothesis import strategies as st
 
 from espbench.errors import UsageError
 from espbench.platforms.placement import choose
+from espbench.this_machine import cpu_clock
+
+
+@pytest.fixture(autouse=True)
+def constant_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test depend on the governor of the machine that runs it."""
+    monkeypatch.setattr(cpu_clock, "follows_load", lambda cpus: "")
 
 
 @given(st.sets(st.integers(0, 63), min_size=2, max_size=16), st.integers(0, 2), st.data())
@@ -58,3 +65,18 @@ def test_more_senders_than_cpus_are_refused() -> None:
     with pytest.raises(UsageError, match="senders: expected at most 1, got 2: there are 2 CPUs"):
         choose(senders=2, allowed={0, 1})
     assert choose(gateways=0, senders=2, allowed={0, 1}).cpus["tester tx"] == [0, 1]
+
+
+def test_a_clock_that_follows_the_load_is_said_of_the_gateways_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The warning has the command that makes it constant. The tester's CPUs are left out: they are always busy."""
+    asked: list[set[int]] = []
+
+    def follows_load(cpus: set[int]) -> str:
+        asked.append(cpus)
+        return "powersave"
+
+    monkeypatch.setattr(cpu_clock, "follows_load", follows_load)
+    (said,) = choose(allowed={0, 1, 2, 3}).shared
+    assert "governor powersave" in said
+    assert "scaling_governor" in said
+    assert asked == [{2, 3}]

@@ -9,6 +9,7 @@ from espbench.generators.base import Offered
 from espbench.measure.inputs.setup import Setup
 from espbench.sentences import Code
 from espbench.terms import GATEWAY_SPEED, Reason
+from espbench.this_machine import cpu_clock
 
 _LEAST = "gateway_speed_least_pct"
 
@@ -17,7 +18,8 @@ def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
     their full speed, and the least speed of a trial that counts.
 
-    The last two are None if the gateways do not run on this machine's CPUs, or if the generator measures no speed.
+    The last two are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or if
+    the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
     """
     pct = _gateways_pct(setup, offered)
     return {
@@ -36,8 +38,8 @@ def slowness(host_record: dict[str, Any]) -> list[Reason]:
 
 
 def _gateways_pct(setup: Setup, offered: Offered) -> float | None:
-    cpus = {str(cpu) for side in setup.bed.gateways for cpu in setup.bed.placement.cpus.get(side, [])}
-    speeds = [speed for cpu, speed in offered.cpu_speed.items() if cpu in cpus]
-    if not speeds:
+    cpus = {cpu for side in setup.bed.gateways for cpu in setup.bed.placement.cpus.get(side, [])}
+    speeds = [speed for cpu, speed in offered.cpu_speed.items() if int(cpu) in cpus]
+    if not speeds or cpu_clock.follows_load(cpus):
         return None
     return round(100 * sum(s.mean_per_ms / s.fastest_per_ms for s in speeds) / len(speeds), 1)
