@@ -7,12 +7,12 @@ import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
-_CPUS = Path("/sys/devices/system/cpu")
+CPUS = Path("/sys/devices/system/cpu")
 # These governors keep the clock where it is; all others follow the load (Linux, admin-guide/pm/cpufreq.rst).
 _CONSTANT = ("performance", "userspace")
 
 
-def follows_load(cpus: Iterable[int], folder: Path = _CPUS) -> str:
+def follows_load(cpus: Iterable[int], folder: Path = CPUS) -> str:
     """Return the governor by which the clock of one of these CPUs follows its load; empty if none does.
 
     folder: of the CPUs in sysfs. Virtual machines mostly have no cpufreq; their host may change the clock all the same.

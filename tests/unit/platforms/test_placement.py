@@ -3,19 +3,34 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.errors import UsageError
-from espbench.platforms.placement import choose
-from espbench.this_machine import cpu_clock
+from espbench.platforms import placement
+
+# No file of sysfs is there: each CPU is a core, and its clock is constant. No test depends on the machine that runs it.
+choose = partial(placement.choose, folder=Path("/nonexistent"))
 
 
-@pytest.fixture(autouse=True)
-def constant_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test depend on the governor of the machine that runs it."""
-    monkeypatch.setattr(cpu_clock, "follows_load", lambda cpus: "")
+def machine(folder: Path, cores: list[list[int]], governor: str = "") -> Path:
+    """Make the files of sysfs for CPUs with these cores; governor: of all CPUs."""
+    for core in cores:
+        for cpu in core:
+            topology = folder / f"cpu{cpu}" / "topology"
+            topology.mkdir(parents=True)
+            (topology / "thread_siblings_list").write_text(",".join(map(str, core)) + "\n")
+            if governor:
+                policy = folder / f"cpu{cpu}" / "cpufreq"
+                policy.mkdir()
+                (policy / "scaling_governor").write_text(f"{governor}\n")
+                (policy / "scaling_min_freq").write_text("1\n")
+    return folder
 
 
 @given(st.sets(st.integers(0, 63), min_size=2, max_size=16), st.integers(0, 2), st.data())
@@ -67,16 +82,60 @@ def test_more_senders_than_cpus_are_refused() -> None:
     assert choose(gateways=0, senders=2, allowed={0, 1}).cpus["tester tx"] == [0, 1]
 
 
-def test_a_clock_that_follows_the_load_is_said_of_the_gateways_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The warning has the command that makes it constant. The tester's CPUs are left out: they are always busy."""
-    asked: list[set[int]] = []
+ONE_CORE = "the tester and the gateways share a core: figures are lower bounds at best"
 
-    def follows_load(cpus: set[int]) -> str:
-        asked.append(cpus)
-        return "powersave"
 
-    monkeypatch.setattr(cpu_clock, "follows_load", follows_load)
-    (said,) = choose(allowed={0, 1, 2, 3}).shared
+@pytest.mark.parametrize(
+    ("cores", "tx", "rx", "home", "office"),
+    [
+        ([[0, 2], [1, 3]], 0, 2, 1, 1),  # a laptop: the other threads of the cores have the higher numbers
+        ([[0, 1], [2, 3]], 0, 1, 2, 2),
+        ([[0, 1], [2, 3], [4, 5]], 0, 1, 2, 4),
+        ([[0, 4], [1, 5], [2, 6], [3, 7]], 0, 1, 2, 3),
+        ([[0, 1], [2, 3], [4, 5], [6, 7]], 0, 2, 4, 6),
+    ],
+)
+def test_no_gateway_shares_a_core(
+    tmp_path: Path, cores: list[list[int]], tx: int, rx: int, home: int, office: int
+) -> None:
+    """Two hardware threads of one core slow each other; only gateways may share one, and then the same thread."""
+    allowed = {cpu for core in cores for cpu in core}
+    placed = placement.choose(allowed=allowed, folder=machine(tmp_path, cores))
+    assert placed.cpus == {
+        "tester tx": [tx], "tester rx": [rx], "controller": [rx], "home": [home], "office": [office],
+    }  # fmt: skip
+    assert any("share CPU" in said for said in placed.shared) == (home == office)
+    assert ONE_CORE not in placed.shared
+
+
+def test_a_single_core_is_shared_by_all_and_that_is_said(tmp_path: Path) -> None:
+    placed = placement.choose(allowed={0, 1}, folder=machine(tmp_path, [[0, 1]]))
+    assert (placed.cpus["tester tx"], placed.cpus["home"]) == ([0], [1])
+    assert ONE_CORE in placed.shared
+
+
+@given(st.integers(1, 6), st.integers(1, 2), st.integers(1, 2), st.integers(1, 4))
+def test_a_core_has_gateways_or_the_tester(threads: int, cores: int, gateways: int, senders: int) -> None:
+    """No core has both if there are two or more, and those without gateways have threads enough for the senders."""
+    layout = [[core * threads + thread for thread in range(threads)] for core in range(cores + 1)]
+    with TemporaryDirectory() as folder:
+        machine(Path(folder), layout)
+        senders = min(senders, threads * cores)
+        placed = placement.choose(
+            gateways=gateways,
+            senders=senders,
+            allowed={cpu for core in layout for cpu in core},
+            folder=Path(folder),
+        )
+    of_tester = {*placed.cpus["tester tx"], *placed.cpus["tester rx"]}
+    of_gateways = {*placed.cpus["home"], *placed.cpus.get("office", [])}
+    assert not any(of_tester & {*core} and of_gateways & {*core} for core in layout)
+    assert len({*placed.cpus["tester tx"]}) == senders
+
+
+def test_a_clock_that_follows_the_load_is_said(tmp_path: Path) -> None:
+    """The warning has the command that makes it constant."""
+    folder = machine(tmp_path, [[0], [1], [2], [3]], "powersave")
+    (said,) = placement.choose(allowed={0, 1, 2, 3}, folder=folder).shared
     assert "governor powersave" in said
     assert "scaling_governor" in said
-    assert asked == [{2, 3}]
