@@ -37,7 +37,7 @@ check: setup static unit
 # Everything that proves the product on this machine; test-all: every other stack, option and fault as well.
 # The boards are built (minutes, once) beside what measures nothing and needs none, at lower priority.
 test:
-	@rm -f $(ESPBENCH_HOST_SKIPS)
+	@rm -f "$(ESPBENCH_HOST_SKIPS)"
 	@$(TIMED) "set-up" scripts/setup.sh test
 	@$(TIMED) "boards, and what needs none" $(MAKE) --no-print-directory -j2 boards without-boards MORE=$(STRICT)
 	@$(TIMED) "beside each other, with boards" $(call BESIDE,($(PARALLEL)) and boards and not slow)
@@ -48,7 +48,7 @@ test-all: test
 
 # What `test` leaves out: all its parts, also if one fails.
 rest:
-	@rm -f $(ESPBENCH_HOST_SKIPS)
+	@rm -f "$(ESPBENCH_HOST_SKIPS)"
 	@MAKE="$(MAKE)" scripts/parts.sh rest-unit rest-beside rest-alone
 
 rest-unit:

@@ -75,7 +75,8 @@ programs=$!
 trap 'kill "$programs" 2>/dev/null || true' EXIT
 
 # --- Python ---------------------------------------------------------------------------------
-stamp=$(cat requirements.lock pyproject.toml scripts/setup.sh | sha256sum | cut -c1-16)
+# The environment knows the folder's path: in a folder that was moved or copied it is made anew.
+stamp=$({ cat requirements.lock pyproject.toml scripts/setup.sh; pwd; } | sha256sum | cut -c1-16)
 if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
     say "making the virtual environment"
     rm -rf .venv
