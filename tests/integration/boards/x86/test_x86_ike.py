@@ -78,7 +78,7 @@ def test_a_restart_begins_at_its_time(charon: Measured) -> None:
 
 def test_pluto_comes_back_and_two_runs_are_the_same_to_the_byte(tmp_path: Path) -> None:
     """After its peer deleted the SAs, traffic brings a new tunnel up. Its log has microseconds."""
-    runs = twice(tmp_path, "libreswan", [TESTS[0], TESTS[2]])
+    runs = twice(tmp_path, "libreswan", [TESTS[0], TESTS[2]], TESTS[2:])
     assert 0.1 < quantities(runs[0])["reset: reset-time"] < 7
     assert_the_same_reset(runs)
 
@@ -91,7 +91,9 @@ POWER: dict[str, Any] = {
 def test_a_power_cycle_and_certificates_are_the_same_twice_to_the_byte(tmp_path: Path) -> None:
     """Office boots anew in mid-trial; its certificate, charon's to sign with, is of the seed: ECDSA draws a number."""
     stack = {"stack": "strongswan", "label": "ecdsa", "auth": "certificates", "certificate": "ecdsa256"}
-    runs = twice(tmp_path, stack, [{"set_up_rate": {"tunnels": 2}}, POWER])
+    # For the public-key bound all guests have openssl in memory, also when they boot anew: both runs have both tests.
+    tests = [{"set_up_rate": {"tunnels": 2}}, POWER]
+    runs = twice(tmp_path, stack, tests, tests)
     figures = quantities(runs[0])
     assert 1 < figures["set_up_rate: set-up-rate/tunnel"] < figures["set_up_rate: public-key-bound"]
     assert 1.3 < figures["reset: reset-time"] < 11
@@ -102,14 +104,16 @@ def test_a_power_cycle_and_certificates_are_the_same_twice_to_the_byte(tmp_path:
     assert_the_same_reset(runs)
 
 
-def twice(folder: Path, stack: Any, tests: list[dict[str, Any]]) -> list[Measured]:
-    """Return a run of all tests, and one of the last test alone."""
+def twice(
+    folder: Path, stack: Any, tests: list[dict[str, Any]], again: list[dict[str, Any]]
+) -> list[Measured]:
+    """Return a run of all tests, and a second run, of some of them."""
     (folder / "again").mkdir()
-    return [run(folder, stack, tests), run(folder / "again", stack, tests[-1:])]
+    return [run(folder, stack, tests), run(folder / "again", stack, again)]
 
 
 def assert_the_same_reset(runs: list[Measured]) -> None:
-    """In a reset both daemons negotiate twice, and frames flow."""
+    """Compare the resets: both daemons negotiate twice in it, and frames flow."""
     first, second = (frames(each.of_test("reset")) for each in runs)
     assert first
     assert json.dumps(first) == json.dumps(second)

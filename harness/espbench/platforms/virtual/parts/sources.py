@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetches Debian's source packages by apt with espbench's own package lists, and checks them against pinned hashes.
 
-The host's apt does not change: espbench asks the same archives for their sources. Once the files are in the cache, no
-network is needed. If the host has no apt, or its archives are those of another Debian, users can put the files into the
+The host's apt does not change: espbench asks the same archives for the sources of the guests' Debian release. Once the
+files are in the cache, no network is needed. If the host has no apt, or no Debian, users can put the files into the
 cache themselves.
 """
 
@@ -19,9 +19,10 @@ from espbench.errors import EspbenchError, MachineLacks
 from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.recipe import SourcePackage
 from espbench.platforms.virtual.parts.tools import Runner
-from espbench.this_machine import kept
+from espbench.this_machine import distribution, kept
 
 APT = Path("/etc/apt")
+GUESTS_RELEASE = "bookworm"  # the Debian release of versions.yaml and packages.yaml
 Note = Callable[[str], None]
 
 
@@ -156,8 +157,8 @@ def _download(package: SourcePackage, runner: Runner) -> None:
 
 
 def own_lists(*, source_packages: bool = True) -> list[str]:
-    """Return options that make apt use espbench's own lists of the host's archives: of sources (deb-src) or
-    packages.
+    """Return options that make apt use espbench's own lists of the host's archives, for the release that guests are
+    made of: of sources (deb-src) or packages.
     """
     own = recipe.store() / ("apt" if source_packages else "apt-binary")
     for part in ("lists/partial", "cache/archives/partial", "sources"):
@@ -166,9 +167,10 @@ def own_lists(*, source_packages: bool = True) -> list[str]:
         kept.folder_of_ours(path) if path.is_dir() else kept.file_of_ours(path)
     for stale in (own / "sources").iterdir():
         stale.unlink()
+    here = distribution.debian_codename()
     for given in [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]:
         if given.suffix in (".list", ".sources") and given.is_file():
-            text = given.read_text()
+            text = distribution.with_release(given.read_text(), given.suffix, here, GUESTS_RELEASE)
             (own / "sources" / given.name).write_text(
                 as_sources(text, given.suffix) if source_packages else text
             )
