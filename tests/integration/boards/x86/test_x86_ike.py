@@ -91,7 +91,7 @@ POWER: dict[str, Any] = {
 def test_a_power_cycle_and_certificates_are_the_same_twice_to_the_byte(tmp_path: Path) -> None:
     """Office boots anew in mid-trial; its certificate, charon's to sign with, is of the seed: ECDSA draws a number."""
     stack = {"stack": "strongswan", "label": "ecdsa", "auth": "certificates", "certificate": "ecdsa256"}
-    # For the public-key bound all guests have openssl in memory, also when they boot anew: both runs have both tests.
+    # All guests have openssl in memory for the public-key bound, also at the new boot: both runs have both tests.
     tests = [{"set_up_rate": {"tunnels": 2}}, POWER]
     runs = twice(tmp_path, stack, tests, tests)
     figures = quantities(runs[0])
