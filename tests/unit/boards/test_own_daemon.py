@@ -17,7 +17,7 @@ from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import CommandResult, HeldDaemon
 from espbench.platforms.virtual.parts import own_files, recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
-from espbench.platforms.virtual.parts.kits import X86_KIT
+from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.virtual_guest import Built, Userland
 from espbench.platforms.x86 import own_daemon
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon, needed_by, packed
@@ -160,7 +160,8 @@ def test_another_machine_gets_the_same_daemon(
     assert [own_files.take(sent), own_files.take(sent)] == ["", ""]
     copy = own_daemon.copy_of("strongswan", recipe.store() / sent.place)
     assert (copy, hash(copy)) == (daemon, hash(daemon))
-    assert builds.held(copy.held) == replace(builds.own_in_root("strongswan", prefix), folder=Path("/"))
+    build = builds.own_in_root("strongswan", prefix)
+    assert builds.held(copy.held) == replace(build, folder=Path("/"), base="/usr")
     (recipe.store() / sent.place / "root.cpio").write_bytes(b"another")
     assert "strongswan/root.cpio: expected SHA-256" in own_files.take(sent)
 
@@ -175,7 +176,7 @@ def test_a_worker_needs_no_build_of_its_own(
     built: Built, prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes the copy by the name that the plan gives, which is the same on all machines."""
-    monkeypatch.setattr(X86_KIT, "require", lambda: built)
+    monkeypatch.setattr(Kit, "require", lambda kit: built)
     monkeypatch.setattr(own_daemon.packed, "__defaults__", (needs,))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     here, there = machines(prefix, tmp_path), machines(prefix, tmp_path)

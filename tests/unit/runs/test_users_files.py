@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def plan(folder: Path) -> tuple[ResolvedPlan, Profile]:
-    (folder / "dut.yaml").write_text("name: own\nplatform: uml\nkernel: ./linux\nmodules: lib\n")
+    (folder / "dut.yaml").write_text("name: own\ndescription: mine\nplatform: uml\nkernel: ./linux\nmodules: lib\n")
     text = plan_text(dut="./dut.yaml", stacks="[plain, {stack: strongswan, prefix: mine}]")
     resolved = resolve(read_text(text, "plan.yaml", "plan"), folder / "plan.yaml")
     return resolved, load_profile("./dut.yaml", folder / "plan.yaml")

@@ -92,7 +92,7 @@ class Machines(FromProfile):
         for daemon, name in names.items():
             if name not in self._own_daemons and name in self._copies:
                 self._own_daemons[name] = own_daemon.copy_of(daemon, self._copies[name])
-        if not names.values() <= self._own_daemons.keys():
+        if not self._own_daemons.keys() >= {*names.values()}:
             for daemon, build in stack_files.own_in_root(choice, self._resolved.path).items():
                 self._own_daemons[names[daemon]] = self._builder.pack(_own_build(daemon, build))
         return tuple(self._own_daemons[name] for name in names.values())
