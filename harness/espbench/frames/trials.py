@@ -177,7 +177,6 @@ def _fields() -> dict[str, core_schema.TypedDictField]:
 
     def or_else(default: FieldInfo | None, kind: Any, *path: str | int) -> core_schema.TypedDictField:
         """Return a field that may be missing; then it has the default of the field `default`, or None."""
-
         inner = TypeAdapter(kind).core_schema
         if default is None:
             schema = core_schema.with_default_schema(inner, default=None)

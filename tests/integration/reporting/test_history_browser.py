@@ -114,14 +114,13 @@ def test_a_series_is_drawn_with_its_changes_and_has_a_table_of_the_same(browser:
     assert "64\xa0B one-way, loss goal 0\xa0%" in values["title"]
 
 
-def test_a_series_of_one_figure_is_drawn_without_warnings(
-    browser: Browser, page: Path, folder: Path
-) -> None:
+def test_a_series_of_one_figure_is_drawn_without_warnings(browser: Browser, page: Path, folder: Path) -> None:
     """It has no change and no run without a figure; a page with a warning in its console would not be good."""
     with History.open([folder / "my runs"], folder / "index.sqlite") as history:
         quiet = {change.series.number for change in history.changes()}
         still = next(n for n, series in enumerate(history.series()) if series.number not in quiet)
-    marks = "document.querySelectorAll('#series-chart .mark-rule.role-mark line, #series-chart .mark-text.role-mark text').length"
+    drawn = ("mark-rule.role-mark line", "mark-text.role-mark text")
+    marks = f"document.querySelectorAll('{', '.join(f'#series-chart .{each}' for each in drawn)}').length"
     assert good(browser.visit(page, DRAWN, marks, at=f"#series={still}")) == 0
 
 
@@ -157,7 +156,9 @@ def test_the_keyboard_alone_filters_and_opens_a_series(browser: Browser, page: P
 def test_back_in_the_lists_the_keyboard_is_where_it_was(browser: Browser, page: Path) -> None:
     """Enter leads to a series; its first link leads back to the link that led there."""
     start = f"{READY} && (document.querySelectorAll('#series a')[1].focus(), true)"
-    value = "({back: document.activeElement === document.querySelectorAll('#series a')[1], hash: location.hash})"
+    value = (
+        "({back: document.activeElement === document.querySelectorAll('#series a')[1], hash: location.hash})"
+    )
     back = "!document.getElementById('lists').hidden && location.hash === ''"
     assert good(browser.visit(page, start, value, keys=["Enter", "Tab", "Enter"], after=back)) == {
         "back": True,

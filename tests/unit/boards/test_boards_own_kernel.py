@@ -85,7 +85,9 @@ def test_workers_on_other_machines_get_the_kernel(tmp_path: Path, monkeypatch: p
     data = HEAD + BANNER + NAMES
     mine = kernel(tmp_path, data)
     document = read_text(plan_text(dut="mpc8548e"), "plan.yaml", "plan")
-    profile = load_profile("mpc8548e").model_copy(update={"kernel": PerGateway(home=str(mine), office=str(mine))})
+    profile = load_profile("mpc8548e").model_copy(
+        update={"kernel": PerGateway(home=str(mine), office=str(mine))}
+    )
     (sent,) = Boards(resolve(document), profile).own_files()
     assert Boards(resolve(document), load_profile("mpc8548e")).own_files() == []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

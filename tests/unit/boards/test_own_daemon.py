@@ -16,8 +16,8 @@ from espbench.plan import load_profile, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import CommandResult, HeldDaemon
 from espbench.platforms.virtual.parts import own_files, recipe
-from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.parts.build import Kit
+from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.virtual_guest import Built, Userland
 from espbench.platforms.x86 import own_daemon
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon, needed_by, packed

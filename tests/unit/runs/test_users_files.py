@@ -23,7 +23,9 @@ def files(tmp_path: Path) -> Path:
 
 
 def plan(folder: Path) -> tuple[ResolvedPlan, Profile]:
-    (folder / "dut.yaml").write_text("name: own\ndescription: mine\nplatform: uml\nkernel: ./linux\nmodules: lib\n")
+    (folder / "dut.yaml").write_text(
+        "name: own\ndescription: mine\nplatform: uml\nkernel: ./linux\nmodules: lib\n"
+    )
     text = plan_text(dut="./dut.yaml", stacks="[plain, {stack: strongswan, prefix: mine}]")
     resolved = resolve(read_text(text, "plan.yaml", "plan"), folder / "plan.yaml")
     return resolved, load_profile("./dut.yaml", folder / "plan.yaml")
@@ -43,7 +45,9 @@ def test_other_files_are_one_message(files: Path, name: str) -> None:
     resolved, profile = plan(files)
     expected = digests(resolved, [profile])
     (files / name).write_text("another build")
-    with pytest.raises(MachineLacks, match=r"expected the same files as .* got others \([0-9a-f]{16}…\)") as error:
+    with pytest.raises(
+        MachineLacks, match=r"expected the same files as .* got others \([0-9a-f]{16}…\)"
+    ) as error:
         demand_same(expected)
     assert str(files / name.partition("/")[0]) in str(error.value)
 
