@@ -13,7 +13,6 @@ from campaign.observed import environment
 from support.dask_cluster import DaskCluster
 from support.gateways.own_build import own_strongswan
 from support.plans import pair_plan, write_plan
-from support.runs import run_directory
 from support.virtual.side_by_side import files
 from support.virtual.virtual_runs import PATIENCE_S, Measured, build
 
@@ -40,7 +39,8 @@ def measured(folder: Path, plan: Path, out: str, cluster: DaskCluster, *options:
         command, cwd=folder, env=cluster.env, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr + cluster.log
-    return run_directory(folder / out)
+    (directory,) = (folder / out).iterdir()
+    return directory
 
 
 def test_a_worker_has_the_users_daemon_and_the_files_are_those_of_one_job(tmp_path: Path) -> None:
