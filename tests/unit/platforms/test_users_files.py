@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In real time each machine of a cluster has the user's files itself, and must have the same ones."""
+"""Machines of a cluster that measure in real time must have the same files of the user.
+
+These files are not sent to them.
+"""
 
 from __future__ import annotations
 
