@@ -21,6 +21,9 @@
     made.append(...children);
     return made;
   };
+  // A number and its unit stay on one line.
+  const whole = (text) => text.replace(/(\d) (?=[%\p{L}])/gu, "$1\u00a0");
+  const byNumber = new Intl.Collator("en", { numeric: true }).compare; // plan-2 before plan-10
   const cell = (text, numeric) => make("td", { text, class: numeric ? "n" : "" });
   const link = (text, href) => make("a", { text, href });
   const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 || word === "series" ? "" : "s"}`;
@@ -37,7 +40,8 @@
     const head = make("tr");
     for (const title of titles) head.append(make("th", { text: title.text ?? title, scope: "col", class: title.n ? "n" : "" }));
     made.append(make("thead", {}, head), make("tbody", {}, ...rows));
-    return make("div", { class: "scroll", tabindex: "0" }, made);
+    // It takes the focus, so that the keyboard can scroll it; its name is that of the table.
+    return make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": caption }, made);
   };
 
   // A list that shows STEP rows, and more at the press of a button.
@@ -79,11 +83,11 @@
   const changeRow = ({ one, id, change }) =>
     make("tr", {},
       make("th", { scope: "row", class: "nb" }, link(where(one, change), `#series=${id}`)),
-      cell(nameOf(one)), make("td", { text: change.move, class: `nb ${change.word}` }), cell(change.else));
+      cell(whole(nameOf(one))), make("td", { text: change.move, class: `nb ${change.word}` }), cell(change.else));
   const seriesRow = ([one, id]) => {
     const last = newest(one);
     return make("tr", {},
-      make("th", { scope: "row" }, link(one.case, `#series=${id}`)), cell(one.plan), cell(one.figure),
+      make("th", { scope: "row" }, link(whole(one.case), `#series=${id}`)), cell(one.plan), cell(one.figure),
       cell(one.points.length, true), cell(last ? `${number(last[1])} ${one.unit}` : "–", true),
       cell(one.changes.length || "–", true), cell(one.exact ? "exact" : "noisy"));
   };
@@ -111,6 +115,7 @@
   };
   const lists = () => {
     const kept = series.map((one, id) => [one, id]).filter(([one]) => wanted(one));
+    kept.sort(([a], [b]) => byNumber(a.plan, b.plan));
     const changes = every.filter(({ one }) => wanted(one));
     const listed = runs.map((run, id) => [run, id]).filter(([run]) => wantedRun(run)).reverse();
     at("shown").textContent =
@@ -118,7 +123,7 @@
     list(at("changes"), `${plural(changes.length, "change")}, the newest first`,
       ["where", "what", "from → to", "what else changed there"], changes, changeRow);
     list(at("series"), `${plural(kept.length, "series")}`,
-      ["case", "plan", "figure", { text: "runs", n: true }, { text: "newest", n: true }, { text: "changes", n: true }, ""],
+      ["case", "plan", "figure", { text: "runs", n: true }, { text: "newest", n: true }, { text: "changes", n: true }, "kind"],
       kept, seriesRow);
     list(at("runs"), `${plural(listed.length, "run")}, the newest first`,
       ["run", "plan", "started", "espbench", "platform", "results", "report"], listed, runRow);
@@ -137,6 +142,8 @@
       .map(([id, , status]) => ({ time: time(id), run: runs[id].name, status: status ?? "no figure" }));
     spec.datasets.changes = one.changes
       .map((change) => ({ time: time(change.run), run: runs[change.run].name, move: change.move }));
+    // Vega warns of a layer without data.
+    spec.layer = spec.layer.filter((layer) => spec.datasets[layer.data.name].length);
     for (const layer of spec.layer) if (layer.encoding.y?.axis) layer.encoding.y.axis.title = `${one.figure}, ${one.unit}`;
     const name = dark.matches ? "dark" : "light";
     // Vega makes it the name of the chart's own element.
@@ -152,7 +159,7 @@
   };
   const showSeries = (id) => {
     const one = series[id];
-    at("detail-title").textContent = nameOf(one);
+    at("detail-title").textContent = whole(nameOf(one));
     const better = one.better ? `; ${one.better} is better` : "";
     const told = [make("p", { text: `Plan ${one.plan}, ${one.unit}${better}. ` + (one.exact
       ? "Virtual time: two runs of the same things give the same, so each change is exactly where it is said to be."
@@ -187,7 +194,7 @@
     const reports = make("p", {}, ...[a, b].flatMap((id) =>
       [runs[id].report ? link(`report of ${runs[id].name}`, runs[id].report) : `${runs[id].name} has no report`, " · "]).slice(0, -1));
     at("told").replaceChildren(reports, differing.length
-      ? table("What differs in their manifests", ["", runs[a].name, runs[b].name], differing.map((key) =>
+      ? table("What differs in their manifests", ["fact", runs[a].name, runs[b].name], differing.map((key) =>
           make("tr", {}, make("th", { scope: "row", text: key }), cell(fa[key] ?? "nothing"), cell(fb[key] ?? "nothing"))))
       : make("p", { text: "Nothing differs in their manifests but when they were begun." }));
     const rows = [];
@@ -198,22 +205,25 @@
       const ratio = pa[1] && pb[1] !== null ? pb[1] / pa[1] : null;
       // Of one run each nothing is said where figures scatter.
       const word = ratio === null || ratio === 1 || !one.better || !one.exact ? "" : (ratio > 1) === (one.better === "more") ? "better" : "worse";
-      rows.push(make("tr", {}, make("th", { scope: "row" }, link(one.case, `#series=${id}`)), cell(one.figure),
+      rows.push(make("tr", {}, make("th", { scope: "row" }, link(whole(one.case), `#series=${id}`)), cell(one.figure),
         cell(shown(pa), true), cell(shown(pb), true), cell(one.unit),
         cell(ratio === null ? "–" : ratio.toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 }), true),
         make("td", { text: word, class: word })));
     });
     at("rows").replaceChildren(rows.length
       ? table("Figures that both have, of one series; one run of each is no verdict: espbench compare gives one",
-          ["case", "figure", { text: runs[a].name, n: true }, { text: runs[b].name, n: true }, "unit", { text: "ratio", n: true }, ""], rows)
+          ["case", "figure", { text: runs[a].name, n: true }, { text: runs[b].name, n: true }, "unit", { text: "ratio", n: true }, "which is"], rows)
       : make("p", { text: "They have no series in common: their plans or conditions differ." }));
   };
 
   // ---- what the address asks for ----
+  let left = null; // what had the focus in the lists when they were left
   const show = (moved) => {
     const asked = /^#(?:series=(\d+)|runs=(\d+),(\d+))$/.exec(location.hash);
     const isSeries = asked?.[1] !== undefined && Number(asked[1]) < series.length;
     const isRuns = asked?.[2] !== undefined && Number(asked[2]) < runs.length && Number(asked[3]) < runs.length;
+    const returns = moved && !at("detail").hidden && !(isSeries || isRuns);
+    if (at("lists").contains(document.activeElement)) left = document.activeElement;
     at("detail").hidden = !(isSeries || isRuns);
     at("lists").hidden = isSeries || isRuns;
     if (isSeries) showSeries(Number(asked[1]));
@@ -223,9 +233,10 @@
       at("detail").focus(); // so that a screen reader reads on from here
       window.scrollTo(0, 0);
     }
+    if (returns) left?.focus(); // where one goes on reading
   };
 
-  const options = (id, names) => at(id).append(...[...new Set(names)].sort().map((name) => make("option", { text: name, value: name })));
+  const options = (id, names) => at(id).append(...[...new Set(names)].sort(byNumber).map((name) => make("option", { text: name, value: name })));
   options("plan", runs.map((run) => run.plan));
   options("figure", series.map((one) => one.figure));
   at("counts").textContent = `${plural(runs.length, "run")}, ${plural(series.length, "series")}, ${plural(every.length, "change")}` +

@@ -123,7 +123,10 @@ def load(run: RunLike, *, allow_damaged: bool = False) -> Run:
     if isinstance(run, Run):
         return run
     path = Path(run)
-    with _saying_what_to_do(path, "restore manifest.json from a copy of the run, or measure again"):
+    with (
+        no_collection(),
+        _saying_what_to_do(path, "restore manifest.json from a copy of the run, or measure again"),
+    ):
         directory = RunDirectory.open(path)
     again = f"espbench run --resume {path}"
     anew = f"move it away, and `{again}` works the results out again from trials.jsonl"

@@ -86,7 +86,7 @@ def frame_of_trials(run: RunDirectory) -> pd.DataFrame:
     tells: dict[str, type[Statement]] = {"reasons": Reason, "warnings": Remark}
     for name, tell in tells.items():
         columns[name] = [_text(tell, statements) if statements else "" for statements in columns[name]]
-    columns["not_measured"] = list(map(cell, columns["not_measured"]))
+    columns["not_measured"] = [cell(names) if names else "" for names in columns["not_measured"]]
     columns["lost"] = list(map(sub, columns["tx_frames"], columns["rx_frames"]))
     columns["is_void"] = [validity == "INVALID" for validity in columns["validity"]]
     for name in ("is_disturbed", "is_violated"):
@@ -177,11 +177,13 @@ def _fields() -> dict[str, core_schema.TypedDictField]:
 
     def or_else(default: FieldInfo | None, kind: Any, *path: str | int) -> core_schema.TypedDictField:
         """Return a field that may be missing; then it has the default of the field `default`, or None."""
-
-        def missing() -> Any:
-            return default.get_default(call_default_factory=True) if default else None
-
-        schema = core_schema.with_default_schema(TypeAdapter(kind).core_schema, default_factory=missing)
+        inner = TypeAdapter(kind).core_schema
+        if default is None:
+            schema = core_schema.with_default_schema(inner, default=None)
+        else:
+            schema = core_schema.with_default_schema(
+                inner, default_factory=lambda: default.get_default(call_default_factory=True)
+            )
         return core_schema.typed_dict_field(schema, required=False, validation_alias=[*path])
 
     plain = {name: Trial.model_fields[name] for name in _PLAIN}

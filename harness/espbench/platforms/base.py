@@ -179,10 +179,15 @@ class Placement:
 
 @dataclass(frozen=True)
 class HeldDaemon:
-    """A daemon that is part of the gateways' root: the paths of its programs, the versions of its packages."""
+    """A daemon that is part of the gateways' root: the paths of its programs, the versions of its packages.
+
+    The user's build has no packages; own_name distinguishes it from other builds, and own_details describes it.
+    """
 
     programs: Mapping[str, str]
-    packages: Mapping[str, str]
+    packages: Mapping[str, str] = field(default_factory=dict)
+    own_name: str = ""
+    own_details: str = ""
 
 
 class Sampling(Protocol):

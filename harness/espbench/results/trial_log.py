@@ -25,6 +25,7 @@ from espbench.terms import Trial
 
 _READ_AHEAD = 1 << 20  # bytes
 _Made = TypeVar("_Made")
+_Place = tuple[int, int, int]  # of a line: its number (0: not known), offset and length
 _CASE = re.compile(rb'^\{"case":"([^"\\]*)"')
 
 
@@ -50,16 +51,19 @@ class Damage:
 class _Contents:
     """The content of the file: the undamaged lines, by case, and the damage."""
 
-    places: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # case → (offset, length)
-    believed: list[tuple[int, int, int]] = field(default_factory=list)  # (line number, offset, length)
+    believed: list[_Place] = field(default_factory=list)
+    places: dict[str, list[_Place]] = field(default_factory=dict)  # the same, by case
     seals: dict[str, str] = field(default_factory=dict)  # case → the seal of its last line
     damage: list[Damage] = field(default_factory=list)
     end: int = 0  # bytes of whole lines
 
     def take(self, number: int, offset: int, line: bytes, case: str, seal: str = "") -> None:
         """Add an undamaged line; seal: its own, if it is known."""
-        self.places.setdefault(case, []).append((offset, len(line)))
-        self.believed.append((number, offset, len(line)))
+        place = (number, offset, len(line))
+        if (places := self.places.get(case)) is None:
+            places = self.places[case] = []
+        places.append(place)
+        self.believed.append(place)
         self.seals[case] = seal or seals.follows(line, self.seals.get(case, ""))
 
 
@@ -100,8 +104,8 @@ class TrialLog:
 
     def trials(self) -> Iterator[Trial]:
         """Yield every undamaged trial in the order of the file; raise EspbenchError, with the line, for a bad one."""
-        for line, where in self._believed():
-            yield self._parse(line, where)
+        for line, number, offset in self._believed():
+            yield self._parse(line, _where(number, offset))
 
     def each(
         self, of_line: Callable[[bytes], _Made | None], of_trial: Callable[[Trial], _Made]
@@ -110,9 +114,10 @@ class TrialLog:
 
         A line without a seal, or for which `of_line` returns None, is read as a record, and `of_trial` gets it.
         """
-        for line, where in self._believed():
-            made = of_line(line) if self._format > 1 and seals.is_sealed(line) else None
-            yield of_trial(self._parse(line, where)) if made is None else made
+        sealed = self._format > 1
+        for line, number, offset in self._believed():
+            made = of_line(line) if sealed and seals.is_sealed(line) else None
+            yield of_trial(self._parse(line, _where(number, offset))) if made is None else made
 
     def of_case(self, case: str) -> list[Trial]:
         """Return the trials of one case in order; the rest of the file is not read again."""
@@ -121,7 +126,7 @@ class TrialLog:
             return []
         with self.path.open("rb") as file:
             trials_read = []
-            for offset, length in places:
+            for _, offset, length in places:
                 file.seek(offset)
                 trials_read.append(self._parse(file.read(length), f"byte {offset}"))
             return trials_read
@@ -145,28 +150,24 @@ class TrialLog:
         """Keep only the undamaged lines, without those of the cases `without`; the old file is kept as `copy`."""
         contents = self._contents()
         dropped = {place for case in without for place in contents.places.get(case, [])}
-        kept = [
-            (offset, length) for _, offset, length in contents.believed if (offset, length) not in dropped
-        ]
-        self._rewrite(kept, copy)
+        self._rewrite([place for place in contents.believed if place not in dropped], copy)
 
     def arrange(self, cases: Sequence[str]) -> None:
         """Put the lines into the order of these cases, those of other cases last; do nothing to a damaged file."""
         contents = self._contents()
         rank = {case: number for number, case in enumerate(cases)}
         whose = {place: case for case, places in contents.places.items() for place in places}
-        lines = [(offset, length) for _, offset, length in contents.believed]
-        arranged = sorted(lines, key=lambda place: rank.get(whose[place], len(rank)))
-        if arranged != lines and not contents.damage:
+        arranged = sorted(contents.believed, key=lambda place: rank.get(whose[place], len(rank)))
+        if arranged != contents.believed and not contents.damage:
             self._rewrite(arranged)
 
-    def _rewrite(self, places: Sequence[tuple[int, int]], copy: Path | None = None) -> None:
+    def _rewrite(self, places: Sequence[_Place], copy: Path | None = None) -> None:
         """Replace the file as a whole by these of its lines; the old file is kept as `copy`, if that is named."""
         self.close()
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
             with self.path.open("rb") as old, temporary.open("wb") as new:
-                for offset, length in places:
+                for _, offset, length in places:
                     old.seek(offset)
                     new.write(old.read(length))
                 new.flush()
@@ -205,15 +206,15 @@ class TrialLog:
             self._read = self._look()
         return self._read
 
-    def _believed(self) -> Iterator[tuple[bytes, str]]:
-        """Yield each undamaged line, and its place in words."""
+    def _believed(self) -> Iterator[tuple[bytes, int, int]]:
+        """Yield each undamaged line with its number and offset."""
         with self.path.open("rb", buffering=_READ_AHEAD) as file:
             at = 0
             for number, offset, length in list(self._contents().believed):
                 if offset != at:  # an unnecessary seek would discard the data that were read ahead
                     file.seek(offset)
                 at = offset + length
-                yield file.read(length), f"line {number}" if number else f"byte {offset}"
+                yield file.read(length), number, offset
 
     def _look(self) -> _Contents:
         contents = _Contents()
@@ -272,6 +273,11 @@ class TrialLog:
         if self._format == 1:
             return Trial.model_validate(format_1.trial(from_json(line)))
         return Trial.model_validate_json(line)
+
+
+def _where(number: int, offset: int) -> str:
+    """Return the place of a line in words; number: 0 if it is not known."""
+    return f"line {number}" if number else f"byte {offset}"
 
 
 def _not_a_trial(error: ValidationError) -> str:

@@ -32,9 +32,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     suite = suites()[case.suite]
     options = options_of(choice)
     if bed.virtual_time:
-        held = stack_files.own_in_root(choice, plan_path) or {
-            daemon: builds.held(bed.held[daemon]) for daemon in choice.daemons
-        }
+        held = {daemon: builds.held(bed.held[daemon]) for daemon in choice.daemons}
     else:
         held = stack_files.builds_of(choice, plan_path, on_note)
     if not held:

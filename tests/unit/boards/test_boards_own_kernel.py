@@ -11,8 +11,11 @@ import pytest
 from espbench.errors import UsageError
 from espbench.paths import data_dir
 from espbench.plan import conditions, load_profile, resolve
+from espbench.plan.duts.profiles import PerGateway
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.e500.own_kernel import identified
+from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.runs.platform_kinds.boards import Boards
 from support.plans import plan_text
 
 HEAD = b"\x7fELF\x01\x02" + bytes(12) + b"\x00\x14"
@@ -75,3 +78,19 @@ def test_a_profile_names_it_and_the_conditions_say_so(tmp_path: Path) -> None:
     profiles = conditions(plan, [profile, load_profile("mpc8548e")])["profiles"]
     assert profiles["mine"]["kernel"]["home"] == str(tmp_path / "a/vmlinux")
     assert profiles["mpc8548e"]["kernel"] == "espbench's own"
+
+
+def test_workers_on_other_machines_get_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both boards name it, so it is sent once; the copy is identified as the original is."""
+    data = HEAD + BANNER + NAMES
+    mine = kernel(tmp_path, data)
+    document = read_text(plan_text(dut="mpc8548e"), "plan.yaml", "plan")
+    profile = load_profile("mpc8548e").model_copy(
+        update={"kernel": PerGateway(home=str(mine), office=str(mine))}
+    )
+    (sent,) = Boards(resolve(document), profile).own_files()
+    assert Boards(resolve(document), load_profile("mpc8548e")).own_files() == []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert own_files.take(sent) == ""
+    assert sent.path == str(mine)
+    assert identified(recipe.store() / sent.place) == identified(mine)

@@ -6,17 +6,24 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from espbench.errors import MachineLacks, UsageError
-from espbench.platforms.base import CommandResult
+from espbench.plan import load_profile, resolve
+from espbench.plan.reading.reader import read_text
+from espbench.platforms.base import CommandResult, HeldDaemon
+from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.virtual_guest import Built, Userland
 from espbench.platforms.x86 import own_daemon
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon, needed_by, packed
+from espbench.runs.platform_kinds.x86_machines import Machines
 from espbench.stacks.daemons import builds, layers
+from support.plans import plan_text
 
 DEBIANS = {
     "usr/lib/ipsec/charon": b"Debian's",
@@ -69,7 +76,8 @@ def needs(file: Path) -> list[str]:
 def of(prefix: Path) -> OwnBuild:
     build = builds.own_in_root("strongswan", prefix)
     root = prefix if build.image else Path("/")
-    return OwnBuild("strongswan", root, build.base, tuple(build.programs.values()))
+    held = HeldDaemon(build.programs, own_name=build.name, own_details=build.details)
+    return OwnBuild("strongswan", root, build.base, held)
 
 
 def files_of(daemon: OwnDaemon) -> dict[str, bytes]:
@@ -140,3 +148,41 @@ def test_entries_are_those_that_were_archived() -> None:
     made = [Entry.folder("a"), Entry.file("a/b", b"12345"), Entry.link("c", "a/b"),
             Entry.character_device("d", 5, 1)]  # fmt: skip
     assert list(entries(archive(made))) == made
+
+
+def test_another_machine_gets_the_same_daemon(
+    built: Built, prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its guests have the same bytes at the same paths, and records name the same build."""
+    daemon = packed(of(prefix), built, needs)
+    sent = own_daemon.files_of("mine (strongswan)", daemon)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert [own_files.take(sent), own_files.take(sent)] == ["", ""]
+    copy = own_daemon.copy_of("strongswan", recipe.store() / sent.place)
+    assert (copy, hash(copy)) == (daemon, hash(daemon))
+    build = builds.own_in_root("strongswan", prefix)
+    assert builds.held(copy.held) == replace(build, folder=Path("/"), base="/usr")
+    (recipe.store() / sent.place / "root.cpio").write_bytes(b"another")
+    assert "strongswan/root.cpio: expected SHA-256" in own_files.take(sent)
+
+
+def machines(prefix: Path, folder: Path) -> Machines:
+    text = plan_text(dut="virt-x86", stacks=f"[plain, {{stack: strongswan, prefix: {prefix.name}}}]")
+    resolved = resolve(read_text(text, "plan.yaml", "plan"), folder / "plan.yaml")
+    return Machines(resolved, load_profile("virt-x86"))
+
+
+def test_a_worker_needs_no_build_of_its_own(
+    built: Built, prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the copy by the name that the plan gives, which is the same on all machines."""
+    monkeypatch.setattr(Kit, "require", lambda kit: built)
+    monkeypatch.setattr(own_daemon.packed, "__defaults__", (needs,))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    here, there = machines(prefix, tmp_path), machines(prefix, tmp_path)
+    (sent,) = here.own_files()
+    assert sent.path == "mine (strongswan)"
+    assert own_files.take(sent) == ""
+    shutil.rmtree(prefix)
+    there.use_copies({sent.path: recipe.store() / sent.place})
+    assert there.own_files() == [sent]

@@ -19,7 +19,7 @@ from typing import Any, cast
 import pytest
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.platforms.base import PortName
+from espbench.platforms.base import HeldDaemon, PortName
 from espbench.platforms.virtual import images
 from espbench.platforms.virtual.parts import recipe, userland, x86_kernel
 from espbench.platforms.virtual.parts.packages import parse_show
@@ -180,7 +180,8 @@ def test_a_stack_with_a_daemon_has_it_in_its_root_and_no_other_has(built: Built)
 
 def test_a_daemon_of_the_users_takes_the_place_of_debians(built: Built) -> None:
     """The archive beneath it and the libraries of this machine are told; the daemon itself is told by its stack."""
-    own = OwnDaemon("strongswan", b"MINE", "libgmp.so.10 sha256 0123")
+    held = HeldDaemon({"charon": "/opt/charon"}, own_name="own build 0123")
+    own = OwnDaemon("strongswan", b"MINE", held, "libgmp.so.10 sha256 0123")
     with_daemon = replace(MACHINE, images=("base", "strongswan"), own=(own,))
     assert initramfs(built, with_daemon, debians(built)).endswith(b"BASEMINE")
     assert images.held(built.userland, with_daemon.images, {"strongswan"}) == {}

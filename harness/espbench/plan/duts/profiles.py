@@ -87,14 +87,20 @@ class Profile(Strict):
         """The kernel that the profile itself names; None: the platform's default."""
         return self.kernel if "kernel" in self.model_fields_set else None
 
-    def with_paths(self, changed: Callable[[str], str]) -> Profile:
-        """Return the profile with changed paths of its modules and of the kernel, if it names one itself."""
+    def with_paths(
+        self, changed: Callable[[str], str], of_modules: Callable[[str], str] | None = None
+    ) -> Profile:
+        """Return the profile with changed paths of its modules and of the kernel, if it names one itself.
 
-        def both(paths: PerGateway) -> PerGateway:
-            return PerGateway(home=changed(paths.home), office=changed(paths.office))
+        of_modules: changes the paths of modules, if not as those of kernels.
+        """
 
-        kernel = {"kernel": both(self.own_kernel)} if self.own_kernel else {}
-        return self.model_copy(update={**kernel, "modules": both(self.modules) if self.modules else None})
+        def both(paths: PerGateway, change: Callable[[str], str]) -> PerGateway:
+            return PerGateway(home=change(paths.home), office=change(paths.office))
+
+        kernel = {"kernel": both(self.own_kernel, changed)} if self.own_kernel else {}
+        modules = both(self.modules, of_modules or changed) if self.modules else None
+        return self.model_copy(update={**kernel, "modules": modules})
 
     @property
     def emulated(self) -> bool:
@@ -187,8 +193,10 @@ def _with_paths_beside(profile: Profile, folder: Path) -> Profile:
     """
 
     def beside(path: str) -> str:
-        named = profile.platform == "uml" and "/" not in path
-        return path if named else str((folder / path).absolute())
+        return str((folder / path).absolute())
+
+    def kernel_beside(path: str) -> str:
+        return path if profile.platform == "uml" and "/" not in path else beside(path)
 
     boxes = with_files_beside(profile.boxes, folder) if profile.boxes else None
-    return profile.with_paths(beside).model_copy(update={"boxes": boxes})
+    return profile.with_paths(kernel_beside, beside).model_copy(update={"boxes": boxes})

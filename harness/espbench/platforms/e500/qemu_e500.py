@@ -16,7 +16,9 @@ from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
+from espbench.platforms.virtual.parts import own_files
 from espbench.platforms.virtual.parts.cpio import files_of
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
@@ -56,6 +58,11 @@ class QemuE500Platform:
         """Raise UsageError if a board cannot boot the user's kernel."""
         for kernel in self._own.values():
             own_kernel.identified(kernel)
+
+    def own_files(self) -> list[OwnFiles]:
+        """Return the user's kernels, packed for another machine, each path once."""
+        kernels = dict.fromkeys(self._own.values())
+        return [own_files.packed(str(kernel), kernel.name, {"": kernel.read_bytes()}) for kernel in kernels]
 
     def build(
         self,

@@ -4,19 +4,25 @@
 The archive has the programs and plugins of the build, and the libraries that they need: those of the build, else those
 of Debian's pinned packages, else those of this machine. It also has the files of Debian's archive of the same daemon,
 without the daemon itself: tools (certutil), and libraries that are loaded at run time (NSS).
+
+Workers on other machines get the archive, not the build: their own libraries of the same name may be others.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from espbench.errors import MachineLacks, UsageError
+from espbench.platforms.base import HeldDaemon
+from espbench.platforms.virtual.parts import own_files
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.virtual_guest import Built
 
 # The files of the daemon itself in Debian's archive; the user's build replaces them.
@@ -34,20 +40,21 @@ _HOST_FOLDERS = (
 _GUESTS_FOLDER = "/usr/lib/x86_64-linux-gnu"  # the guest's loader searches it without ld.so.cache
 _NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
 _DIGITS = 16
+_ARCHIVE, _DESCRIPTION = "root.cpio", "daemon.json"  # the files that another machine gets
 
 
 @dataclass(frozen=True)
 class OwnBuild:
     """A daemon's files on this machine.
 
-    programs: their paths in the guest. root: the folder of this machine that corresponds to the guest's /. base: the
-    folder in the guest below which the build is installed (/usr, /opt/mine).
+    root: the folder of this machine that corresponds to the guest's /. base: the folder in the guest below which the
+    build is installed (/usr, /opt/mine). held: what guests with this build have.
     """
 
     daemon: str
     root: Path
     base: str
-    programs: tuple[str, ...]
+    held: HeldDaemon
 
     def here(self, inside: str) -> Path:
         """Return the file of this machine for a path in the guest."""
@@ -56,10 +63,14 @@ class OwnBuild:
 
 @dataclass(frozen=True)
 class OwnDaemon:
-    """The archive of a daemon; libraries: those from this machine, with their digests, for the Security Context."""
+    """The archive of a daemon. held: what a guest with it has.
+
+    libraries: those from the machine that packed it, with their digests, for the Security Context.
+    """
 
     daemon: str
     data: bytes = field(repr=False)
+    held: HeldDaemon = field(hash=False)
     libraries: str = ""
 
 
@@ -82,7 +93,7 @@ def packed(own: OwnBuild, built: Built, needs: Callable[[Path], list[str]] = nee
     beneath = [e for e in debians if not e.path.startswith(_DEBIANS_OWN)]
     there = {Path(e.path).name for e in (*entries((folder / "base.cpio").read_bytes()), *beneath)}
     plugins = [Path(e.path).name for e in debians if e.path.startswith(_PLUGINS)]
-    files = {path: own.here(path) for path in (*own.programs, *_plugins(own, plugins))}
+    files = {path: own.here(path) for path in (*own.held.programs.values(), *_plugins(own, plugins))}
     libraries = _libraries(own, files, there, needs)
     made = {e.path: e for e in beneath}
     for path, file in sorted({**files, **libraries}.items()):
@@ -91,7 +102,20 @@ def packed(own: OwnBuild, built: Built, needs: Callable[[Path], list[str]] = nee
         made[path.lstrip("/")] = Entry.file(path, file.read_bytes(), mode=0o755)
     of_host = [file for file in libraries.values() if not file.is_relative_to(own.here(own.base))]
     said = ", ".join(sorted(f"{file.name} sha256 {_digest(file)}" for file in of_host))
-    return OwnDaemon(own.daemon, archive(made.values()), said)
+    return OwnDaemon(own.daemon, archive(made.values()), own.held, said)
+
+
+def files_of(name: str, own: OwnDaemon) -> OwnFiles:
+    """Return the files with which another machine has the same daemon; name: by which it is looked up there."""
+    description = json.dumps({"libraries": own.libraries, "held": asdict(own.held)}, sort_keys=True)
+    return own_files.packed(name, own.daemon, {_ARCHIVE: own.data, _DESCRIPTION: description.encode()})
+
+
+def copy_of(daemon: str, folder: Path) -> OwnDaemon:
+    """Return the daemon that another machine packed; folder: the place of its files in this machine's cache."""
+    description = json.loads((folder / _DESCRIPTION).read_text())
+    held = HeldDaemon(**description["held"])
+    return OwnDaemon(daemon, (folder / _ARCHIVE).read_bytes(), held, description["libraries"])
 
 
 def _plugins(own: OwnBuild, names: Sequence[str]) -> Iterator[str]:

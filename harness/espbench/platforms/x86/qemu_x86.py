@@ -124,7 +124,8 @@ class QemuX86Platform:
         )
         bed.chance = machine.chance
         bed.profiled = profile is not None
-        bed.held = images.held(built.userland, machine.images, {own.daemon for own in machine.own})
+        of_user = {own.daemon: own.held for own in machine.own}
+        bed.held = images.held(built.userland, machine.images, of_user) | of_user
         return bed
 
     def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[str, str]]:

@@ -18,7 +18,12 @@ def over_time() -> Spec:
         "field": "time",
         "type": "temporal",
         "scale": {"type": "utc"},
-        "axis": {"title": "Started (UTC)", "format": "%Y-%m-%d %H:%M"},  # with the day
+        "axis": {
+            "title": "Started (UTC)",
+            "format": "%Y-%m-%d %H:%M",  # with the day
+            "labelOverlap": "greedy",
+            "labelSeparation": 12,
+        },
     }
     value: Spec = {
         "field": "value", "type": "quantitative", "scale": {"zero": False, "nice": True},

@@ -15,6 +15,7 @@ from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT
+from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.procedures.boards import emulated
 from espbench.runs.platform_kinds.shared import stack_files
 from espbench.runs.platform_kinds.shared.from_profile import FromProfile
@@ -49,6 +50,10 @@ class Boards(FromProfile):
         """Require the kits of the boards; UsageError if a board cannot boot the user's kernel."""
         demand([kit.readiness() for kit in self.kits])
         self._builder.examine()
+
+    def own_files(self) -> list[OwnFiles]:
+        """Pack the user's kernels for workers on other machines."""
+        return self._builder.own_files()
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, board = workspace, self._profile.board

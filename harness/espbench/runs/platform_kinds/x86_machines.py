@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ from espbench.plan import Case, Profile, ResolvedPlan, cases
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.platforms.base import SIDES, Readiness, Side, Testbed
+from espbench.platforms.base import SIDES, HeldDaemon, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from espbench.platforms.virtual.parts.own_files import OwnFiles
-from espbench.platforms.x86 import qemu_x86
+from espbench.platforms.x86 import own_daemon, qemu_x86
 from espbench.runs.platform_kinds.shared import stack_files
 from espbench.runs.platform_kinds.shared.from_profile import FromProfile
 from espbench.runs.platform_kinds.shared.platform import OnNote, Workspace, demand
+from espbench.stacks.daemons.builds import Build
 
 
 def readiness() -> list[Readiness]:
@@ -42,7 +43,8 @@ class Machines(FromProfile):
             _kernels(self._profile),
         )  # fmt: skip
         self._images = x86_images(cases(resolved))
-        self._own_daemons: dict[tuple[str, Path], qemu_x86.OwnDaemon] = {}
+        self._own_daemons: dict[str, qemu_x86.OwnDaemon] = {}  # by `_name_of`
+        self._copies: Mapping[str, Path] = {}
 
     @property
     def kits(self) -> list[Kit[Any]]:
@@ -57,8 +59,15 @@ class Machines(FromProfile):
             self._own(stack)
 
     def own_files(self) -> list[OwnFiles]:
-        """Pack the user's kernels and modules for workers on other machines."""
-        return self._builder.own_files()
+        """Pack the user's kernels, modules and daemons for workers on other machines."""
+        for stack in self._plan.stacks:
+            self._own(stack)
+        daemons = [own_daemon.files_of(name, daemon) for name, daemon in self._own_daemons.items()]
+        return [*self._builder.own_files(), *daemons]
+
+    def use_copies(self, copies: Mapping[str, Path]) -> None:
+        """Use copies of the user's daemons; those of kernels and modules are in the profile."""
+        self._copies = copies
 
     def build(self, case: Case, workspace: Workspace) -> Testbed:
         w, machine = workspace, self._profile.machine
@@ -76,16 +85,17 @@ class Machines(FromProfile):
         )  # fmt: skip
 
     def _own(self, choice: StackChoice) -> tuple[qemu_x86.OwnDaemon, ...]:
-        """Return the user's own daemons that a stack names, packed once for all cases."""
-        daemons = []
-        for name, build in stack_files.own_in_root(choice, self._resolved.path).items():
-            key = name, build.folder
-            if key not in self._own_daemons:
-                root = build.folder if build.image else Path("/")
-                files = qemu_x86.OwnBuild(name, root, build.base, tuple(build.programs.values()))
-                self._own_daemons[key] = self._builder.pack(files)
-            daemons.append(self._own_daemons[key])
-        return tuple(daemons)
+        """Return the user's own daemons that a stack names, packed or read once for all cases."""
+        if choice.prefix is None:
+            return ()
+        names = {daemon: _name_of(choice.prefix, daemon) for daemon in choice.daemons}
+        for daemon, name in names.items():
+            if name not in self._own_daemons and name in self._copies:
+                self._own_daemons[name] = own_daemon.copy_of(daemon, self._copies[name])
+        if not self._own_daemons.keys() >= {*names.values()}:
+            for daemon, build in stack_files.own_in_root(choice, self._resolved.path).items():
+                self._own_daemons[names[daemon]] = self._builder.pack(_own_build(daemon, build))
+        return tuple(self._own_daemons[name] for name in names.values())
 
     def calibration_bed(self, workspace: Workspace) -> Testbed | None:
         return None  # the generator's ceiling in virtual time is the line rate
@@ -96,6 +106,16 @@ class Machines(FromProfile):
 
     def links_mb(self) -> float:
         return virtual_pair.links_mb(single=self._single, kept=True)
+
+
+def _name_of(prefix: str, daemon: str) -> str:
+    """Return a name for the daemon in the folder that a plan names, which is the same on all machines."""
+    return f"{prefix} ({daemon})"
+
+
+def _own_build(daemon: str, build: Build) -> qemu_x86.OwnBuild:
+    held = HeldDaemon(build.programs, own_name=build.name, own_details=build.details)
+    return qemu_x86.OwnBuild(daemon, build.folder if build.image else Path("/"), build.base, held)
 
 
 def _machine(

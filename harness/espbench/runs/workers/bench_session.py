@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from espbench.errors import EspbenchError, MachineLacks
@@ -19,6 +19,7 @@ from espbench.results import RunDirectory
 from espbench.runs.book import Book
 from espbench.runs.paired_run import rivals
 from espbench.runs.parts import Devices
+from espbench.runs.platform_kinds.shared import users_files
 from espbench.runs.workers.benches import Bench, Machines
 from espbench.runs.workers.loop import Job, Loop, ObserverOfMany
 from espbench.runs.workers.machines import as_seen_on, begun_on, merged, warned, without
@@ -62,7 +63,10 @@ class OnBenches:
         self._machines = machines
         self._observer = observer
         self._gone_after_s = gone_after_s
-        self._run = RunFacts(resolved, tuple(devices), tuple(cases), None).pickled()
+        own = users_files.digests(resolved, [profile for _, profile in devices])
+        # A relative path would start in another folder there.
+        there = replace(resolved, path=resolved.path and resolved.path.absolute())
+        self._run = RunFacts(there, tuple(devices), tuple(cases), None, own=own).pickled()
         self._loop: Loop[_Job] = Loop(self, directory, observer)
         self._unfit: dict[str, MachineLacks] = {}  # machine → what it lacks
         self._seen: dict[str, float] = {}  # machine → when, by the monotonic clock

@@ -24,7 +24,8 @@ class RunFacts:
     """The facts that are the same for all tasks of a run; cases: all of them, in the order of measuring.
 
     placement: the CPUs that the records name, although CPUs do not matter in virtual time; None in real time, where
-    each machine has its own. profiled: see Workspace. copies: see Workers.
+    each machine has its own. profiled: see Workspace. copies: see Workers. own: in real time, the digests of the
+    user's files that the plan names, by path (users_files.py).
     """
 
     resolved: ResolvedPlan
@@ -33,6 +34,7 @@ class RunFacts:
     placement: Placement | None
     profiled: bool = False
     copies: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
 
     def pickled(self) -> bytes:
         """Pickle the facts for tasks to carry: a worker unpickles them only if they differ from those before."""

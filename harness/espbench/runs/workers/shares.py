@@ -13,6 +13,7 @@ from espbench.plan.keys.model import Plan
 from espbench.plan.resolved.cases import Case
 from espbench.runs import parts
 from espbench.runs.beds import Beds, Choice, place, require
+from espbench.runs.platform_kinds.shared import users_files
 from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.runs.session import Session
 from espbench.runs.workers.driver import Driver, ShareRecords
@@ -59,10 +60,12 @@ def shares(plan: Plan, cases: Sequence[Case]) -> list[Share]:
 def measure_share(task: ShareTask, registry: Registry, driver: Driver) -> None:
     """Measure the missing trials of a share.
 
-    MachineLacks if this machine cannot carry the plan's platforms. Afterwards this process is bound to the tester's
+    MachineLacks if this machine cannot carry the plan's platforms, or if its copies of the user's files differ from
+    those of the machine where the run was started. Afterwards this process is bound to the tester's
     CPUs, so it must do no other share.
     """
     facts: RunFacts = pickle.loads(task.run)
+    users_files.demand_same(facts.own)
     records = ShareRecords(driver, task.trials)
     platforms = parts.platforms_of(facts.resolved, facts.devices)
     choices = [Choice(name, platforms[name], profile) for name, profile in facts.devices]

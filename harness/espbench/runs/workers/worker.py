@@ -103,9 +103,10 @@ class Worker:
         logs = self._driver.logs
         assert facts.placement is not None
         workspace = Workspace(self._registry, logs, facts.placement, facts.profiled)
-        beds = Beds(
-            facts.resolved, parts.platforms_of(facts.resolved, _as_here(facts)), workspace, self._driver.note
-        )
+        platforms = parts.platforms_of(facts.resolved, _as_here(facts))
+        for platform in platforms.values():
+            platform.use_copies({path: recipe.store() / place for path, place in facts.copies.items()})
+        beds = Beds(facts.resolved, platforms, workspace, self._driver.note)
         setups = Setups(
             facts.resolved,
             facts.cases,

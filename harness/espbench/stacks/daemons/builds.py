@@ -70,9 +70,15 @@ def find(
 
 
 def held(by_gateways: HeldDaemon) -> Build:
-    """Return the build that gateways have in their root from their boot. Its name is the version of the first
-    package.
+    """Return the build that gateways have in their root from their boot.
+
+    The name of Debian's is the version of the first package.
     """
+    if by_gateways.own_name:
+        return Build(
+            Path("/"), by_gateways.programs, by_gateways.own_name, by_gateways.own_details,
+            image=False, in_root=True, own=True,
+        )  # fmt: skip
     versions = by_gateways.packages
     details = ", ".join(f"{name} {version}" for name, version in versions.items())
     name = next(iter(versions.values()))

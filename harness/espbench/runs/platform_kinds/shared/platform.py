@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -83,6 +83,9 @@ class Platform(Protocol):
     def own_files(self) -> list[OwnFiles]:
         """Pack the user's own files that the guests boot, for workers on other machines."""
 
+    def use_copies(self, copies: Mapping[str, Path]) -> None:
+        """Use these copies of packed files instead of the user's; copies: OwnFiles.path → the copy on this machine."""
+
 
 class Defaults:
     """Answers what concerns few platforms as all the others do: with nothing. Kinds derive from this."""
@@ -105,6 +108,9 @@ class Defaults:
 
     def own_files(self) -> list[OwnFiles]:
         return []
+
+    def use_copies(self, copies: Mapping[str, Path]) -> None:
+        return
 
 
 def demand(needs: list[Readiness]) -> None:
