@@ -9,6 +9,7 @@ import pytest
 
 from espbench.comparison import of_run
 from espbench.comparison.build import of
+from espbench.comparison.sorting.comparability import differences
 from espbench.comparison.sorting.model import Axis
 from espbench.comparison.sorting.samples import Run
 from espbench.errors import UsageError
@@ -264,6 +265,51 @@ def test_virtual_and_real_time_are_never_compared(by: Axis | None, allowed: bool
         assert lines[0] == "  expected: runs that are all in virtual time, or all in real time"
         assert lines[1] == "  got: in virtual time: instructions; in real time: seconds"
         assert lines[2].startswith("  what to do: compare the runs of each kind with each other.")
+
+
+def on_guests(of_run: Run, **parts: str) -> Run:
+    """The run in virtual time with these parts of its guests."""
+    contexts: dict[str, Any] = {"all": {"emulation": parts}}
+    update = {
+        "contexts": contexts,
+        "context_of_case": dict.fromkeys((e.case for e in of_run.manifest.cases), "all"),
+    }
+    return Run(of_run.name, of_run.manifest.model_copy(update=update), of_run.outcomes)
+
+
+def two_machines(**parts: tuple[str, str]) -> list[Run]:
+    """Two runs in virtual time on machines with different programs; parts: of the guests of each."""
+    return [
+        on_guests(
+            virtual(
+                run(
+                    name,
+                    repeats("a", 4e4, dut="virt"),
+                    tools={"ip": name, "linux.uml": name},
+                    host={"cpu": name, "kernel": name},
+                    placement={"policy": name},
+                )
+            ),
+            **{part: digests[n] for part, digests in parts.items()},
+        )
+        for n, name in enumerate(("one", "two"))
+    ]
+
+
+def test_in_virtual_time_machines_may_differ() -> None:
+    """Neither their programs nor their CPUs take part in a measurement."""
+    assert differences(two_machines(guest=("a", "a")), "run") == []
+
+
+def test_in_virtual_time_guests_must_be_the_same() -> None:
+    """The first program of a guest is compiled by the machine that builds it."""
+    (found,) = differences(two_machines(guest=("a", "b"), kernel=("k", "k")), "run")
+    assert (found.what, found.values) == ("guests of virt: guest", {"one": "a", "two": "b"})
+
+
+def test_what_a_guest_has_for_its_stack_is_no_difference_of_guests() -> None:
+    parts = {"x86-userland": ("strongswan", "libreswan")}
+    assert differences(two_machines(**parts), "run") == []
 
 
 def test_runs_in_virtual_time_are_compared_with_each_other_by_their_instructions_too() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from espbench.comparison.sorting.model import Axis, Condition, Difference, Part
 from espbench.comparison.sorting.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
 from espbench.errors import UsageError
-from espbench.terms import MACHINE, kind_of_test
+from espbench.terms import MACHINE, Manifest, kind_of_test
 
 # Values that differ between any two runs on one machine are not compared.
 _FLUCTUATING = {"cpu_mhz", "load average at start"}
@@ -29,6 +29,8 @@ _FOLLOWS: dict[Axis, Places] = {
     "kernel": (("tools", "linux.uml"), ("profile", "kernel")),
     "version": (("version", ""),),
 }
+# The parts of emulated gateways that depend on the stack, by their names in the Security Context.
+_OF_STACKS = ("x86-userland", "e500-strongswan")
 _CEILINGS_DIFFER = 1.1
 GENERATOR: tuple[Part, str] = ("tools", "generator")
 _PIN = (
@@ -151,6 +153,19 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     yield _whole("platform"), m.platform
     yield _whole("topology"), m.topology
     yield _whole("line rate"), f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
+    yield from _of_guests(m, axis) if m.is_virtual else _of_machine(m)
+    if m.conditions:
+        yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
+    else:
+        # Older runs record no settings, but their outcomes show how long the final trials were.
+        lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
+        if lengths:
+            yield Condition("final trial", "", "shortest final trial"), f"{min(lengths):g} s"
+    yield from _of_stacks(run, axis)
+
+
+def _of_machine(m: Manifest) -> Iterator[tuple[Condition, str]]:
+    """Yield the conditions of the machine that measured: on these, figures in real time depend."""
     sections: dict[Part, Mapping[str, Any]] = {
         "host": {key: value for key, value in m.host.items() if key not in (*_FLUCTUATING, MACHINE)},
         "placement": m.placement,
@@ -160,17 +175,26 @@ def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
     for section, values in sections.items():
         for key, value in flat(values):
             yield Condition(section, key, f"{section}: {key}"), value
-    # No figure in virtual time depends on the machine.
     if machines := sorted({m.machine_of(entry.case) for entry in m.cases} - {""}):
         yield Condition("host", MACHINE, "host: machine"), ", ".join(machines)
-    if m.conditions:
-        yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
-    else:
-        # Older runs record no settings, but their outcomes show how long the final trials were.
-        lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
-        if lengths:
-            yield Condition("final trial", "", "shortest final trial"), f"{min(lengths):g} s"
-    yield from _of_stacks(run, axis)
+
+
+def _of_guests(m: Manifest, axis: Axis) -> Iterator[tuple[Condition, str]]:
+    """Yield the parts of emulated gateways, by their digests: figures in virtual time depend on these alone.
+
+    Parts that a guest has for the sake of its stack are left out: the stack's version says what differs.
+    """
+    if axis in ("dut", "kernel"):
+        return
+    found: dict[Condition, set[str]] = {}
+    for entry in m.cases:
+        context = m.contexts.get(m.context_of_case.get(entry.case, ""), {})
+        for key, value in flat(context.get("emulation", {})):
+            if key.partition(".")[0] not in _OF_STACKS:
+                condition = Condition("guests", f"{entry.dut}.{key}", f"guests of {entry.dut}: {key}")
+                found.setdefault(condition, set()).add(value)
+    for condition, values in found.items():
+        yield condition, " / ".join(sorted(values))
 
 
 def _tests(run: Run) -> list[Any]:

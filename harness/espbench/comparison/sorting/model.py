@@ -15,8 +15,8 @@ from espbench.terms import Status
 Axis = Literal["stack", "suite", "dut", "kernel", "version", "frame_size", "run"]
 # The part of a run's records that a condition is in. The key of a kind, a version or options is the stack's label.
 Part = Literal[
-    "espbench", "platform", "topology", "line rate", "host", "placement", "queues", "tools", "profile", "settings",
-    "final trial", "kind", "version", "options", "kernel",
+    "espbench", "platform", "topology", "line rate", "host", "placement", "queues", "tools", "guests", "profile",
+    "settings", "final trial", "kind", "version", "options", "kernel",
 ]  # fmt: skip
 # `no difference shown` is a finding of enough repeats; `no verdict` says there was too little to judge by.
 Word = Literal["A faster", "B faster", "no difference shown", "no verdict"]
