@@ -88,7 +88,7 @@ def test_unknown_speeds_make_no_trial_void() -> None:
 
 def test_a_clock_that_follows_the_load_says_nothing_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a low load its CPUs are slow by themselves: each trial there would be void."""
-    monkeypatch.setattr(cpu_clock, "follows_load", lambda cpus: "schedutil")
+    monkeypatch.setattr(cpu_clock, "follows_load", lambda *cpus: "schedutil")
     record = host_record({1: (40.0, 100.0)}, usual_at(96.0))
     assert record[GATEWAY_SPEED] is None
     assert disturbance(0.0, 0.0, record, final=True) == []

@@ -59,11 +59,12 @@ def test_a_variant_of_the_test_is_no_answer() -> None:
     usual = points(659 + 44 * 80, 2637 + 116 * 20)
     slow = [a.model_copy(update={"after_ns": 10**6, "variant": Variant(keys=16)}) for a in usual.accelerator]
     both = Points((), (*usual.accelerator, *slow))
-    assert our_value(CROSSOVER, both) == our_value(CROSSOVER, usual)
+    assert repr(our_value(CROSSOVER, both)) == repr(our_value(CROSSOVER, usual))  # no NaN is equal to itself
     assert our_value(CROSSOVER, Points((), tuple(slow))).missing
 
 
 def test_of_several_runs_the_one_of_most_operations_answers() -> None:
     usual = points(659 + 44 * 80, 2637 + 116 * 20)
     short = [a.model_copy(update={"operations": 1, "after_ns": 1}) for a in usual.accelerator]
-    assert our_value(CROSSOVER, Points((), (*usual.accelerator, *short))) == our_value(CROSSOVER, usual)
+    both = Points((), (*usual.accelerator, *short))
+    assert repr(our_value(CROSSOVER, both)) == repr(our_value(CROSSOVER, usual))
