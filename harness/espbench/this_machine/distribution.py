@@ -14,7 +14,8 @@ import shutil
 _KINDS = r"(?:-updates|-security)?"
 _ROLES = ("stable", "testing", "unstable", "sid")
 _LINE = re.compile(r"^(\s*deb(?:-src)?\s+(?:\[[^\]]*\]\s+)?\S+\s+)(\S+)(\s.*)$")
-_SUITES = re.compile(r"^(Suites:)(.*)$", re.MULTILINE | re.IGNORECASE)
+# A field may go on in lines that begin with a blank.
+_SUITES = re.compile(r"^(Suites:)(.*(?:\n[ \t].*)*)$", re.MULTILINE | re.IGNORECASE)
 
 
 def without_debian_packages() -> str:
@@ -39,8 +40,8 @@ def debian_codename() -> str:
 def with_release(text: str, suffix: str, here: str, wanted: str) -> str:
     """Return an apt sources file (.sources or .list) of the Debian release `here`, changed so that it names `wanted`.
 
-    Entries of other archives, with programs that are not Debian's, are left out. The file stays as it is if both are
-    the same release, or if `here` is empty: no Debian.
+    Entries with other suites are left out; they are mostly archives of programs that are not Debian's. The file stays
+    as it is if both are the same release, or if `here` is empty: no Debian.
     """
     if here in ("", wanted):
         return text

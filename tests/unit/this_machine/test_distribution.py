@@ -61,6 +61,13 @@ def test_stanzas_name_the_other_release() -> None:
     )
 
 
+def test_suites_may_take_several_lines() -> None:
+    text = "Types: deb\nSuites: trixie\n trixie-updates\n\ttrixie-security\nURIs: http://a/debian\n"
+    assert with_release(text, ".sources", "trixie", "bookworm") == (
+        "Types: deb\nSuites: bookworm bookworm-updates bookworm-security\nURIs: http://a/debian\n"
+    )
+
+
 @pytest.mark.parametrize("suite", ["stable", "testing", "sid", "forky"])
 def test_a_suite_may_be_named_by_its_role(suite: str) -> None:
     assert (
