@@ -174,7 +174,7 @@ class Placement:
 
     cpus: dict[str, list[int]]  # role (`tester tx`, `tester rx`, `home`, `office`) → CPUs
     policy: str
-    shared: list[str] = field(default_factory=list)  # warnings: who shares a core with whom
+    shared: list[str] = field(default_factory=list)  # warnings: who shares a core, and a clock that changes
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ def choose(
 ) -> Placement:
     """Return the placement: the senders get the first CPUs; each other role gets a core of its own if there are enough.
 
-    A core's other hardware thread would make a gateway slower without taking CPU time from it. So no two gateways, and
-    no gateway and tester, are on one core, unless there is only one. Threads of the tester's own cores are used too.
+    A core's other hardware thread would make a gateway slower without taking CPU time from it. So no gateway shares a
+    core with the tester, unless there is only one core. Two gateways share one only as the same CPU, taking turns, if
+    there are too few cores. The tester also uses the other threads of its own cores.
 
     allowed: the CPUs to choose from; None: those of this process. folder: of the CPUs in sysfs. Raise UsageError if the
     CPUs are too few for the senders.

@@ -115,9 +115,10 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         processes = []
         try:
             with log:
-                processes.append(subprocess.Popen(commands[0], stdout=log, stderr=log))
+                # The coordinator writes its places into the folder where it runs.
+                processes.append(subprocess.Popen(commands[0], cwd=tmp_path, stdout=log, stderr=log))
                 until(lambda: "could not" not in made.client("places").lower())
-                processes.append(subprocess.Popen(commands[1], stdout=log, stderr=log))
+                processes.append(subprocess.Popen(commands[1], cwd=tmp_path, stdout=log, stderr=log))
             until(lambda: made.client("resources").count("NetworkPowerPort") == 2)
             made.client("--place", PLACE, "create")
             made.client("--place", PLACE, "add-match", "bench/pair-1/*")

@@ -308,7 +308,7 @@ def test_in_virtual_time_guests_must_be_the_same() -> None:
 
 
 def test_what_a_guest_has_for_its_stack_is_no_difference_of_guests() -> None:
-    parts = {"x86-userland": ("strongswan", "libreswan")}
+    parts = {"x86-userland": ("strongswan", "libreswan"), "libraries of this machine": ("a", "b")}
     assert differences(two_machines(**parts), "run") == []
 
 

@@ -29,8 +29,9 @@ _FOLLOWS: dict[Axis, Places] = {
     "kernel": (("tools", "linux.uml"), ("profile", "kernel")),
     "version": (("version", ""),),
 }
-# The parts of emulated gateways that depend on the stack, by their names in the Security Context.
-_OF_STACKS = ("x86-userland", "e500-strongswan")
+# The parts of emulated gateways that depend on the stack, by their names in the Security Context. The last is of the
+# user's own daemons.
+_OF_STACKS = ("x86-userland", "e500-strongswan", "libraries of this machine")
 _CEILINGS_DIFFER = 1.1
 GENERATOR: tuple[Part, str] = ("tools", "generator")
 _PIN = (
