@@ -4,33 +4,39 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from espbench.cli.gate.options import Wait
-from espbench.cli.profile import sampled_tables, tables
+from espbench.cli.profile import pairs, sampled_tables, tables
 from espbench.cli.profile.profiling import GRAPH, Loads, Profiles, Profiling, entries_of, open_run
 from espbench.errors import UsageError
 from espbench.gate.base import Point
 from espbench.profile.attribution import Profile
 from espbench.profile.sampled import SampledProfile
 from espbench.results import RunDirectory
+from espbench.terms import CaseEntry
 
 _PIPED_WIDTH = 160
+_STACKS = ("reference", "other")  # the columns of two stacks
 _INCOMPLETE = 3  # as a run whose case is INVALID
-_Kind = TypeVar("_Kind", Profile, SampledProfile)
 
 
-def profile(
+def profile(  # noqa: PLR0913  (its options)
     subject: Annotated[Path, typer.Argument(metavar="RUN|PLAN", help="A run directory, or a plan.")],
     case: Annotated[list[str] | None, typer.Option(help="Only this case; may be repeated.")] = None,
     against: Annotated[
         Path | None,
         typer.Option(help="Compare with this run or earlier profile, at its loads."),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STACK", help="Show which functions of the other stacks differ from this one's."
+        ),
     ] = None,
     half: Annotated[
         bool,
@@ -47,27 +53,48 @@ def profile(
     console = Console(highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
-    if against is None:
+    if against is not None and reference is not None:
+        raise UsageError("--reference: expected either --against or --reference, got both; leave one out")
+    if against is not None:
+        run = _against(how, subject, against, console, top)
+    elif reference is not None:
+        run = _by_stack(how, subject, reference, console, top)
+    else:
         run, profiles = how.of(subject)
         counted, sampled = _kinds(profiles)
         tables.show(counted, console, top)
         sampled_tables.show(sampled, console, top)
-    else:
-        _refuse_early(subject)
-        other, was = how.of(against)
-        run, profiles = how.of(subject, loads=_loads_used(other))
-        (was_counted, was_sampled), (counted, sampled) = _kinds(was), _kinds(profiles)
-        if bool(was_sampled) != bool(sampled):
-            raise UsageError(
-                f"{against}: expected a profile of the same kind as {subject}, got one that is sampled in real time "
-                "and one that is counted in virtual time; their figures have nothing in common"
-            )
-        tables.show_differences(_pairs(other, was_counted, run, counted), console, top)
-        sampled_tables.show_differences(_pairs(other, was_sampled, run, sampled), console, top)
     print(run.path / GRAPH)
     if how.problems:
         print("\n".join(["not profiled:", *how.problems]), file=sys.stderr)
         raise typer.Exit(_INCOMPLETE)
+
+
+def _against(how: Profiling, subject: Path, against: Path, console: Console, top: int) -> RunDirectory:
+    """Show how the subject differs from another run or plan, at the loads of the other one."""
+    _refuse_early(subject)
+    other, was = how.of(against)
+    run, profiles = how.of(subject, loads=_loads_used(other))
+    (was_counted, was_sampled), (counted, sampled) = _kinds(was), _kinds(profiles)
+    if bool(was_sampled) != bool(sampled):
+        raise UsageError(
+            f"{against}: expected a profile of the same kind as {subject}, got one that is sampled in real time "
+            "and one that is counted in virtual time; their figures have nothing in common"
+        )
+    tables.show_differences(pairs.of_two_runs(other, was_counted, run, counted), console, top)
+    sampled_tables.show_differences(pairs.of_two_runs(other, was_sampled, run, sampled), console, top)
+    return run
+
+
+def _by_stack(how: Profiling, subject: Path, reference: str, console: Console, top: int) -> RunDirectory:
+    """Show how each other stack of the subject differs from the reference."""
+    pairs.demand_stacks(_refuse_early(subject), how.chosen, reference)
+    run, profiles = how.of(subject)
+    entries = run.manifest.cases
+    counted, sampled = _kinds(profiles)
+    tables.show_differences(pairs.of_stacks(entries, counted, reference), console, top, _STACKS)
+    sampled_tables.show_differences(pairs.of_stacks(entries, sampled, reference), console, top, _STACKS)
+    return run
 
 
 def _kinds(profiles: Profiles) -> tuple[list[Profile], list[SampledProfile]]:
@@ -76,12 +103,9 @@ def _kinds(profiles: Profiles) -> tuple[list[Profile], list[SampledProfile]]:
     return counted, [profile for profile in profiles if isinstance(profile, SampledProfile)]
 
 
-def _refuse_early(subject: Path) -> None:
-    """Say what is wrong with the subject before anything else is measured."""
-    if subject.is_dir():
-        open_run(subject)
-    else:
-        entries_of(subject)
+def _refuse_early(subject: Path) -> list[CaseEntry]:
+    """Say what is wrong with the subject before anything else is measured; return its cases."""
+    return list(open_run(subject).manifest.cases) if subject.is_dir() else entries_of(subject)
 
 
 def _loads_used(profiled: RunDirectory) -> Loads:
@@ -92,16 +116,3 @@ def _loads_used(profiled: RunDirectory) -> Loads:
         at = Point.of(entries[name]), entries[name].repeat
         used[at] = (loads[0].load_fps, loads[0].duration_s)
     return used
-
-
-def _pairs(
-    other: RunDirectory, was: Sequence[_Kind], run: RunDirectory, now: Sequence[_Kind]
-) -> list[tuple[_Kind, _Kind]]:
-    """Return the profiles of the same point and gateway in both."""
-
-    def at(of: RunDirectory) -> dict[str, tuple[Point, int]]:
-        return {entry.case: (Point.of(entry), entry.repeat) for entry in of.manifest.cases}
-
-    before, after = at(other), at(run)
-    known = {(before[p.case], p.side): p for p in was}
-    return [(known[key], p) for p in now if (key := (after[p.case], p.side)) in known]

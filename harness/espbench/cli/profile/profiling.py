@@ -45,7 +45,7 @@ class Profiling:
         self._out = out
         self._options = options
         self._half = half
-        self._chosen = chosen
+        self.chosen = chosen
         self.problems: list[str] = []  # why some cases have no profile
 
     def of(self, subject: Path, loads: Loads | None = None) -> tuple[RunDirectory, Profiles]:
@@ -114,12 +114,12 @@ class Profiling:
 
     def _choose(self, entries: Sequence[CaseEntry], subject: Path) -> list[CaseEntry]:
         names = [entry.case for entry in entries]
-        if unknown := [name for name in self._chosen if name not in names]:
+        if unknown := [name for name in self.chosen if name not in names]:
             raise UsageError(
                 f"{subject}: --case {unknown[0]}: no such case\n  expected: one of {', '.join(names) or '(none)'}\n"
                 f"  got: {unknown[0]}"
             )
-        return [entry for entry in entries if not self._chosen or entry.case in self._chosen]
+        return [entry for entry in entries if not self.chosen or entry.case in self.chosen]
 
 
 def open_run(path: Path) -> RunDirectory:

@@ -54,13 +54,17 @@ def _figures(profile: SampledProfile, places: Sequence[Place]) -> list[str]:
 
 
 def show_differences(
-    pairs: Sequence[tuple[SampledProfile, SampledProfile]], console: Console, top: int
+    pairs: Sequence[tuple[SampledProfile, SampledProfile]],
+    console: Console,
+    top: int,
+    names: tuple[str, str] = ("was", "is"),
 ) -> None:
     """Print a table for each pair of profiles: before, now. What sampling alone may do is said at each row."""
     for was, now in pairs:
         before, after = was.ns_per_frame, now.ns_per_frame
+        from_ = "" if was.case == now.case else f" against {was.case}"
         console.print(
-            f"{now.case}, {now.side}: SAMPLED: {before:,.1f} → {after:,.1f} ns of CPU time per frame "
+            f"{now.case}{from_}, {now.side}: SAMPLED: {before:,.1f} → {after:,.1f} ns of CPU time per frame "
             f"({after - before:+,.1f}); {was.count:,} and {now.count:,} samples",
             soft_wrap=True,
         )
@@ -71,7 +75,7 @@ def show_differences(
             f"chance alone may make {math.ceil(0.05 * len(rows))} of them do so",
             soft_wrap=True,
         )
-        table = _table("function", "module", "process", "was", "is", "change", "±", "sampled")
+        table = _table("function", "module", "process", *names, "change", "±", "sampled")
         for row in rows[:top]:
             table.add_row(
                 row.function.name, row.function.module, row.process, f"{row.was:,.1f}", f"{row.now:,.1f}",

@@ -51,12 +51,22 @@ def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
         console.print(table)
 
 
-def show_differences(pairs: Sequence[tuple[Profile, Profile]], console: Console, top: int) -> None:
-    """Print a table for each pair of profiles (before, now)."""
+def show_differences(
+    pairs: Sequence[tuple[Profile, Profile]],
+    console: Console,
+    top: int,
+    names: tuple[str, str] = ("was", "is"),
+) -> None:
+    """Print a table for each pair of profiles: before and now, or of the reference and another stack.
+
+    names: the titles of the two columns.
+    """
     for was, now in pairs:
         before, after = was.instructions / was.frames, now.instructions / now.frames
+        from_ = "" if was.case == now.case else f" against {was.case}"
         console.print(
-            f"{now.case}, {now.side}: {before:,.3f} → {after:,.3f} instructions per frame ({after - before:+,.3f})",
+            f"{now.case}{from_}, {now.side}: {before:,.3f} → {after:,.3f} instructions per frame "
+            f"({after - before:+,.3f})",
             soft_wrap=True,
         )
         rows = [row for row in difference(was, now) if row.change]
@@ -64,8 +74,8 @@ def show_differences(pairs: Sequence[tuple[Profile, Profile]], console: Console,
             console.print("  every function is the same, to the last instruction")
             continue
         table = Table(box=box.SIMPLE)
-        for column in ("function", "module", "was", "is", "change"):
-            right = column in ("was", "is", "change")
+        for column in ("function", "module", *names, "change"):
+            right = column in (*names, "change")
             table.add_column(column, justify="right" if right else "left", no_wrap=True)
         for row in rows[:top]:
             table.add_row(
