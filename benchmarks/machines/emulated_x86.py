@@ -251,7 +251,9 @@ def command(machine: Path, computer: Computer, initramfs: Path, out: Path) -> li
     ]  # fmt: skip
     if computer.modules:
         words += shared("modules", computer.modules, "readonly=on,multidevs=remap")
-    options = f"console=ttyS0 panic=-1 quiet {computer.options}"
+    # When Linux gives up the TSC, it patches its own code while the other CPU executes it. Since Linux 7 that includes
+    # ktime_get_mono_fast_ns; QEMU's other CPU can then meet a breakpoint that is no longer known ("Oops: int3").
+    options = f"console=ttyS0 panic=-1 quiet tsc=reliable {computer.options}"
     return [*words, "-kernel", str(computer.kernel), "-initrd", str(initramfs), "-append", options]
 
 
