@@ -251,8 +251,8 @@ def command(machine: Path, computer: Computer, initramfs: Path, out: Path) -> li
     ]  # fmt: skip
     if computer.modules:
         words += shared("modules", computer.modules, "readonly=on,multidevs=remap")
-    # When Linux gives up the TSC, it patches its own code while the other CPU executes it. Since Linux 7 that includes
-    # ktime_get_mono_fast_ns; QEMU's other CPU can then meet a breakpoint that is no longer known ("Oops: int3").
+    # Linux patches its own code when it gives up the TSC, while the other CPU executes that code (since Linux 7, for
+    # example ktime_get_mono_fast_ns). The other CPU of QEMU may meet a breakpoint that is gone: "Oops: int3".
     options = f"console=ttyS0 panic=-1 quiet tsc=reliable {computer.options}"
     return [*words, "-kernel", str(computer.kernel), "-initrd", str(initramfs), "-append", options]
 

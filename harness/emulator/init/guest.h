@@ -58,11 +58,14 @@ bool slurp(const char *path, struct text *text);
 bool spill(const char *path, const char *data, size_t length);
 uint64_t now_ns(void);
 
+/* modules.c: false with the reason on the console if a module of the kernel cannot be loaded, */
+bool load_modules(void);
+/* or if the program /first fails. */
+bool run_first(void);
+
 #ifdef __x86_64__
 /* x86/: the board's clock and how long it has been idle, ns, false if it cannot tell; */
 bool idle_of_ports(uint64_t *now, uint64_t *idle);
-/* modules of the kernel, false with the reason on the console if one cannot be loaded; */
-bool load_modules(void);
 /* how many frames the rings of an interface hold; */
 void do_rings(struct answer *answer, char *arguments);
 /* the kernel's functions and their addresses; */

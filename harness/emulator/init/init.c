@@ -286,10 +286,8 @@ static void become_first(void)
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
-#ifdef __x86_64__
-	if (!load_modules())
+	if (!load_modules() || !run_first())
 		exit(1);
-#endif
 	snprintf(path, sizeof(path), "/dev/%s", name ? name : "console");
 	fd = open(path, O_RDWR | O_NOCTTY);
 	if (fd < 0) {

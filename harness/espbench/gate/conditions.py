@@ -21,7 +21,7 @@ from espbench.terms import CaseEntry, Manifest
 
 _SCOPE_ENDS = ": "
 _KIND, _VERSION = "kind", "version"  # conditions of a stack
-_OF_KERNELS = ("kernel", "modules", "configuration of the kernel")
+_OF_KERNELS = ("kernel", "modules", "overlay", "configuration of the kernel")
 # Parts of a Security Context that belong to the device, and not to the stack on it.
 _OF_DEVICES = ("kernel", "emulation")
 _MACHINE = ("cpu", "kernel", "cpus usable", "memory_mib")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own kernel on an emulated board: what is asked of it, and each fault as one message."""
+"""The user's own kernel, modules and overlay on an emulated board: what is asked of them, each fault as one message."""
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from espbench.paths import data_dir
 from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import PerGateway
 from espbench.plan.reading.reader import read_text
-from espbench.platforms.e500.own_kernel import identified
+from espbench.platforms.e500.own_kernel import Own, files_of, identified, read
 from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.runs.platform_kinds.boards import Boards
 from support.plans import plan_text
 
@@ -94,3 +96,111 @@ def test_workers_on_other_machines_get_the_kernel(tmp_path: Path, monkeypatch: p
     assert own_files.take(sent) == ""
     assert sent.path == str(mine)
     assert identified(recipe.store() / sent.place) == identified(mine)
+
+
+LOADS = b"version magic '%s' should be '%s'\0"
+
+
+def module(depends: str = "", release: str = "6.6.1-mine") -> bytes:
+    return b"\x7fELF" + bytes(12) + f"\0depends={depends}\0vermagic={release} mod_unload \0".encode()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Own:
+    """Return a kernel, two modules of which the first needs the second, and an overlay."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "esp.ko").write_bytes(module("ocf-core"))
+    (modules / "ocf-core.ko").write_bytes(module())
+    overlay = tmp_path / "overlay.cpio"
+    overlay.write_bytes(archive([Entry.file("first", b"#!/bin/sh", mode=0o755)]))
+    return Own(kernel(tmp_path, HEAD + BANNER + NAMES + LOADS), modules, overlay)
+
+
+def test_modules_are_loaded_after_those_they_need_and_the_overlay_is_last(own: Own) -> None:
+    added = read(own)
+    first, rest = added.root.split(b"TRAILER!!!", 1)
+    assert first.index(b"modules/ocf_core.ko\0") < first.index(b"modules/esp.ko\0")
+    assert b"ocf_core.ko\nesp.ko\n" in rest
+    assert rest.index(b"modules/order\0") < rest.index(b"first\0")
+    assert re.fullmatch(
+        r"ocf_core\.ko sha256 [0-9a-f]{16}, esp\.ko sha256 [0-9a-f]{16}", added.facts["modules"]
+    )
+    assert re.fullmatch(r"overlay\.cpio sha256 [0-9a-f]{16}", added.facts["overlay"])
+    assert read(Own()).root == b""
+    assert read(Own()).facts == {}
+
+
+def test_a_compressed_overlay_is_the_same(own: Own, tmp_path: Path) -> None:
+    assert own.overlay is not None
+    (tmp_path / "small").mkdir()
+    small = tmp_path / "small" / "overlay.cpio"
+    small.write_bytes(gzip.compress(own.overlay.read_bytes()))
+    assert read(Own(overlay=small)) == read(Own(overlay=own.overlay))
+    assert [entry.path for entry in entries(read(Own(overlay=small)).root)] == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"PK", "got: a file of another kind"),
+        (b"\x1f\x8b\x08", "got: a gzip file that is damaged"),
+        (archive([Entry.file("first", b"x" * 100)])[:150], "got: an archive that is damaged, or ends early"),
+    ],
+)
+def test_what_no_kernel_can_unpack_is_refused(data: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "overlay").write_bytes(data)
+    with pytest.raises(UsageError, match=words) as error:
+        read(Own(overlay=tmp_path / "overlay"))
+    assert "expected: a cpio archive (find . | cpio --create --format=newc)" in str(error.value)
+
+
+def test_a_module_that_the_board_cannot_load_is_one_message(own: Own, tmp_path: Path) -> None:
+    assert own.modules is not None
+    for changed, words in (
+        (Own(modules=own.modules), "expected: a kernel: beside it that can load modules"),
+        (
+            Own(kernel(tmp_path, HEAD + BANNER + NAMES), own.modules),
+            r"\(CONFIG_MODULES\)\n  got: 6\.6\.1-mine",
+        ),
+    ):
+        with pytest.raises(UsageError, match=words):
+            read(changed)
+    able = kernel(tmp_path, HEAD + BANNER + NAMES + LOADS)
+    (own.modules / "ocf-core.ko").write_bytes(module(release="6.1.0"))
+    with pytest.raises(UsageError, match=r"a module of the kernel 6\.6\.1-mine\n  got: one of 6\.1\.0"):
+        read(Own(able, own.modules))
+    (own.modules / "ocf-core.ko").unlink()
+    with pytest.raises(UsageError, match=r"got: esp\.ko, which needs ocf_core"):
+        read(Own(able, own.modules))
+    (own.modules / "esp.ko").unlink()
+    with pytest.raises(UsageError, match="or a folder of some\n  got: none"):
+        read(Own(able, own.modules))
+
+
+def test_another_machine_boots_the_same_from_its_copies(
+    own: Own, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = read(own)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    sent = files_of(own)
+    assert [own_files.take(each) for each in sent] == [""] * 3
+    assert read(Own(*(recipe.store() / each.place for each in sent))) == here
+
+
+def test_a_profile_names_modules_and_an_overlay(tmp_path: Path) -> None:
+    """They are conditions; a profile without them has those of earlier runs."""
+    text = (data_dir("dut-profiles") / "mpc8548e.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(
+        text.replace(
+            "name: mpc8548e", "name: mine\nkernel: k\nmodules: m\noverlay: {home: a.cpio, office: b.cpio}", 1
+        )
+    )
+    plan = resolve(read_text(plan_text(dut="mpc8548e", suites="[aes128-sha1]"), "plan.yaml", "plan"))
+    given = [load_profile(str(tmp_path / "mine.yaml")), load_profile("mpc8548e")]
+    profiles = conditions(plan, given)["profiles"]
+    assert profiles["mine"]["overlay"] == {
+        "home": str(tmp_path / "a.cpio"), "office": str(tmp_path / "b.cpio"),
+    }  # fmt: skip
+    assert profiles["mine"]["modules"]["home"] == str(tmp_path / "m")
+    assert not {"modules", "overlay"} & profiles["mpc8548e"].keys()

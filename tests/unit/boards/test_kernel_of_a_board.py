@@ -18,6 +18,7 @@ from espbench.plan.duts.profiles import Profile
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Placement
 from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_kernel import Kernel, Own, debians, files_of, read
 from espbench.platforms.x86.x86_guest import Machine, command, initramfs
@@ -121,6 +122,15 @@ def test_a_module_of_the_users_comes_after_debians_or_in_the_place_of_one(
     alone = read(Own(modules=mine / "spin.ko"), built)
     assert alone.order[-1] == "spin.ko"
     assert re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", alone.facts["modules"])
+
+
+def test_an_overlay_is_the_last_that_a_guest_unpacks(built: Built, tmp_path: Path) -> None:
+    overlay = tmp_path / "overlay.cpio"
+    overlay.write_bytes(archive([Entry.file("first", b"mine", mode=0o755)]))
+    own = read(Own(overlay=overlay), built)
+    assert own.facts.keys() == {"overlay"}
+    assert initramfs(built, MACHINE, own).endswith(overlay.read_bytes())
+    assert initramfs(built, MACHINE, debians(built)) == initramfs(built, MACHINE, own)[: -len(own.overlay)]
 
 
 def test_the_kernel_that_is_told_is_the_one_that_boots(built: Built) -> None:

@@ -54,13 +54,13 @@ def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, wor
 
 
 def own_paths(resolved: ResolvedPlan) -> list[Path]:
-    """Return the paths of the user's own files that a plan names: folders of daemons, and kernels with modules."""
+    """Return the paths of the user's own files that a plan names: folders of daemons, kernels, modules, overlays."""
     prefixes = [stack.prefix_beside(resolved.path) for stack in resolved.plan.stacks]
     kernels = [
         Path(path)
         for profile in resolved.profiles
         if profile is not None
-        for gateways in (profile.kernel, profile.modules)
+        for gateways in (profile.kernel, profile.modules, profile.overlay)
         if gateways is not None
         for path in (gateways.home, gateways.office)
         if "/" in path

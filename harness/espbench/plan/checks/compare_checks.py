@@ -135,10 +135,10 @@ def _number(value: object) -> str:
 
 
 def _kernels(profile: Profile) -> object:
-    """Return the key that distinguishes kernels; with qemu_x86 it includes the user's modules, which may extend
-    Debian's kernel.
+    """Return the key that distinguishes kernels; that of a guest includes the user's modules and overlays, which may
+    extend the usual kernel.
     """
-    return (profile.kernel, profile.modules) if profile.platform == "qemu_x86" else profile.kernel
+    return (profile.kernel, profile.modules, profile.overlay) if profile.emulated else profile.kernel
 
 
 def _kernel(profile: Profile) -> str:

@@ -68,7 +68,16 @@ class Profile(Strict):
     uml: or a name on PATH. qemu_x86: a bzImage. qemu_e500: a vmlinux with espbench's additions (docs/powerquicc.md).
     """
     modules: PerGateway | None = None
-    """Folder that holds the kernel's modules (uml, qemu_x86). qemu_x86: also a .ko file, loaded after Debian's own."""
+    """The kernel's modules: a path, for both gateways or as {home: …, office: …} (uml, qemu_x86, qemu_e500).
+
+    uml, qemu_x86: the folder of a release. qemu_x86: also a .ko file, loaded after Debian's own. qemu_e500: a .ko file,
+    or a folder of some.
+    """
+    overlay: PerGateway | None = None
+    """A cpio archive that is unpacked over the root of a guest, for both gateways or as {home: …, office: …}.
+
+    Its program /first is run at boot (qemu_e500, qemu_x86).
+    """
     boxes: Boxes | None = None
     """The two gateways, reached over ssh (remote)."""
     ports: TesterPorts | None = None
@@ -90,17 +99,20 @@ class Profile(Strict):
     def with_paths(
         self, changed: Callable[[str], str], of_modules: Callable[[str], str] | None = None
     ) -> Profile:
-        """Return the profile with changed paths of its modules and of the kernel, if it names one itself.
+        """Return the profile with changed paths of its modules and overlay, and of the kernel if it names one itself.
 
-        of_modules: changes the paths of modules, if not as those of kernels.
+        of_modules: changes the paths of modules and overlays, if not as those of kernels.
         """
 
         def both(paths: PerGateway, change: Callable[[str], str]) -> PerGateway:
             return PerGateway(home=change(paths.home), office=change(paths.office))
 
         kernel = {"kernel": both(self.own_kernel, changed)} if self.own_kernel else {}
-        modules = both(self.modules, of_modules or changed) if self.modules else None
-        return self.model_copy(update={**kernel, "modules": modules})
+        others = {
+            key: both(paths, of_modules or changed) if paths else None
+            for key, paths in (("modules", self.modules), ("overlay", self.overlay))
+        }
+        return self.model_copy(update=kernel | others)
 
     @property
     def emulated(self) -> bool:
@@ -148,15 +160,15 @@ def profile_of(document: Document, folder: Path) -> Profile:
 _KEYS_OF = {
     "uml": {"kernel", "modules", "memory"},
     "remote": {"boxes", "ports", "i_own_this_network"},
-    "qemu_e500": {"board", "memory", "kernel"},
-    "qemu_x86": {"machine", "memory", "kernel", "modules"},
+    "qemu_e500": {"board", "memory", "kernel", "modules", "overlay"},
+    "qemu_x86": {"machine", "memory", "kernel", "modules", "overlay"},
     "ixp": {"processor"},
 }
 _WHY_NOT = {
     "netns": "namespaces are of this machine and run its kernel",
     "uml": "guests are of this machine",
     "remote": "boxes run their own kernels",
-    "qemu_e500": "its boards are emulated, and their kernels have built in what they need",
+    "qemu_e500": "its boards are emulated",
     "qemu_x86": "its machines are emulated, with the kernel of `espbench build x86`",
     "ixp": "a network processor runs kernels of ciphers and has no gateways",
 }

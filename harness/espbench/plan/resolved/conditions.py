@@ -74,15 +74,22 @@ def _profile(profile: Profile) -> dict[str, Any]:
             "board": profile.board.model_dump(mode="json"),
             "memory": memory,
             "kernel": own_kernel.model_dump() if (own_kernel := profile.own_kernel) else "espbench's own",
+            **_additions(profile),
         }
     elif profile.machine is not None:
         recorded |= {
             "machine": profile.machine.model_dump(mode="json"),
             "memory": memory,
             "kernel": own_kernel.model_dump() if (own_kernel := profile.own_kernel) else "Debian's",
-            **({"modules": profile.modules.model_dump()} if profile.modules else {}),
+            **_additions(profile),
         }
     else:
         own = profile.platform == "uml"
         recorded |= {"memory": memory if own else others, "kernel": kernel if own else others}
     return recorded | {"queues": dict(profile.queues)}
+
+
+def _additions(profile: Profile) -> dict[str, Any]:
+    """Return the paths of the user's modules and overlays; empty if there are none, as in earlier runs."""
+    named = {"modules": profile.modules, "overlay": profile.overlay}
+    return {key: paths.model_dump() for key, paths in named.items() if paths}

@@ -60,9 +60,12 @@ def kernel_option(crypto: str) -> str:
     return f"espbench.crypto={crypto}"
 
 
-def initramfs(built: Built, machine: Machine, userland: Userland | None) -> bytes:
-    """Return the guest's root: /init and the machine's programs. Raise UsageError if its memory is too small."""
-    whole = joined(built.initramfs.read_bytes(), *images.archives(userland, machine.images))
+def initramfs(built: Built, machine: Machine, userland: Userland | None, added: bytes = b"") -> bytes:
+    """Return the guest's root: /init, the machine's programs, and the user's additions.
+
+    Raise UsageError if its memory is too small.
+    """
+    whole = joined(built.initramfs.read_bytes(), *images.archives(userland, machine.images), added)
     images.need_room(whole, machine.memory_mb, machine.images)
     return whole
 

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
-from espbench.platforms.base import Placement, Side
+from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.e500 import own_kernel
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
+from espbench.platforms.e500.own_kernel import Additions, Own
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
-from espbench.platforms.virtual.parts import own_files
 from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
 
-__all__ = ["Coalescing", "Machine", "QemuE500Platform"]
+__all__ = ["Coalescing", "Machine", "Own", "QemuE500Platform"]
 
 # The name in the Security Context of the part with the boards' programs.
 PROGRAMS = "e500-strongswan"
@@ -33,7 +33,7 @@ class QemuE500Platform:
     """Builds test beds of boards. traffic returns the program that makes links, parts the boards' parts.
 
     programs returns the programs that some boards run besides their init. errors: the errors on links; None: no errors.
-    own: the user's kernels, by gateway.
+    own: the user's kernels, modules and overlays, by gateway.
     """
 
     name = "qemu_e500"
@@ -46,7 +46,7 @@ class QemuE500Platform:
         parts: Callable[[], Built],
         programs: Callable[[], Userland],
         errors: Errors | None = None,
-        own: Mapping[Side, Path] | None = None,
+        own: Mapping[Side, Own] | None = None,
     ) -> None:
         self._errors = errors or Errors()
         self._pairs = VirtualPairs(self.name, dut, addressing, traffic, self._errors)
@@ -55,14 +55,14 @@ class QemuE500Platform:
         self._own = own or {}
 
     def examine(self) -> None:
-        """Raise UsageError if a board cannot boot the user's kernel."""
-        for kernel in self._own.values():
-            own_kernel.identified(kernel)
+        """Raise UsageError if a board cannot use the user's kernels, modules or overlays."""
+        for own in dict.fromkeys(self._own.values()):
+            own_kernel.read(own)
 
     def own_files(self) -> list[OwnFiles]:
-        """Return the user's kernels, packed for another machine, each path once."""
-        kernels = dict.fromkeys(self._own.values())
-        return [own_files.packed(str(kernel), kernel.name, {"": kernel.read_bytes()}) for kernel in kernels]
+        """Return the user's kernels, modules and overlays, packed for another machine, each path once."""
+        owns = dict.fromkeys(self._own.values())
+        return [*{each.path: each for own in owns for each in own_kernel.files_of(own)}.values()]
 
     def build(
         self,
@@ -90,15 +90,14 @@ class QemuE500Platform:
         def files() -> Iterable[tuple[str, bytes]]:
             return files_of(programs(built, machine, userland))
 
-        root = built.initramfs
-        if machine.images:
-            root = registry.directory("boot") / "initramfs.cpio"
-            root.write_bytes(initramfs(built, machine, userland))
+        added = {own: own_kernel.read(own) for own in dict.fromkeys(self._of(side) for side in SIDES)}
+        roots = _roots(registry, built, machine, userland, added)
 
         def start(side: Side, ends: tuple[LinkEnd, LinkEnd]) -> E500Gateway:
-            booted = replace(built, kernel=self._own.get(side, built.kernel))
+            own = self._of(side)
+            booted = replace(built, kernel=own.kernel or built.kernel)
             words = partial(
-                command, booted, root, machine, ends, virtual_guest.seed_of(machine.chance, side),
+                command, booted, roots[own], machine, ends, virtual_guest.seed_of(machine.chance, side),
                 more=virtual_guest.profile(profile, side),
             )  # fmt: skip
             guest = virtual_guest.start(registry, side, words, ends, logs)
@@ -114,7 +113,7 @@ class QemuE500Platform:
             facts
             | facts_of(built, self._errors)
             | images.identified(PROGRAMS, userland, machine.images)
-            | self._kernels(),
+            | self._facts(added),
             single=single,
             line_rate_bps=line_rate_bps,
         )
@@ -123,7 +122,31 @@ class QemuE500Platform:
         bed.held = images.held(userland, machine.images)
         return bed
 
-    def _kernels(self) -> dict[str, Any]:
-        """Return the facts that identify the user's kernels, by gateway; empty if all gateways boot espbench's."""
-        kernels = {side: own_kernel.identified(kernel) for side, kernel in self._own.items()}
-        return {"kernel": kernels} if kernels else {}
+    def _of(self, side: Side) -> Own:
+        return self._own.get(side, Own())
+
+    def _facts(self, added: Mapping[Own, Additions]) -> dict[str, Any]:
+        """Return the facts that identify the user's files (`kernel`, `modules`, `overlay`), each by gateway."""
+        facts: dict[str, dict[Side, str]] = {}
+        for side, own in self._own.items():
+            for what, value in added[own].facts.items():
+                facts.setdefault(what, {})[side] = value
+        return facts
+
+
+def _roots(
+    registry: Registry,
+    built: Built,
+    machine: Machine,
+    userland: Userland | None,
+    added: Mapping[Own, Additions],
+) -> dict[Own, Path]:
+    """Return the file with the root of each kind of gateway: the built file if nothing is added to any."""
+    if not machine.images and not any(each.root for each in added.values()):
+        return dict.fromkeys(added, built.initramfs)
+    folder = registry.directory("boot")
+    roots: dict[Own, Path] = {}
+    for own, additions in added.items():
+        roots[own] = folder / f"initramfs-{len(roots)}.cpio"
+        roots[own].write_bytes(initramfs(built, machine, userland, additions.root))
+    return roots

@@ -8,18 +8,18 @@ of files. They are loaded after Debian's modules; a module with the name of one 
 
 from __future__ import annotations
 
-import hashlib
-import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from espbench.errors import EspbenchError, UsageError
+from espbench.errors import EspbenchError
+from espbench.platforms.virtual import additions
+from espbench.platforms.virtual.additions import refused, release_of
 from espbench.platforms.virtual.parts import own_files, recipe, x86_kernel
-from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
+from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.parts.own_files import OwnFiles
-from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
+from espbench.platforms.virtual.parts.x86_kernel import name_of
 from espbench.platforms.virtual.virtual_guest import Built
 
 PORTS = "e1000e"
@@ -30,17 +30,16 @@ _NEEDED = {
     "xfrm_user": "XFRM (CONFIG_XFRM_USER)",
 }
 _ADDED = ("extra", "updates")  # the subfolders of a release's folder for modules from other sources
-_RELEASE = re.compile(rb"Linux version (\S+) \(")
-_DIGITS = 16
 _PT_NOTE, _PVH_NOTE = 4, 18  # XEN_ELFNOTE_PHYS32_ENTRY
 
 
 @dataclass(frozen=True)
 class Own:
-    """The paths that a profile names for one gateway; None: Debian's."""
+    """The paths that a profile names for one gateway; None: Debian's, and no overlay."""
 
     kernel: Path | None = None
     modules: Path | None = None
+    overlay: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -48,13 +47,15 @@ class Kernel:
     """A kernel as a guest boots it.
 
     image: its ELF file; None if the file must still be written from `data`. modules: the cpio archives of its modules;
-    order: their files in the order of loading; facts: values that identify the user's kernel and modules.
+    order: their files in the order of loading; overlay: the user's archive over the guest's root; facts: values that
+    identify the user's kernel, modules and overlay.
     """
 
     image: Path | None
     data: bytes = b""
     modules: bytes = b""
     order: tuple[str, ...] = ()
+    overlay: bytes = b""
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,24 +70,33 @@ def debians(built: Built) -> Kernel:
 
 
 def read(own: Own, built: Built) -> Kernel:
-    """Return the kernel that a gateway boots. Raise UsageError if the user's kernel or modules cannot be used."""
+    """Return the kernel that a gateway boots. Raise UsageError if one of the user's files cannot be used."""
+    kernel = _kernel(own, built)
+    if own.overlay is None:
+        return kernel
+    overlay = additions.overlay_of(own.overlay)
+    facts = {**kernel.facts, "overlay": additions.told_overlay(own.overlay, overlay)}
+    return replace(kernel, overlay=overlay, facts=facts)
+
+
+def _kernel(own: Own, built: Built) -> Kernel:
     if own.kernel is None:
         usual = debians(built)
         return (
             usual
             if own.modules is None
-            else _with_modules(usual, own.modules, _release(built.kernel.read_bytes()))
+            else _with_modules(usual, own.modules, release_of(built.kernel.read_bytes()))
         )
-    file = _bytes(own.kernel, "kernel")
+    file = additions.content(own.kernel, "kernel")
     try:
         data = x86_kernel.kernel_of(file)
     except (EspbenchError, struct.error, IndexError) as error:
-        raise _refused("kernel", own.kernel, "a bzImage (a vmlinuz) for x86-64", str(error)) from None
-    release = _release(data)
+        raise refused("kernel", own.kernel, "a bzImage (a vmlinuz) for x86-64", str(error)) from None
+    release = release_of(data)
     if not release:
-        raise _refused("kernel", own.kernel, "a Linux kernel that tells its version", "none in it")
+        raise refused("kernel", own.kernel, "a Linux kernel that tells its version", "none in it")
     if not _starts_directly(data):
-        raise _refused(
+        raise refused(
             "kernel",
             own.kernel,
             "a kernel that QEMU can start directly (CONFIG_PVH=y)",
@@ -94,14 +104,14 @@ def read(own: Own, built: Built) -> Kernel:
         )
     modules = _of_release(own.modules, release) if own.modules else {}
     if own.modules is None and b"\0e1000e." not in data and b"\0e1000e\0" not in data:
-        raise _refused(
+        raise refused(
             "kernel", own.kernel, f"{_NEEDED[PORTS]} built in, or modules:", f"{release} with neither"
         )
     config = _config(data)
-    facts = {"kernel": f"{release}, {own.kernel.name} sha256 {_digest(file)}"}
-    facts |= {"configuration of the kernel": f"sha256 {_digest(config)}"} if config else {}
-    facts |= {"modules": _said(modules)} if modules else {}
-    return Kernel(None, data, _archive(modules), tuple(modules), facts)
+    facts = {"kernel": f"{release}, {own.kernel.name} sha256 {additions.digest(file)}"}
+    facts |= {"configuration of the kernel": f"sha256 {additions.digest(config)}"} if config else {}
+    facts |= {"modules": additions.told(modules)} if modules else {}
+    return Kernel(None, data, additions.archived(modules), tuple(modules), facts=facts)
 
 
 def files_of(own: Own) -> list[OwnFiles]:
@@ -111,10 +121,12 @@ def files_of(own: Own) -> list[OwnFiles]:
     """
     packed = []
     if own.kernel is not None:
-        data = _bytes(own.kernel, "kernel")
+        data = additions.content(own.kernel, "kernel")
         packed.append(own_files.packed(str(own.kernel), own.kernel.name, {"": data}))
     if own.modules is not None:
         packed.append(own_files.packed(str(own.modules), own.modules.name, _files_of_modules(own)))
+    if own.overlay is not None:
+        packed.append(additions.packed_overlay(own.overlay))
     return packed
 
 
@@ -122,10 +134,8 @@ def _files_of_modules(own: Own) -> dict[str, bytes]:
     """Return the contents of the modules' files by their names relative to the path in the profile."""
     assert own.modules is not None
     if own.kernel is None:
-        files = sorted(own.modules.glob("*.ko")) if own.modules.is_dir() else [own.modules]
-        names = [file.name if own.modules.is_dir() else "" for file in files]
-        return {name: _bytes(file, "modules") for name, file in zip(names, files, strict=True)}
-    release = _release(x86_kernel.kernel_of(_bytes(own.kernel, "kernel")))
+        return additions.files_of_modules(own.modules)
+    release = release_of(x86_kernel.kernel_of(additions.content(own.kernel, "kernel")))
     added = {name_of(file.name) for part in _ADDED for file in (own.modules / part).glob("**/*.ko*")}
     files_of_release = {
         f"{_ADDED[0] if name_of(name) in added else 'kernel'}/{name}": data
@@ -140,25 +150,20 @@ def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
 
     Raise UsageError if a module is of another release, or depends on modules that the gateway does not have.
     """
-    files = sorted(path.glob("*.ko")) if path.is_dir() else [path]
-    if not files:
-        raise _refused(
-            "modules", path, "a module (a file whose name ends in .ko), or a folder of some", "none"
-        )
-    own = {f"{name_of(file.name)}.ko": _module(file, release) for file in files}
+    own = additions.modules_of(path, release)
     there = {name_of(name) for name in (*usual.order, *own)}
     for name, data in own.items():
-        if missing := [need for need in _depends(data) if need not in there]:
-            raise _refused(
+        if missing := [need for need in additions.depends(data) if need not in there]:
+            raise refused(
                 "modules", path, f"modules that need no other than the gateway has ({', '.join(sorted(there))})",
                 f"{name}, which needs {', '.join(missing)}",
             )  # fmt: skip
     order = (*usual.order, *(name for name in own if name not in usual.order))
     return Kernel(
         usual.image,
-        modules=joined(usual.modules, _archive(own)),
+        modules=joined(usual.modules, additions.archived(own)),
         order=order,
-        facts={"modules": _said(own)},
+        facts={"modules": additions.told(own)},
     )
 
 
@@ -168,7 +173,7 @@ def _of_release(folder: Path, release: str) -> dict[str, bytes]:
     Raise UsageError if the folder lacks a required module or a dependency.
     """
     if not folder.is_dir():
-        raise _refused(
+        raise refused(
             "modules", folder, f"the folder of the modules of {release} (lib/modules/{release})", "none"
         )
     there = {name_of(file.name) for file in folder.glob("**/*.ko*")}
@@ -178,66 +183,17 @@ def _of_release(folder: Path, release: str) -> dict[str, bytes]:
     )
     for name, what in _NEEDED.items():
         if name not in there:
-            raise _refused("modules", folder, f"{what}: {name}, as a module or in modules.builtin", "none")
+            raise refused("modules", folder, f"{what}: {name}, as a module or in modules.builtin", "none")
     lines = (recipe.folder() / "x86/modules.txt").read_text().split("\n")
     wanted = [line for line in lines if line and not line.startswith("#") and name_of(line) in there]
     added = sorted(name_of(file.name) for part in _ADDED for file in (folder / part).glob("**/*.ko*"))
     try:
         in_order = x86_kernel.modules(folder, [*wanted, *added])
     except EspbenchError as error:
-        raise _refused("modules", folder, "modules with all that they need", str(error)) from None
+        raise refused("modules", folder, "modules with all that they need", str(error)) from None
     for name, data in in_order.items():
-        _check_release(folder / name, data, release)
+        additions.demand_release(folder / name, data, release)
     return in_order
-
-
-def _module(file: Path, release: str) -> bytes:
-    data = _bytes(file, "modules")
-    _check_release(file, data, release)
-    return data
-
-
-def _check_release(file: Path, data: bytes, release: str) -> None:
-    """Raise UsageError for a module of another release: a kernel loads only modules of its own release."""
-    said = re.search(rb"\0?vermagic=(\S+)", data)
-    if said is None:
-        raise _refused("modules", file, "a module of the kernel", "a file that names no version of it")
-    if (of := said[1].decode(errors="replace")) != release:
-        raise _refused("modules", file, f"a module of the kernel {release}", f"one of {of}")
-
-
-def _depends(data: bytes) -> list[str]:
-    needs = re.search(rb"\0depends=([^\0]*)\0", data)
-    return [name_of(name) for name in needs[1].decode().split(",") if name] if needs else []
-
-
-def _archive(modules: Mapping[str, bytes]) -> bytes:
-    entries = [Entry.file(f"{MODULES}/{name}", data) for name, data in modules.items()]
-    return archive([Entry.folder(MODULES), *entries]) if modules else b""
-
-
-def _said(modules: Mapping[str, bytes]) -> str:
-    """Return digests that identify the modules: one of each if they are few, else one of all together."""
-    if len(modules) <= len(_NEEDED):
-        return ", ".join(f"{name} sha256 {_digest(data)}" for name, data in modules.items())
-    together = b"".join(hashlib.sha256(data).digest() for data in modules.values())
-    return f"{len(modules)} files, sha256 {_digest(together)}"
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:_DIGITS]
-
-
-def _bytes(file: Path, key: str) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise _refused(key, file, "a file that can be read", error.strerror or str(error)) from None
-
-
-def _release(image: bytes) -> str:
-    banner = _RELEASE.search(image)
-    return banner[1].decode() if banner else ""
 
 
 def _config(image: bytes) -> bytes:
@@ -260,9 +216,3 @@ def _notes(image: bytes) -> Iterator[tuple[bytes, int]]:
             name_size, data_size, note = struct.unpack_from("<III", image, at)
             yield image[at + 12 : at + 12 + name_size].rstrip(b"\0"), note
             at += 12 + (name_size + 3 & ~3) + (data_size + 3 & ~3)
-
-
-def _refused(key: str, path: Path, expected: str, got: str) -> UsageError:
-    return UsageError(
-        f"{key}: {path}\n  expected: {expected}\n  got: {got}\n  what to do: mend it, or remove {key}:"
-    )

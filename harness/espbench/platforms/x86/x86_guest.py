@@ -9,9 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from espbench.platforms.chance import Chance
-from espbench.platforms.virtual import images, virtual_guest
-from espbench.platforms.virtual.parts.cpio import Entry, archive, joined
-from espbench.platforms.virtual.parts.x86_kernel import MODULES
+from espbench.platforms.virtual import additions, images, virtual_guest
+from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import PORTS, Kernel
@@ -53,15 +52,15 @@ class Machine:
 
 
 def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
-    """Return the guest's root: /init, the kernel's modules with the order of loading, and the machine's programs.
+    """Return the guest's root: /init, the kernel's modules with the order of loading, the machine's programs, and last
+    the user's overlay.
 
     Raise UsageError if the machine has too little memory for it.
     """
     needed_here = [file for file in kernel.order if file != _TUN or _TUN_USER in machine.images]
-    order = "".join(f"{file} {_parameters(file, machine)}".strip() + "\n" for file in needed_here)
-    settings = [archive([Entry.file(f"{MODULES}/order", order.encode())])] if order else []
+    order = additions.order_of([f"{file} {_parameters(file, machine)}".strip() for file in needed_here])
     init, *others = programs(built, machine)
-    whole = joined(init, kernel.modules, *settings, *others)
+    whole = joined(init, kernel.modules, order, *others, kernel.overlay)
     images.need_room(whole, machine.memory_mb, machine.images)
     return whole
 

@@ -37,7 +37,7 @@ class Boards(FromProfile):
         super().__init__(resolved, profile)
         self._builder = qemu_e500.QemuE500Platform(
             self._profile.name, self._addressing, native.binary, E500_KIT.require, E500_STRONGSWAN_KIT.require,
-            self._errors, _kernels(self._profile),
+            self._errors, _own(self._profile),
         )  # fmt: skip
 
     @property
@@ -111,10 +111,15 @@ def _coalescing(board: Board) -> qemu_e500.Coalescing:
     )
 
 
-def _kernels(profile: Profile) -> dict[Side, Path]:
-    """Return the kernels that the profile of a board names, by gateway; empty if both are espbench's."""
-    kernel = profile.own_kernel
-    return {side: Path(getattr(kernel, side)) for side in SIDES} if kernel else {}
+def _own(profile: Profile) -> dict[Side, qemu_e500.Own]:
+    """Return the kernels, modules and overlays that a profile names, by gateway; empty if there are none."""
+    named = profile.own_kernel, profile.modules, profile.overlay
+    if not any(named):
+        return {}
+    return {
+        side: qemu_e500.Own(*(Path(getattr(paths, side)) if paths else None for paths in named))
+        for side in SIDES
+    }
 
 
 def _facts_of(board: Board) -> dict[str, str]:

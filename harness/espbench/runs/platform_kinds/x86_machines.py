@@ -40,7 +40,7 @@ class Machines(FromProfile):
         super().__init__(resolved, profile)
         self._builder = qemu_x86.QemuX86Platform(
             self._profile.name, self._addressing, native.binary, X86_KIT.require, self._errors,
-            _kernels(self._profile),
+            _own(self._profile),
         )  # fmt: skip
         self._images = x86_images(cases(resolved))
         self._own_daemons: dict[str, qemu_x86.OwnDaemon] = {}  # by `_name_of`
@@ -138,15 +138,13 @@ def _machine(
     )
 
 
-def _kernels(profile: Profile) -> dict[Side, qemu_x86.Own]:
-    """Return the kernels and modules that a profile names, by gateway; empty if all are Debian's."""
-    kernel, modules = profile.own_kernel, profile.modules
-    if kernel is None and modules is None:
+def _own(profile: Profile) -> dict[Side, qemu_x86.Own]:
+    """Return the kernels, modules and overlays that a profile names, by gateway; empty if there are none."""
+    named = profile.own_kernel, profile.modules, profile.overlay
+    if not any(named):
         return {}
     return {
-        side: qemu_x86.Own(
-            Path(getattr(kernel, side)) if kernel else None, Path(getattr(modules, side)) if modules else None
-        )
+        side: qemu_x86.Own(*(Path(getattr(paths, side)) if paths else None for paths in named))
         for side in SIDES
     }
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that the user's profile names is the one that a board boots, and the Security Context says which."""
+"""A board boots the kernel and unpacks the overlay that the user's profile names; the Security Context says which."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from espbench.paths import data_dir
+from espbench.platforms.virtual.parts import tools
+from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.parts.kits import E500_KIT
 from support.plans import pair_plan, write_plan
 from support.runs import espbench
@@ -27,11 +30,14 @@ def built() -> None:
 
 def plan(folder: Path, kernel: bytes) -> Path:
     """Return a plan whose Home boots this kernel, and Office espbench's."""
-    usual = E500_KIT.require().kernel
     (folder / "vmlinux").write_bytes(kernel)
+    return plan_with(folder, f"kernel: {{home: vmlinux, office: {E500_KIT.require().kernel}}}")
+
+
+def plan_with(folder: Path, keys: str) -> Path:
+    """Return a plan for boards whose profile has these keys too."""
     text = (data_dir("dut-profiles") / "mpc8548e.yaml").read_text()
-    kernels = f"kernel: {{home: vmlinux, office: {usual}}}"
-    own = re.sub("^name: .*", f"name: mine\n{kernels}", text, count=1, flags=re.MULTILINE)
+    own = re.sub("^name: .*", f"name: mine\n{keys}", text, count=1, flags=re.MULTILINE)
     (folder / "mine.yaml").write_text(own)
     throughput = {
         "minimum": "5000fps", "maximum": "10000fps", "trial": "10ms", "final_trial": "20ms", "warm_up": "10ms",
@@ -60,3 +66,46 @@ def test_a_kernel_without_espbenchs_additions_is_refused_before_anything_starts(
     done = espbench("run", plan(tmp_path, lacking), "--out", tmp_path / "runs")
     assert done.returncode == 2
     assert "how long the CPU was idle (harness/emulator/kernel/idle.c)" in done.stderr
+
+
+def overlay(folder: Path, ends_with: int) -> Path:
+    """Return an overlay whose /first says a word, sets the TTL of the board's own packets, and ends with this code."""
+    source, program = folder / "first.c", folder / "first"
+    source.write_text(f"""\
+#include <stdio.h>
+
+int main(void)
+{{
+	FILE *ttl = fopen("/proc/sys/net/ipv4/ip_default_ttl", "w");
+
+	puts("the overlay's word");
+	return ttl && fputs("77", ttl) >= 0 && fclose(ttl) == 0 ? {ends_with} : 99;
+}}
+""")
+    subprocess.run([f"{tools.CROSS}gcc", "-static", "-Os", "-o", program, source], check=True)
+    made = folder / "overlay.cpio"
+    made.write_bytes(archive([Entry.file("first", program.read_bytes(), mode=0o755)]))
+    return made
+
+
+def test_a_board_runs_the_first_program_of_its_overlay(tmp_path: Path) -> None:
+    """The gateways carry their frames after it; the context names the overlay, and the log has the program's word."""
+    made = overlay(tmp_path, 0)
+    run = measured(plan_with(tmp_path, f"overlay: {made.name}"), tmp_path / "runs")
+    context = json.loads((run.directory / "manifest.json").read_text())["contexts"]["xfrm-aes128-sha1-ipv4"]
+    told = context["emulation"]["overlay"]
+    assert re.fullmatch(r"overlay\.cpio sha256 [0-9a-f]{16}", told["home"])
+    assert told["office"] == told["home"]
+    logs = [path.read_text(errors="replace") for path in (run.directory / "logs").iterdir() if path.is_file()]
+    assert sum("the overlay's word" in log for log in logs) >= 2
+    assert all(trial["validity"] == "VALID" for trial in run.trials)
+
+
+def test_a_first_program_that_fails_is_one_message(tmp_path: Path) -> None:
+    made = overlay(tmp_path, 3)
+    done = espbench(
+        "run", plan_with(tmp_path, f"overlay: {{home: {made.name}, office: {made.name}}}"), "--out", tmp_path
+    )
+    assert done.returncode not in (0, 2)
+    assert "espbench: /first ended with exit code 3" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -110,7 +110,7 @@ def test_conditions_name_everything_that_makes_the_board(tmp_path: Path) -> None
         ),
         (r"mtu: 1500", "mtu: 9000", "mtu: expected at most 1500"),
         (r"platform: qemu_e500", "platform: netns", "board: expected no such key with platform: netns"),
-        (r"^board:", "modules: lib\nboard:", "modules: expected no such key with platform: qemu_e500"),
+        (r"^board:", "i_own_this_network: true\nboard:", "i_own_this_network: expected no such key"),
     ],
 )
 def test_a_mistake_in_a_board_is_told_where_it_is(

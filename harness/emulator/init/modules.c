@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Modules of the kernel, where it has any: those that the file /modules/order names, before anything else. */
+/* What the user adds to a guest: modules of its kernel, and a program that prepares it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "../guest.h"
+#include "guest.h"
 
 bool load_modules(void)
 {
@@ -34,4 +35,30 @@ bool load_modules(void)
 		unlink(path); /* its room in memory is the gateway's */
 	}
 	return true;
+}
+
+bool run_first(void)
+{
+	int status = 0;
+	pid_t child;
+
+	if (access("/first", F_OK) < 0)
+		return true; /* there need be none */
+	child = fork();
+	if (child == 0) {
+		execl("/first", "/first", (char *)NULL);
+		printf("espbench: /first: %s\n", strerror(errno));
+		fflush(stdout);
+		_exit(127);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0) {
+		printf("espbench: /first: %s\n", strerror(errno));
+	} else if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		return true;
+	} else {
+		printf("espbench: /first ended with %s %d\n", WIFSIGNALED(status) ? "signal" : "exit code",
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	}
+	fflush(stdout);
+	return false;
 }
