@@ -29,9 +29,11 @@ _LOG_LINES = 400
 
 # Pluto continues its start in the background. It answers whack when it has finished, for example has deleted the
 # kernel's policies. Its configuration, setup.conf, has no connections: pluto would load them in a separate process,
-# which would race with espbench's own loading of them, and undo it.
+# which would race with espbench's own loading of them, and undo it. addconn of libreswan 4 complains if there is no
+# /etc/hosts, as in a minimal Debian; /etc of the gateway is in memory (layers.py).
 _START = """\
 set -e
+test -e /etc/hosts || echo 127.0.0.1 localhost > /etc/hosts
 umask 077
 certutil -N -d sql:{folder} --empty-password
 cd {folder}
