@@ -15,7 +15,8 @@ from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import PerGateway
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.e500.own_kernel import Own, files_of, identified, read
-from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.runs.platform_kinds.boards import Boards
 from support.plans import plan_text

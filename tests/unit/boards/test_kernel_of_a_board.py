@@ -17,7 +17,8 @@ from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Placement
-from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_kernel import Kernel, Own, debians, files_of, read

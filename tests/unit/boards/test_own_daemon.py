@@ -15,7 +15,8 @@ from espbench.errors import MachineLacks, UsageError
 from espbench.plan import load_profile, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import CommandResult, HeldDaemon
-from espbench.platforms.virtual.parts import own_files, recipe
+from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.virtual_guest import Built, Userland

@@ -35,8 +35,9 @@ MAY_IMPORT = {
     "platforms.remote": "platforms this_machine",
     "platforms.virtual": "platforms this_machine",
     "platforms.virtual.parts": "platforms platforms.virtual this_machine",
-    "platforms.e500": "platforms platforms.virtual platforms.virtual.parts this_machine",
-    "platforms.x86": "platforms platforms.virtual platforms.virtual.parts this_machine",
+    "platforms.virtual.own": "platforms.virtual.parts this_machine",
+    "platforms.e500": "platforms platforms.virtual platforms.virtual.own platforms.virtual.parts this_machine",
+    "platforms.x86": "platforms platforms.virtual platforms.virtual.own platforms.virtual.parts this_machine",
     "stacks": "platforms catalogue",
     "stacks.daemons": "stacks platforms this_machine catalogue",
     "stacks.strongswan": "stacks stacks.daemons platforms catalogue",
@@ -57,13 +58,14 @@ MAY_IMPORT = {
     "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
     "procedures",
     "runs.platform_kinds.shared": "this_machine plan plan.reading plan.keys plan.duts plan.resolved platforms "
-    "platforms.remote platforms.virtual.parts stacks.daemons",
+    "platforms.remote platforms.virtual.own platforms.virtual.parts stacks.daemons",
     "runs.platform_kinds": "this_machine plan plan.keys plan.duts platforms.* stacks stacks.daemons npcrypt generators "
     "procedures.boards runs.platform_kinds.shared",
     "runs": "catalogue this_machine plan.* platforms.* stacks.* generators measure.* procedures.* "
     "runs.platform_kinds.*",
-    "runs.workers": "this_machine results plan plan.keys plan.resolved platforms platforms.virtual.parts generators "
-    "measure measure.inputs procedures procedures.boards runs runs.platform_kinds.shared",
+    "runs.workers": "this_machine results plan plan.keys plan.resolved platforms platforms.virtual.own "
+    "platforms.virtual.parts generators measure measure.inputs procedures procedures.boards runs "
+    "runs.platform_kinds.shared",
     "comparison.sorting": "results",
     "comparison.deciding": "comparison.sorting",
     "comparison.telling": "comparison.sorting comparison.deciding",

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from espbench.errors import UsageError
-from espbench.platforms.virtual import additions
-from espbench.platforms.virtual.additions import refused
-from espbench.platforms.virtual.parts import own_files
+from espbench.platforms.virtual.own import additions, own_files
+from espbench.platforms.virtual.own.additions import refused
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import joined
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 
 _ELF_32_BIG_ENDIAN, _POWERPC = b"\x7fELF\x01\x02", (20).to_bytes(2, "big")
 # Names that the kernel must contain, and their purpose.

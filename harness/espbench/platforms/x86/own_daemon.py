@@ -20,9 +20,9 @@ from pathlib import Path
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.platforms.base import HeldDaemon
-from espbench.platforms.virtual.parts import own_files
+from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.virtual_guest import Built
 
 # The files of the daemon itself in Debian's archive; the user's build replaces them.

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from espbench.errors import EspbenchError
-from espbench.platforms.virtual import additions
-from espbench.platforms.virtual.additions import refused, release_of
-from espbench.platforms.virtual.parts import own_files, recipe, x86_kernel
+from espbench.platforms.virtual.own import additions, own_files
+from espbench.platforms.virtual.own.additions import refused, release_of
+from espbench.platforms.virtual.own.own_files import OwnFiles
+from espbench.platforms.virtual.parts import recipe, x86_kernel
 from espbench.platforms.virtual.parts.cpio import joined
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.parts.x86_kernel import name_of
 from espbench.platforms.virtual.virtual_guest import Built
 

@@ -9,7 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from espbench.platforms.chance import Chance
-from espbench.platforms.virtual import additions, images, virtual_guest
+from espbench.platforms.virtual import images, virtual_guest
+from espbench.platforms.virtual.own import additions
 from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_daemon import OwnDaemon

@@ -13,9 +13,9 @@ from espbench.platforms.base import SIDES, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.procedures.boards import emulated
 from espbench.runs.platform_kinds.shared import stack_files
 from espbench.runs.platform_kinds.shared.from_profile import FromProfile

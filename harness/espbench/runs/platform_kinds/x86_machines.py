@@ -15,9 +15,9 @@ from espbench.plan.keys.stack_choice import StackChoice
 from espbench.platforms.base import SIDES, HeldDaemon, Readiness, Side, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.virtual import virtual_pair
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import X86_KIT
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.x86 import own_daemon, qemu_x86
 from espbench.runs.platform_kinds.shared import stack_files
 from espbench.runs.platform_kinds.shared.from_profile import FromProfile

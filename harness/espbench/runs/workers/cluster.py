@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.copies import packed
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.runs.workers.messages import Done, Failed, Learnt, News, ResultsMade, ShareTask, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
 from espbench.runs.workers.versions import different_code, version_here

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from distributed import Worker, WorkerPlugin
 
 from espbench.errors import EspbenchError
-from espbench.platforms.virtual.parts import kits, own_files
+from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own.own_files import OwnFiles
+from espbench.platforms.virtual.parts import kits
 from espbench.platforms.virtual.parts.copies import PackedPart, take
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.runs.workers.versions import different_code, version_here
 
 _PARTS_WAY_OUT = (

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from espbench.errors import MachineLacks
 from espbench.plan import Case
 from espbench.platforms.base import Placement, Readiness, Testbed
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.build import Kit
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.this_machine.registry import Registry
 
 OnNote = Callable[[str], None]

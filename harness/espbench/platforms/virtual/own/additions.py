@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from espbench.errors import UsageError
-from espbench.platforms.virtual.parts import own_files
+from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
-from espbench.platforms.virtual.parts.own_files import OwnFiles
 from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
 
 ORDER = f"{MODULES}/order"  # the file that names the modules in the order of loading
