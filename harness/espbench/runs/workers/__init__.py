@@ -9,6 +9,7 @@ the program in it, and `driver` the worker's view of the driver; `messages` defi
 In real time a share of the plan is a task: `shares` splits the plan and measures a share, `bench_session` is the
 driver, `benches` knows the machines, and `machines` merges their entries in the manifest.
 Both drivers have one `loop`: it takes the messages of the workers, and begins a task again whose worker was lost.
-May import `this_machine`, `results`, `plan`, `plan.keys`, `plan.resolved`, `platforms`, `platforms.virtual.parts`,
-`generators`, `measure`, `measure.inputs`, `procedures`, `procedures.boards`, `runs` and `runs.platform_kinds.shared`.
+May import `this_machine`, `results`, `plan`, `plan.keys`, `plan.resolved`, `platforms`, `platforms.virtual.own`,
+`platforms.virtual.parts`, `generators`, `measure`, `measure.inputs`, `procedures`, `procedures.boards`, `runs` and
+`runs.platform_kinds.shared`.
 """

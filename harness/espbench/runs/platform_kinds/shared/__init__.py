@@ -5,5 +5,6 @@
 builds; `addressing` and `link_errors` give them addresses and errors of links in the form that they take.
 `stack_files` finds the files that a stack needs, `users_files` compares the user's own files on several machines, and
 `labgrid_checks` checks boxes before anything is opened. May import `this_machine`, `plan`, `plan.reading`, `plan.keys`,
-`plan.duts`, `plan.resolved`, `platforms`, `platforms.remote`, `platforms.virtual.parts` and `stacks.daemons`.
+`plan.duts`, `plan.resolved`, `platforms`, `platforms.remote`, `platforms.virtual.own`, `platforms.virtual.parts` and
+`stacks.daemons`.
 """
