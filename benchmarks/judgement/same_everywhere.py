@@ -8,7 +8,7 @@ with the first run's, byte for byte: `trials.jsonl` without `host` (and without 
 
 `python benchmarks/judgement/same_everywhere.py [--keep FOLDER] [--sizes 512] [--runs root nobody …]`. With the same
 folder it continues: a complete run is not made again. Needs `espbench build x86`. Run it as root; nobody is a user
-without any capability and without a network. It has not been run to its end yet.
+without any capability and without a network. docs/virtual-time.md has its results.
 """
 
 from __future__ import annotations
