@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the user adds to a guest: modules of its kernel, and a program that prepares it. */
+/* Prepares a guest before its first request: loads modules of its kernel, and runs a program of the user. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

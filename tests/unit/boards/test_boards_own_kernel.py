@@ -14,12 +14,14 @@ from espbench.paths import data_dir
 from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import PerGateway
 from espbench.plan.reading.reader import read_text
-from espbench.platforms.e500.own_kernel import Own, files_of, identified, read
+from espbench.platforms.e500.own_kernel import files_of, identified, read
 from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own.additions import Own
 from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.runs.platform_kinds.boards import Boards
-from support.plans import plan_text
+from espbench.runs.platform_kinds.lone_boards import LoneBoards
+from support.plans import kernels_text, plan_text
 
 HEAD = b"\x7fELF\x01\x02" + bytes(12) + b"\x00\x14"
 BANNER = b"Linux version 6.6.1-mine (me@here) #1\0"
@@ -205,3 +207,11 @@ def test_a_profile_names_modules_and_an_overlay(tmp_path: Path) -> None:
     }  # fmt: skip
     assert profiles["mine"]["modules"]["home"] == str(tmp_path / "m")
     assert not {"modules", "overlay"} & profiles["mpc8548e"].keys()
+
+
+@pytest.mark.parametrize("key", ["modules", "overlay"])
+def test_a_board_that_runs_ciphers_alone_takes_no_files_that_it_would_not_use(key: str) -> None:
+    resolved = resolve(read_text(kernels_text(), "plan.yaml", "plan"))
+    profile = load_profile("mpc8548e").model_copy(update={key: PerGateway(home="/a", office="/a")})
+    with pytest.raises(UsageError, match=f"{key}: expected none for a board that runs cipher kernels alone"):
+        LoneBoards(resolved, profile).require(lambda _: None)

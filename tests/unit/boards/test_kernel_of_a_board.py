@@ -18,10 +18,11 @@ from espbench.plan.duts.profiles import Profile
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Placement
 from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own.additions import Own
 from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
-from espbench.platforms.x86.own_kernel import Kernel, Own, debians, files_of, read
+from espbench.platforms.x86.own_kernel import Kernel, debians, files_of, read
 from espbench.platforms.x86.x86_guest import Machine, command, initramfs
 from espbench.runs.workers.messages import RunFacts
 from espbench.runs.workers.worker import _as_here

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "platforms.remote": "platforms this_machine",
     "platforms.virtual": "platforms this_machine",
     "platforms.virtual.parts": "platforms platforms.virtual this_machine",
-    "platforms.virtual.own": "platforms.virtual.parts this_machine",
+    "platforms.virtual.own": "platforms platforms.virtual.parts this_machine",
     "platforms.e500": "platforms platforms.virtual platforms.virtual.own platforms.virtual.parts this_machine",
     "platforms.x86": "platforms platforms.virtual platforms.virtual.own platforms.virtual.parts this_machine",
     "stacks": "platforms catalogue",

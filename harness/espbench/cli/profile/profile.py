@@ -94,6 +94,13 @@ def _by_stack(how: Profiling, subject: Path, reference: str, console: Console, t
     counted, sampled = _kinds(profiles)
     tables.show_differences(pairs.of_stacks(entries, counted, reference), console, top, _STACKS)
     sampled_tables.show_differences(pairs.of_stacks(entries, sampled, reference), console, top, _STACKS)
+    loads = {case: loads[0].load_fps for case, loads in run.manifest.base_loads.items()}
+    if len(set(loads.values())) > 1:
+        told = ", ".join(f"{case} {load:,.0f}" for case, load in loads.items())
+        console.print(
+            f"Each case was measured at its own load, in frames/s: {told}. A part of a difference may come from that.",
+            soft_wrap=True,
+        )
     return run
 
 

@@ -3,7 +3,7 @@
 
 The kernel is a vmlinux for the e500 with the files of harness/emulator/kernel in it. Without them espbench would know
 neither how long the CPU was idle nor how ESP uses the SEC. espbench's own kernel loads no modules: a user's module
-needs a user's kernel. An overlay is unpacked over the board's root (virtual/additions.py).
+needs a user's kernel. An overlay is unpacked over the board's root (virtual/own/additions.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.platforms.virtual.own import additions, own_files
-from espbench.platforms.virtual.own.additions import refused
+from espbench.platforms.virtual.own.additions import Own, refused
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import joined
 
@@ -26,15 +26,6 @@ _NEEDED = {
     b"fsl-gianfar\0": "the driver of its Ethernet ports (CONFIG_GIANFAR)",
 }
 _LOADS_MODULES = b"version magic '"  # of the kernel's message about a module of another release
-
-
-@dataclass(frozen=True)
-class Own:
-    """The paths that a profile names for one gateway; None: espbench's kernel, no modules, no overlay."""
-
-    kernel: Path | None = None
-    modules: Path | None = None
-    overlay: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,17 @@ from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.e500 import own_kernel
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
-from espbench.platforms.e500.own_kernel import Additions, Own
+from espbench.platforms.e500.own_kernel import Additions
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
+from espbench.platforms.virtual.own.additions import Own, by_gateway
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
 
-__all__ = ["Coalescing", "Machine", "Own", "QemuE500Platform"]
+__all__ = ["Coalescing", "Machine", "QemuE500Platform"]
 
 # The name in the Security Context of the part with the boards' programs.
 PROGRAMS = "e500-strongswan"
@@ -113,7 +114,7 @@ class QemuE500Platform:
             facts
             | facts_of(built, self._errors)
             | images.identified(PROGRAMS, userland, machine.images)
-            | self._facts(added),
+            | by_gateway({side: added[own].facts for side, own in self._own.items()}),
             single=single,
             line_rate_bps=line_rate_bps,
         )
@@ -124,14 +125,6 @@ class QemuE500Platform:
 
     def _of(self, side: Side) -> Own:
         return self._own.get(side, Own())
-
-    def _facts(self, added: Mapping[Own, Additions]) -> dict[str, Any]:
-        """Return the facts that identify the user's files (`kernel`, `modules`, `overlay`), each by gateway."""
-        facts: dict[str, dict[Side, str]] = {}
-        for side, own in self._own.items():
-            for what, value in added[own].facts.items():
-                facts.setdefault(what, {})[side] = value
-        return facts
 
 
 def _roots(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from espbench.errors import EspbenchError
 from espbench.platforms.virtual.own import additions, own_files
-from espbench.platforms.virtual.own.additions import refused, release_of
+from espbench.platforms.virtual.own.additions import Own, refused, release_of
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts import recipe, x86_kernel
 from espbench.platforms.virtual.parts.cpio import joined
@@ -31,15 +31,6 @@ _NEEDED = {
 }
 _ADDED = ("extra", "updates")  # the subfolders of a release's folder for modules from other sources
 _PT_NOTE, _PVH_NOTE = 4, 18  # XEN_ELFNOTE_PHYS32_ENTRY
-
-
-@dataclass(frozen=True)
-class Own:
-    """The paths that a profile names for one gateway; None: Debian's, and no overlay."""
-
-    kernel: Path | None = None
-    modules: Path | None = None
-    overlay: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -13,24 +13,25 @@ from espbench.platforms.addressing import PairAddressing
 from espbench.platforms.base import SIDES, Placement, Side
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
+from espbench.platforms.virtual.own.additions import Own, by_gateway
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import files_of
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86 import own_daemon, own_kernel
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon
-from espbench.platforms.x86.own_kernel import Kernel, Own
+from espbench.platforms.x86.own_kernel import Kernel
 from espbench.platforms.x86.x86_gateway import X86Gateway
 from espbench.platforms.x86.x86_guest import Machine, command, initramfs, libraries_of_host, programs
 from espbench.this_machine.registry import Registry
 
-__all__ = ["Machine", "Own", "OwnBuild", "OwnDaemon", "QemuX86Platform"]
+__all__ = ["Machine", "OwnBuild", "OwnDaemon", "QemuX86Platform"]
 
 
 class QemuX86Platform:
     """Builds test beds of x86-64 machines. traffic returns the program that makes links, parts the guests' parts.
 
-    errors: the errors on links; None: no errors. own: the user's kernels and modules, by gateway.
+    errors: the errors on links; None: no errors. own: the user's kernels, modules and overlays, by gateway.
     """
 
     name = "qemu_x86"
@@ -51,13 +52,13 @@ class QemuX86Platform:
         self._boots: dict[Machine, dict[Own, tuple[Kernel, Path]]] = {}
 
     def examine(self) -> None:
-        """Raise UsageError if a gateway cannot use the user's kernels and modules."""
+        """Raise UsageError if a gateway cannot use the user's kernels, modules or overlays."""
         built = self._parts()
         for own in dict.fromkeys(self._own.values()):
             own_kernel.read(own, built)
 
     def own_files(self) -> list[OwnFiles]:
-        """Return the user's kernels and modules, packed for another machine, each path once."""
+        """Return the user's kernels, modules and overlays, packed for another machine, each path once."""
         files = {
             each.path: each for own in dict.fromkeys(self._own.values()) for each in own_kernel.files_of(own)
         }
@@ -128,12 +129,9 @@ class QemuX86Platform:
         bed.held = images.held(built.userland, machine.images, of_user) | of_user
         return bed
 
-    def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[str, str]]:
-        """Return the facts that identify the user's kernels and modules: `kernel`, `modules`, each by gateway."""
-        facts: dict[str, dict[str, str]] = {}
-        for side, own in self._own.items():
-            for what, value in boots[own][0].facts.items():
-                facts.setdefault(what, {})[side] = value
+    def _facts(self, boots: Mapping[Own, tuple[Kernel, Path]]) -> dict[str, dict[Side, str]]:
+        """Return the facts that identify the user's files (`kernel`, `modules`, `overlay`), each by gateway."""
+        facts = by_gateway({side: boots[own][0].facts for side, own in self._own.items()})
         if self._own and all(own.kernel for own in self._own.values()):
             facts["x86-kernel"] = dict.fromkeys(self._own, "the profile's, not Debian's")
         return facts

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from espbench.generators import native
 from espbench.plan import Case, Profile, ResolvedPlan
 from espbench.plan.duts.boards import Board
-from espbench.platforms.base import SIDES, Readiness, Side, Testbed
+from espbench.platforms.base import Readiness, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
@@ -37,7 +36,7 @@ class Boards(FromProfile):
         super().__init__(resolved, profile)
         self._builder = qemu_e500.QemuE500Platform(
             self._profile.name, self._addressing, native.binary, E500_KIT.require, E500_STRONGSWAN_KIT.require,
-            self._errors, _own(self._profile),
+            self._errors, self._own_paths(),
         )  # fmt: skip
 
     @property
@@ -109,17 +108,6 @@ def _coalescing(board: Board) -> qemu_e500.Coalescing:
         tx_frames=tx.frames if tx else 0,
         tx_us=tx.time if tx else 0,
     )
-
-
-def _own(profile: Profile) -> dict[Side, qemu_e500.Own]:
-    """Return the kernels, modules and overlays that a profile names, by gateway; empty if there are none."""
-    named = profile.own_kernel, profile.modules, profile.overlay
-    if not any(named):
-        return {}
-    return {
-        side: qemu_e500.Own(*(Path(getattr(paths, side)) if paths else None for paths in named))
-        for side in SIDES
-    }
 
 
 def _facts_of(board: Board) -> dict[str, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from espbench.errors import UsageError
 from espbench.npcrypt import board
 from espbench.platforms.e500 import own_kernel
 from espbench.platforms.virtual.parts.build import Kit
@@ -20,6 +21,11 @@ class LoneBoards(NetworkProcessors):
     name = "qemu_e500"
 
     def require(self, on_note: OnNote) -> None:
+        for key in ("modules", "overlay"):
+            if (paths := getattr(self._profile, key)) is not None:
+                raise UsageError(
+                    f"{key}: expected none for a board that runs cipher kernels alone, got {paths.home}; remove {key}:"
+                )
         demand([E500_KIT.readiness(), board.readiness()])
         if self._profile.own_kernel is not None:
             own_kernel.identified(Path(self._profile.own_kernel.home))

@@ -12,7 +12,7 @@ from espbench.plan import Case, Profile, ResolvedPlan, cases
 from espbench.plan.duts.machines import ADAPTING, Machine
 from espbench.plan.keys.ipsec_tests import PublicKey, SetUpRate
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.platforms.base import SIDES, HeldDaemon, Readiness, Side, Testbed
+from espbench.platforms.base import HeldDaemon, Readiness, Testbed
 from espbench.platforms.chance import Chance
 from espbench.platforms.virtual import virtual_pair
 from espbench.platforms.virtual.own.own_files import OwnFiles
@@ -40,7 +40,7 @@ class Machines(FromProfile):
         super().__init__(resolved, profile)
         self._builder = qemu_x86.QemuX86Platform(
             self._profile.name, self._addressing, native.binary, X86_KIT.require, self._errors,
-            _own(self._profile),
+            self._own_paths(),
         )  # fmt: skip
         self._images = x86_images(cases(resolved))
         self._own_daemons: dict[str, qemu_x86.OwnDaemon] = {}  # by `_name_of`
@@ -136,17 +136,6 @@ def _machine(
         own=own,
         chance=chance,
     )
-
-
-def _own(profile: Profile) -> dict[Side, qemu_x86.Own]:
-    """Return the kernels, modules and overlays that a profile names, by gateway; empty if there are none."""
-    named = profile.own_kernel, profile.modules, profile.overlay
-    if not any(named):
-        return {}
-    return {
-        side: qemu_x86.Own(*(Path(getattr(paths, side)) if paths else None for paths in named))
-        for side in SIDES
-    }
 
 
 def x86_images(cases: Iterable[Case]) -> dict[str, tuple[str, ...]]:

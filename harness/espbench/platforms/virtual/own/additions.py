@@ -12,9 +12,11 @@ import hashlib
 import re
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from espbench.errors import UsageError
+from espbench.platforms.base import Side
 from espbench.platforms.virtual.own import own_files
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
@@ -26,6 +28,24 @@ _FEW = 3  # so many modules are named one by one in the Security Context
 _DIGITS = 16
 _GZIP = b"\x1f\x8b"
 _MAGIC = (b"070701", b"070702")
+
+
+@dataclass(frozen=True)
+class Own:
+    """The paths that a profile names for one gateway. None: the usual kernel, its own modules only, no overlay."""
+
+    kernel: Path | None = None
+    modules: Path | None = None
+    overlay: Path | None = None
+
+
+def by_gateway(facts: Mapping[Side, Mapping[str, str]]) -> dict[str, dict[Side, str]]:
+    """Return facts of gateways, as {what: value} for each, in the form {what: {gateway: value}}."""
+    turned: dict[str, dict[Side, str]] = {}
+    for side, known in facts.items():
+        for what, value in known.items():
+            turned.setdefault(what, {})[side] = value
+    return turned
 
 
 def refused(key: str, path: Path, expected: str, got: str) -> UsageError:

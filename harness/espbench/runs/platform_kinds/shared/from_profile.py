@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from espbench.plan import Case, Profile, ResolvedPlan, load_topology
 from espbench.plan.keys.model import SINGLE
-from espbench.platforms.base import Testbed
+from espbench.platforms.base import SIDES, Side, Testbed
 from espbench.platforms.chance import Chance
+from espbench.platforms.virtual.own.additions import Own
 from espbench.runs.platform_kinds.shared.addressing import addressing_of
 from espbench.runs.platform_kinds.shared.link_errors import errors_of
 from espbench.runs.platform_kinds.shared.platform import Defaults
@@ -33,6 +36,15 @@ class FromProfile(Defaults):
     @property
     def line_rate_bps(self) -> float:
         return self._plan.line_rate or self._profile.line_rate
+
+    def _own_paths(self) -> dict[Side, Own]:
+        """Return the kernels, modules and overlays that the profile names, by gateway; empty if there are none."""
+        named = self._profile.own_kernel, self._profile.modules, self._profile.overlay
+        if not any(named):
+            return {}
+        return {
+            side: Own(*(Path(getattr(paths, side)) if paths else None for paths in named)) for side in SIDES
+        }
 
     def _chance(self, case: Case) -> Chance:
         """Return the source of random numbers for the case's gateways or links; each repeat has its own."""
