@@ -197,14 +197,22 @@ BOTH_REFUSE = re.compile(
     r"expected_error=-EBADMSG, actual_error=-22"
 )
 BLOCK = 8  # of the smallest cipher
+# A key whose AES part has a length that AES does not have: aead_setkey of Linux's talitos driver looks at the length of
+# the whole key only, and does not ask the SEC; Linux's own AES refuses such a key.
+DRIVER_TAKES_KEY = re.compile(
+    r'cbc-aes-talitos\S* setkey unexpectedly succeeded on test vector "random: [^"]*"; expected_error=-22$'
+)
 
 
-def drew_what_both_refuse(machine: Machine) -> bool:
+def drew_what_says_nothing(machine: Machine) -> bool:
     """Say whether nothing else failed: each failure is followed by the driver's own line, said twice."""
-    failed = [line for line in machine.console.splitlines() if "failed" in line]
-    drawn = [match for line in failed if (match := BOTH_REFUSE.search(line)) and int(match[1]) % BLOCK]
-    refused = [line for line in failed if re.search(r"self-tests for \S+ using \S+ failed \(rc=-22\)$", line)]
-    return bool(drawn) and len(drawn) + len(refused) == len(failed) <= 3 * len(drawn)
+    failed = [
+        line for line in machine.console.splitlines() if "failed" in line or "unexpectedly succeeded" in line
+    ]
+    refused = [match for line in failed if (match := BOTH_REFUSE.search(line)) and int(match[1]) % BLOCK]
+    drawn = len(refused) + sum(bool(DRIVER_TAKES_KEY.search(line)) for line in failed)
+    told = [line for line in failed if re.search(r"self-tests for \S+ using \S+ failed \(rc=-22\)$", line)]
+    return drawn > 0 and drawn + len(told) == len(failed) <= 3 * drawn
 
 
 @pytest.mark.parametrize(
@@ -227,7 +235,7 @@ def test_the_kernels_own_tests_pass(
     for seed in (1, 2, 3):
         machine = start(*sec(version), append=f"{TESTS} {kernel_option(behaviour)}", seed=seed)
         assert "extra crypto tests enabled" in machine.console
-        if not drew_what_both_refuse(machine):
+        if not drew_what_says_nothing(machine):
             break
     assert "failed" not in machine.console
     results = tested(machine)
