@@ -52,6 +52,7 @@ def test_the_guest_computes_what_is_asked(tmp_path: Path) -> None:
         bed.close()
 
 
+@pytest.mark.alone  # a run in real time holds the machine
 def test_a_run_of_this_test_alone_sends_no_frames(tmp_path: Path) -> None:
     """It has no cases, so nothing is calibrated; it once ended with a fault there."""
     asked = {"operations": 1000, "sizes": [64], "suites": ["aes128-sha1"], "crypto": ["software"]}
