@@ -42,10 +42,10 @@ _MORE = re.compile(rf"{_NAME}: and \d+ more")
 PLAN, DUT_PROFILE, TRAFFIC_PROFILE = "plan", "DUT profile", "traffic profile"
 # These plans have keys that none of espbench's own plans has.
 _OF_MANY_KEYS = (
-    "name: a\ntopology: gateway-to-gateway\ndut: netns\nstacks: [plain, xfrm]\nsuites: [aes128gcm16]\n"
+    "name: a\ntopology: gateway-to-gateway\ndut: netns\nstacks: [xfrm, strongswan]\nsuites: [aes128gcm16]\n"
     "frame_sizes: [64]\nflows: {networks: 2, "
     "ports: 3}\ngenerator: {native: {tx: xdp, rx: xdp, senders: 2, esp_memory_mib: 64}}\n"
-    "compare: {by: stack, reference: plain, seed: 1, at: {trial: 1s}}\nrepeat: 3\n"
+    "compare: {by: stack, reference: xfrm, seed: 1, at: {trial: 1s}}\nrepeat: 3\n"
     "tests: [{throughput: {retries: 2}}]\n",
     "name: b\ntopology: no-network\ndut: ixp2800\ntests:\n  - cipher_kernels: {kernels: [aes, md5], levels: [2, 3], "
     "engines: [1, 2], threads: [1, 2], data: 2048, faster: {dram: 16.5%, sram: 1%}}\n",

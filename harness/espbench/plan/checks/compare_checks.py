@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from espbench.catalogue.stack_names import BASELINES
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.model import Plan
 from espbench.plan.reading.reader import KeyPath, Problem, did_you_mean, shown
@@ -41,22 +42,7 @@ def compare_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _duts(resolved.known_profiles or [], by)
     if plan.compare is None or by is None:
         return
-    if plan.repeat < LEAST_REPEATS and plan.fixed_loads is None:
-        yield Problem(
-            ("repeat",),
-            f"at least {LEAST_REPEATS} with compare by searches alone",
-            str(plan.repeat),
-            "fewer repeats tell no difference from noise; left out it is 5",
-            involves=(("compare",),),
-        )
-    if by == "frame_size" and plan.compare.at is not None and "at" in plan.compare.model_fields_set:
-        yield Problem(
-            ("compare", "at"),
-            "at: false, or none, with compare: frame_size",
-            "fixed loads",
-            "frame sizes are compared by their searches alone: one load in frames/s is not the same load for them",
-            involves=(_BY,),
-        )
+    yield from _fixed_loads(plan, by)
     compared = arms(resolved)
     if len(compared) < 2:
         yield Problem(
@@ -77,6 +63,34 @@ def compare_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         )
     if by == "version":
         yield from _versions(plan)
+
+
+def _fixed_loads(plan: Plan, by: str) -> Iterator[Problem]:
+    """Find fixed loads that no two arms can have, and too few repeats for searches alone."""
+    assert plan.compare is not None
+    no_pair = by == "stack" and sum(choice.kind not in BASELINES for choice in plan.stacks) == 1
+    if plan.repeat < LEAST_REPEATS and (plan.fixed_loads is None or no_pair):
+        yield Problem(
+            ("repeat",),
+            f"at least {LEAST_REPEATS} with compare by searches alone",
+            str(plan.repeat),
+            "fewer repeats tell no difference from noise; left out it is 5",
+            involves=(("compare",),),
+        )
+    if plan.compare.at is None or "at" not in plan.compare.model_fields_set:
+        return
+    reasons = {
+        "frame_size": "frame sizes are compared by their searches alone: one load in frames/s is not the same load "
+        "for them",
+        "stack": "a stack and a baseline are compared by their searches alone: the baseline has no suite of the plan; "
+        "list another stack",
+    }
+    if by == "frame_size" or no_pair:
+        arms_are = "compare: frame_size" if by == "frame_size" else "one stack beside a baseline"
+        remedy = reasons[by]
+        yield Problem(
+            ("compare", "at"), f"at: false, or none, with {arms_are}", "fixed loads", remedy, involves=(_BY,)
+        )
 
 
 def _versions(plan: Plan) -> Iterator[Problem]:

@@ -124,6 +124,18 @@ def test_a_comparison_repeats_five_times_unless_told() -> None:
     )
 
 
+def test_a_stack_and_a_baseline_are_not_compared_at_fixed_loads() -> None:
+    """A baseline has no suite, so no trial at a load would have two arms; searches are compared all the same."""
+    stacks = "[plain, xfrm]"
+    for reference in ("plain", "xfrm"):
+        said = _said(_with(stacks, f"{{by: stack, reference: {reference}, at: {{loads: [50%]}}}}"))
+        assert "at: expected at: false, or none, with one stack beside a baseline, got fixed loads" in said
+    assert "expected at least 3 with compare by searches alone, got 2" in _said(_with(stacks) + "repeat: 2\n")
+    assert _plan(_with(stacks)).plan.repeat == 5
+    two = "[plain, xfrm, strongswan]"
+    assert _plan(_with(two, "{by: stack, at: {loads: [50%]}}") + "repeat: 1\n").plan.repeat == 1
+
+
 @pytest.mark.parametrize(
     ("at", "expected"),
     [
