@@ -155,11 +155,7 @@ def _measured_on(folder: Path, *, starved: bool) -> Outcome:
         (70.0, [75.0], [Code.SLOW_CPU, Code.SLOW_MISS]),
         (96.0, [70.0, 95.0], []),  # one miss at full speed is enough
         (97.0, [95.0], []),  # undisturbed CPUs differ as much
-        (
-            97.0,
-            [92.0],
-            [Code.SLOW_MISS],
-        ),  # fast enough for a valid trial, but the final trial had faster CPUs
+        (97.0, [92.0], [Code.SLOW_MISS]),  # a valid trial, but the final trial had faster CPUs
     ],
 )
 def test_slow_cpus_are_told_beside_the_figure(

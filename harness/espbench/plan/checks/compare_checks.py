@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from espbench.catalogue.stack_names import BASELINES
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.model import Plan
 from espbench.plan.reading.reader import KeyPath, Problem, did_you_mean, shown
@@ -22,6 +21,17 @@ _MORE = {
     "frame_size": "add a frame size",
     "dut": "write dut as a list of profiles, such as dut: [./old.yaml, ./new.yaml]",
     "kernel": "write dut as a list of profiles with a kernel each, such as dut: [./old.yaml, ./new.yaml]",
+}
+# What has no rivals at a load, and why or what to do, by axis.
+_NO_RIVALS = {
+    "frame_size": (
+        "compare: frame_size",
+        "frame sizes are compared by their searches alone: one load in frames/s is not the same load for them",
+    ),
+    "stack": (
+        "fewer than two stacks beside the baselines",
+        "a baseline is compared by its searches alone, since it has no suite of the plan: list another stack",
+    ),
 }
 
 
@@ -42,7 +52,7 @@ def compare_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _duts(resolved.known_profiles or [], by)
     if plan.compare is None or by is None:
         return
-    yield from _fixed_loads(plan, by)
+    yield from _searches_alone(plan, by)
     compared = arms(resolved)
     if len(compared) < 2:
         yield Problem(
@@ -65,11 +75,10 @@ def compare_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         yield from _versions(plan)
 
 
-def _fixed_loads(plan: Plan, by: str) -> Iterator[Problem]:
-    """Find fixed loads that no two arms can have, and too few repeats for searches alone."""
+def _searches_alone(plan: Plan, by: str) -> Iterator[Problem]:
+    """Find what a comparison by searches alone cannot have: few repeats, and fixed loads that were asked for."""
     assert plan.compare is not None
-    no_pair = by == "stack" and sum(choice.kind not in BASELINES for choice in plan.stacks) == 1
-    if plan.repeat < LEAST_REPEATS and (plan.fixed_loads is None or no_pair):
+    if plan.repeat < LEAST_REPEATS and plan.fixed_loads is None:
         yield Problem(
             ("repeat",),
             f"at least {LEAST_REPEATS} with compare by searches alone",
@@ -77,19 +86,10 @@ def _fixed_loads(plan: Plan, by: str) -> Iterator[Problem]:
             "fewer repeats tell no difference from noise; left out it is 5",
             involves=(("compare",),),
         )
-    if plan.compare.at is None or "at" not in plan.compare.model_fields_set:
-        return
-    reasons = {
-        "frame_size": "frame sizes are compared by their searches alone: one load in frames/s is not the same load "
-        "for them",
-        "stack": "a stack and a baseline are compared by their searches alone: the baseline has no suite of the plan; "
-        "list another stack",
-    }
-    if by == "frame_size" or no_pair:
-        arms_are = "compare: frame_size" if by == "frame_size" else "one stack beside a baseline"
-        remedy = reasons[by]
+    if not plan.has_rivals and plan.compare.at is not None and "at" in plan.compare.model_fields_set:
+        compared, remedy = _NO_RIVALS[by]
         yield Problem(
-            ("compare", "at"), f"at: false, or none, with {arms_are}", "fixed loads", remedy, involves=(_BY,)
+            ("compare", "at"), f"at: false, or none, with {compared}", "fixed loads", remedy, involves=(_BY,)
         )
 
 

@@ -370,13 +370,19 @@ class Plan(Strict):
         return [(name, settings) for name, settings in tests if isinstance(settings, AroundTrials)]
 
     @property
-    def fixed_loads(self) -> FixedLoads | None:
-        """The settings of the comparison at fixed loads; None if the plan has no such comparison.
+    def has_rivals(self) -> bool:
+        """Whether two arms can be compared at the same load, frame size and suite.
 
-        Frame sizes are never compared at fixed loads: the same rate in frames/s is a different load for the line and
-        the gateways.
+        Frame sizes cannot: the same rate in frames/s is a different load for the line and the gateways. Nor can a
+        stack and a baseline, which has no suite of the plan.
         """
-        if self.compare is None or self.compare.by == "frame_size":
+        by = self.compare.by if self.compare else None
+        return by not in (None, "frame_size") and (by != "stack" or len(self.taking_suites) > 1)
+
+    @property
+    def fixed_loads(self) -> FixedLoads | None:
+        """The settings of the comparison at fixed loads; None if the plan has no such comparison."""
+        if self.compare is None or not self.has_rivals:
             return None
         searched = any(isinstance(settings, Throughput) for _, settings in self.traffic_tests)
         return self.compare.at if searched else None
