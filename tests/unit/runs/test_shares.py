@@ -27,11 +27,16 @@ def split(folder: Path, plan: dict[str, Any]) -> list[Share]:
     return shares(resolved.plan, cases(resolved, resolved.dut_names))
 
 
+TWO = ["xfrm", {"stack": "xfrm", "label": "esn", "esn": True}]
+
+
 @pytest.mark.parametrize(
     ("changes", "number", "name"),
     [
         (BOTH, 4, "netns, one-way, IPv4"),  # the repeats of a figure are together, for their mean
-        ({**BOTH, "compare": {"by": "stack"}}, 4, "netns, one-way, IPv4"),  # at the same loads in all repeats
+        # Two stacks are compared at the same loads in all repeats; one beside a baseline is not.
+        ({**BOTH, "stacks": TWO, "compare": {"by": "stack"}}, 4, "netns, one-way, IPv4"),
+        ({**BOTH, "compare": {"by": "stack"}}, 12, "netns, one-way, IPv4, repeat 1"),
         ({**BOTH, "compare": {"by": "stack", "at": False}}, 12, "netns, one-way, IPv4, repeat 1"),
         ({"dut": ["mpc8548e", "mpc8544e"]}, 2, "mpc8548e, one-way, IPv4"),
         ({"dut": ["mpc8548e", "mpc8544e"], "compare": {"by": "dut"}}, 1, "one-way, IPv4"),

@@ -22,7 +22,7 @@ _MORE = {
     "dut": "write dut as a list of profiles, such as dut: [./old.yaml, ./new.yaml]",
     "kernel": "write dut as a list of profiles with a kernel each, such as dut: [./old.yaml, ./new.yaml]",
 }
-# What has no rivals at a load, and why or what to do, by axis.
+# The reason why an axis has no rivals at a load, or what to do.
 _NO_RIVALS = {
     "frame_size": (
         "compare: frame_size",

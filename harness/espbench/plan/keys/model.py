@@ -371,7 +371,7 @@ class Plan(Strict):
 
     @property
     def has_rivals(self) -> bool:
-        """Whether two arms can be compared at the same load, frame size and suite.
+        """True if two arms can be compared at the same load, frame size and suite.
 
         Frame sizes cannot: the same rate in frames/s is a different load for the line and the gateways. Nor can a
         stack and a baseline, which has no suite of the plan.
