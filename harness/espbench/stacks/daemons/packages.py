@@ -36,6 +36,8 @@ PACKAGES = {
 # These packages are built from one source and have the same version, which a plan's `version:` gives.
 _SAME_VERSION = {"strongswan": PACKAGES["strongswan"], "libreswan": ("libreswan",)}
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")  # links into usr/ on a system with merged usr
+# Dependencies that only boot a system: no daemon here executes any of them, and they would be most of the folder.
+_OF_A_BOOT = re.compile(r"(systemd|udev|tpm-udev|dbus|libpam-systemd|libnss-systemd|libsystemd-shared)\b")
 _LIST = "packages.txt"
 _FOUND: dict[tuple[str, str | None], Path] = {}
 _INST = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) ")
@@ -130,20 +132,26 @@ def readiness(name: str, daemon: str) -> Readiness:
 
 
 def _versions(daemon: str, version: str | None, own_lists: bool) -> tuple[str, ...]:
-    """Return `name=version` of the daemon's packages and of those of their dependencies that the host does not have."""
+    """Return `name=version` of the daemon's packages, and of those dependencies that the host lacks."""
     mine = PACKAGES[daemon]
     asked = [f"{name}={version}" if version and name in _SAME_VERSION[daemon] else name for name in mine]
     simulate = ["-s", "--no-install-recommends", "-o", "Debug::NoLocking=1", "install", *asked]
     done = _apt(simulate, own_lists)
     if done.returncode:
         raise _refused(daemon, version, done, own_lists)
-    versions = {m[1]: m[2] for line in done.stdout.splitlines() if (m := _INST.match(line))}
+    versions = wanted_versions(done.stdout)
     # apt does not list a package that the host already has in that version, but the daemon's own must be in the folder.
     for name in mine:
         if name not in versions:
             known = version if version and name in _SAME_VERSION[daemon] else None
             versions[name] = known or _candidate(name, own_lists)
     return tuple(sorted(f"{name}={versions[name]}" for name in versions))
+
+
+def wanted_versions(simulated: str) -> dict[str, str]:
+    """Return the versions by package that `apt-get -s install` would install, without those that boot a system."""
+    found = (_INST.match(line) for line in simulated.splitlines())
+    return {m[1]: m[2] for m in found if m is not None and not _OF_A_BOOT.match(m[1])}
 
 
 def _candidate(package: str, own_lists: bool) -> str:
