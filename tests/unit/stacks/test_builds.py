@@ -261,7 +261,7 @@ def test_a_cache_of_somebody_else_is_refused(cache: Path) -> None:
 
 
 def test_dependencies_that_only_boot_a_system_are_not_fetched() -> None:
-    """On a host without systemd they were 27 of 37 MB, which a box behind SSH received as well."""
+    """They were 27 of 37 MB on a host without systemd, and a box behind SSH received them too."""
     simulated = """\
 Reading package lists...
 Inst libsystemd0 (252.39-1 Debian:12/oldstable [amd64])
