@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
 
 TESTS: list[dict[str, Any]] = [
     {"set_up_rate": {"tunnels": 2, "public_key": False}},
-    {"time_to_first_packet": {"load": "1000fps", "trial": "300ms", "repeats": 1}},
     {"reset": {"what": "daemon", "gateway": "office", "load": "200fps", "trial": "8s", "at": "1s", "repeats": 1}},
 ]  # fmt: skip
 COUNTED = "/sys/kernel/debug/powerpc/emulated_instructions/math"
