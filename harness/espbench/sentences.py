@@ -127,7 +127,9 @@ class Code(StrEnum):
     AT_MAXIMUM = "at-maximum"
     SLOW_CPU = "slow-cpu"
     SLOW_MISS = "slow-miss"
+    SLOW_LOSSES = "slow-losses"
     FASTER_THAN_PLAIN = "faster-than-plain"
+    SLOWER_THAN_LARGER = "slower-than-larger"
     MAXIMUM_LOWERED = "maximum-lowered"
     NOT_MONOTONE = "not-monotone"
     LOSS_VERIFIED = "loss-verified"
@@ -358,8 +360,13 @@ TEMPLATES: Mapping[str, str] = {
     "another program on the same core of the host, or a lower clock; at full speed a frame costs less CPU time",
     Code.SLOW_MISS: "slow CPU above: whenever {fps:,.0f} frames/s missed the goal, the gateways' CPUs had {pct:.0f} % "
     "of their full speed or less; at full speed the throughput may be higher",
+    Code.SLOW_LOSSES: "slow CPU above: whenever {fps:,.0f} frames/s missed the goal, times in which the gateways' CPUs "
+    "were slow can explain it (up to {pct:.0f} % of a trial); without them the throughput may be higher",
     Code.FASTER_THAN_PLAIN: "faster than plain: {pct:.1f} % above the throughput without IPsec at the same size "
     "({fps:,.0f} frames/s). ESP adds work: unless this stack forwards in another way, one of the two figures is wrong",
+    Code.SLOWER_THAN_LARGER: "slower than larger frames: these missed the goal at {missed_fps:,.0f} frames/s, and "
+    "{size} B frames met it at {fps:,.0f} frames/s. A smaller frame seldom costs more: unless the gateways explain it, "
+    "this figure is too low",
     Code.MAXIMUM_LOWERED: "maximum lowered from {planned_fps:,.0f} to {fps:,.0f} frames/s: the generator could not "
     "offer more with this DUT",
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",
@@ -509,7 +516,9 @@ FLAGS: Mapping[str, str] = {
     Code.AT_MAXIMUM: "at the search's maximum",
     Code.SLOW_CPU: "slow CPU",
     Code.SLOW_MISS: "slow CPU above",
+    Code.SLOW_LOSSES: "slow CPU above",
     Code.FASTER_THAN_PLAIN: "faster than plain",
+    Code.SLOWER_THAN_LARGER: "slower than larger frames",
     Code.MAXIMUM_LOWERED: "maximum lowered",
     Code.NOT_MONOTONE: "not monotone",
     Code.LOSS_VERIFIED: "loss verification",

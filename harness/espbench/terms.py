@@ -58,6 +58,10 @@ Better = Literal["more", "less"]
 
 # A key of Trial.host: the mean speed of the gateways' CPUs, in % of their full speed.
 GATEWAY_SPEED = "gateway_speed_pct"
+# Two more: the share of the sending time in which one of these CPUs was clearly slower than in the rest, %, and the
+# number of frames that were lost meanwhile.
+SLOW_TIME = "gateways_slow_pct_of_time"
+LOST_WHILE_SLOW = "lost_while_slow"
 # These are keys of Trial.host in virtual time. SAME_EACH_TIME: the trial would have the same figures if it
 # were made again. SAME_AS_TRIAL: the sequence of the case's trial that was executed in place of this one.
 SAME_EACH_TIME = "same_each_time"
@@ -82,6 +86,7 @@ _OF_HOST = {
 }
 # These remarks mean that the figure is a limit of the tester or the search, not of the DUT.
 _LIMITS = {Code.TESTER_LIMITED, Code.AT_MAXIMUM, Code.EARLIER_LIMIT}
+_MAY_BE_HIGHER = {Code.SLOW_MISS, Code.SLOW_LOSSES}
 # These deviations mean that less was measured than the clause on the test asks for (24, 26.x). Deviations in
 # frame sizes or in the waits around a trial are not among them.
 _SHORTER = {
@@ -492,7 +497,8 @@ class Outcome(CaseIdentity, Telling):
     @property
     def is_lower_bound(self) -> bool:
         """True if the DUT may be faster than this figure, for whatever reason."""
-        return self.status == "LOWER_BOUND" or self.is_at_limit
+        may_be_higher = any(remark.code in _MAY_BE_HIGHER for remark in self.warnings)
+        return self.status == "LOWER_BOUND" or self.is_at_limit or may_be_higher
 
     @property
     def is_short(self) -> bool:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case
-from espbench.results.prometheus_file import PrometheusFile
+from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.sentences import goal_title
 from espbench.terms import WITH_FIGURE, Finding, Outcome, Reason, Trial
 from espbench.this_machine import machine_lock

@@ -32,7 +32,7 @@ from espbench.plan.resolved.conditions import conditions
 from espbench.procedures.boards import accelerator, cipher_kernels, public_key_unit
 from espbench.results import FORMAT, RunDirectory
 from espbench.results.durable import refused_by_disk, write_failure
-from espbench.results.prometheus_file import PrometheusFile
+from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.runs import parts
 from espbench.runs.beds import (
     Beds,

@@ -16,7 +16,7 @@ from espbench.measure import machine
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case, ResolvedPlan
 from espbench.platforms.virtual import virtual_pair
-from espbench.results.prometheus_file import PrometheusFile
+from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.runs.beds import Choice, no_room
 from espbench.terms import Finding, Outcome
 

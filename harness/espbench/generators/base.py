@@ -219,6 +219,13 @@ class Stall(BaseModel):
     until_ns: int | None = None
 
 
+class SlowTime(BaseModel):
+    """A time in which a CPU was clearly slower than in most of its trial; CLOCK_MONOTONIC, ns."""
+
+    from_ns: int
+    to_ns: int
+
+
 class CpuSpeed(BaseModel):
     """The number of times per millisecond that a CPU could do a fixed piece of work: the mean of a trial, and
     the highest of all trials of the generator's process so far, which is taken for the CPU's full speed.
@@ -226,6 +233,7 @@ class CpuSpeed(BaseModel):
 
     mean_per_ms: float
     fastest_per_ms: float
+    slow_times: list[SlowTime] = []
 
 
 class Tagged(BaseModel):

@@ -25,8 +25,9 @@ from espbench.reporting.parts.figures import Unit, panel, theory_is_off_scale
 from espbench.reporting.parts.trial_digest import digest
 from espbench.reporting.published import published_documents
 from espbench.reporting.published.published_view import accelerator_table, public_key_table
-from espbench.results import RunDirectory, accelerator, junit_file, wide_file
+from espbench.results import RunDirectory, accelerator
 from espbench.results.durable import write_atomically
+from espbench.results.exports import junit_file, wide_file
 from espbench.terms import PAIRED
 
 __all__ = ["ALL_FORMATS", "DEFAULT_FORMATS", "markdown_cell", "picture_name", "write_report"]

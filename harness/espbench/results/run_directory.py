@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from espbench.errors import EspbenchError, UsageError
-from espbench.results import finding_files, outcome_files
+from espbench.results import contradictions, finding_files, outcome_files
 from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
 from espbench.results.run_lock import NAME as LOCK
 from espbench.results.run_lock import RunLock
@@ -235,7 +235,11 @@ class RunDirectory:
         self.save_manifest(self.manifest.model_copy(update=changes))
 
     def save_results(self, results: Sequence[Outcome | Finding]) -> None:
-        """Replace `results.json`, `results.csv` and, if there are findings, `findings.csv`, each as a whole."""
+        """Replace `results.json`, `results.csv` and, if there are findings, `findings.csv`, each as a whole.
+
+        Throughputs that contradict each other are marked.
+        """
+        results = contradictions.marked(results)
         write_atomically(self.path / "results.json", outcome_files.json_text(results, self._json_line))
         write_atomically(self.path / "results.csv", outcome_files.csv_text(results, self._csv_line))
         findings = [result for result in results if isinstance(result, Finding)]

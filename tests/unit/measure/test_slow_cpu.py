@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.generators.base import CpuSpeed, Generator, Offered
+from espbench.generators.base import CpuSpeed, Generator, LossEpisode, Offered, SlowTime
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.measure.validity.faults import disturbance
@@ -18,7 +18,7 @@ from espbench.measure.validity.slow_cpu import recorded
 from espbench.platforms import placement
 from espbench.platforms.base import Gateway, Side, Testbed
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED
+from espbench.terms import GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME
 from espbench.this_machine import cpu_clock
 
 
@@ -41,7 +41,13 @@ def host_record(speeds: dict[int, tuple[float, float]], usual: UsualSpeed) -> di
         str(cpu): CpuSpeed(mean_per_ms=mean, fastest_per_ms=fastest)
         for cpu, (mean, fastest) in speeds.items()
     }
-    return recorded(setup_with(usual), cast(Offered, SimpleNamespace(cpu_speed=told)))
+    return recorded(setup_with(usual), trial_with(told))
+
+
+def trial_with(speeds: dict[str, CpuSpeed], *losses: LossEpisode) -> Offered:
+    """Return the generator's counts of a trial of 1 s that began at 1 s, with these losses."""
+    stream = SimpleNamespace(loss_episodes=list(losses))
+    return cast(Offered, SimpleNamespace(cpu_speed=speeds, start_ns=10**9, duration_s=1.0, streams=[stream]))
 
 
 def usual_at(pct: float, trials: int = 10) -> UsualSpeed:
@@ -92,6 +98,27 @@ def test_a_clock_that_follows_the_load_says_nothing_of_neighbours(monkeypatch: p
     record = host_record({1: (40.0, 100.0)}, usual_at(96.0))
     assert record[GATEWAY_SPEED] is None
     assert disturbance(0.0, 0.0, record, final=True) == []
+
+
+def test_losses_in_the_slow_times_of_the_gateways_cpus_are_counted() -> None:
+    """A time begins and ends between two samples, and a queue that filled in it loses frames a little later."""
+
+    def speed(*slow_ms: tuple[int, int]) -> CpuSpeed:
+        times = [SlowTime(from_ns=start * 10**6, to_ns=end * 10**6) for start, end in slow_ms]
+        return CpuSpeed(mean_per_ms=93.0, fastest_per_ms=100.0, slow_times=times)
+
+    def lost(frames: int, at_ms: int) -> LossEpisode:
+        return LossEpisode(from_ns=at_ms * 10**6, to_ns=at_ms * 10**6, frames=frames)
+
+    trial = trial_with(
+        {"0": speed((1_000, 2_000)), "1": speed((1_200, 1_280), (1_290, 1_330), (1_960, 2_100))},
+        lost(1, 1_100), lost(20, 1_195), lost(300, 1_338), lost(4_000, 1_345), lost(50_000, 1_999),
+    )  # fmt: skip
+    record = recorded(setup_with(usual_at(96.0)), trial)
+    assert (record[SLOW_TIME], record[LOST_WHILE_SLOW]) == (20.0, 50_320)  # 150 and 50 ms of 1 s
+    assert record["cpu_speed"]["1"] == {"mean_per_ms": 93.0, "fastest_per_ms": 100.0}
+    untold = recorded(setup_with(usual_at(96.0)), trial_with({"0": speed((1_000, 2_000))}, lost(1, 1_100)))
+    assert (untold[SLOW_TIME], untold[LOST_WHILE_SLOW]) == (None, None)  # of the tester's CPU alone
 
 
 def test_a_machine_that_stays_slow_becomes_usual() -> None:

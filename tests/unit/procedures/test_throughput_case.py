@@ -16,7 +16,16 @@ from espbench.procedures.limits import Limits, limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase, rfc2544_deviations
 from espbench.search import MlrSearch
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, GatewayReading, Latency, Outcome, Reason, Trial
+from espbench.terms import (
+    GATEWAY_SPEED,
+    LOST_WHILE_SLOW,
+    SLOW_TIME,
+    GatewayReading,
+    Latency,
+    Outcome,
+    Reason,
+    Trial,
+)
 from support.simulated.throughput import MAXIMUM, PLAN, answer, case, maximum_after, short
 
 
@@ -177,6 +186,32 @@ def test_slow_cpus_are_told_beside_the_figure(
     (outcome,) = running.outcomes("dut", "baseline")
     assert (outcome.status, outcome.cpu_speed_pct) == ("OK", passing_pct)
     assert [remark.code for remark in outcome.warnings if remark.code.startswith("slow")] == codes
+
+
+@pytest.mark.parametrize(
+    ("host", "sustained", "is_told"),
+    [
+        ({LOST_WHILE_SLOW: 2_213, SLOW_TIME: 8.6}, True, True),  # of 3,681 lost frames, on 27 November 2026
+        ({LOST_WHILE_SLOW: 1_840, SLOW_TIME: 8.6}, True, False),
+        ({LOST_WHILE_SLOW: 0, SLOW_TIME: 45.0}, True, False),
+        ({LOST_WHILE_SLOW: 2_213, SLOW_TIME: 19.0}, False, False),  # and a queue grew
+        ({LOST_WHILE_SLOW: 0, SLOW_TIME: 45.0}, False, True),
+        ({}, True, False),  # an earlier espbench
+    ],
+)
+def test_a_miss_that_slow_times_can_explain_is_told_beside_the_figure(
+    tmp_path: Path, host: dict[str, float], sustained: bool, is_told: bool
+) -> None:
+    """The mean speed of these trials is the usual one. Then the figure is a lower bound, with the status OK."""
+    measured = case(tmp_path)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
+    while (wanted := running.next()) is not None:
+        trial = answer(wanted, measured, len(running.trials), limit_fps=50_000)
+        changes = {"lost": 3_681, "sustained": sustained, "host": {GATEWAY_SPEED: 93.0, **host}}
+        running.add(trial.model_copy(update=changes if trial.lost else {"host": {GATEWAY_SPEED: 93.0}}))
+    (outcome,) = running.outcomes("dut", "baseline")
+    told = [remark for remark in outcome.warnings if remark.code == Code.SLOW_LOSSES]
+    assert (outcome.status, bool(told), outcome.is_lower_bound) == ("OK", is_told, is_told)
 
 
 def leaking(trial: Trial) -> Trial:

@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "catalogue": "",
     "this_machine": "",
     "results": "",
+    "results.exports": "results",
     "search": "",
     "plan.reading": "",
     "plan.traffic": "plan.reading catalogue",
@@ -72,7 +73,7 @@ MAY_IMPORT = {
     "comparison": "results comparison.*",
     "gate": "results comparison.sorting",
     "profile": "results",
-    "gate.telling": "results gate",
+    "gate.telling": "results.exports gate",
     "gate.commits": "results",
     "over_time": "this_machine results comparison.sorting gate",
     "claims": "catalogue results plan plan.resolved",
@@ -83,12 +84,12 @@ MAY_IMPORT = {
     "reporting.published": "results plan.duts claims npcrypt.ciphers reporting.parts",
     "reporting.kernels": "results npcrypt.ciphers reporting.parts reporting.published",
     "reporting.over_time": "results over_time reporting.parts",
-    "reporting": "results comparison comparison.sorting reporting.*",
+    "reporting": "results results.exports comparison comparison.sorting reporting.*",
     "frames": "plan.reading results runs.workers comparison comparison.sorting over_time profile",
     "cli.gate": "results plan plan.resolved runs comparison gate gate.*",
     "cli.profile": "results plan runs gate profile cli.gate",
     "cli.history": "over_time reporting.over_time",
-    "cli": "catalogue this_machine results plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
+    "cli": "catalogue this_machine results.* plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.platform_kinds.* runs.workers comparison.* reporting.* cli.gate cli.history cli.profile",
 }
 # These may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.

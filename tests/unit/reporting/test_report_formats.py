@@ -16,8 +16,8 @@ from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.reporting.parts import printing
 from espbench.reporting.report import ALL_FORMATS, write_report
 from espbench.results import RunDirectory, kernels
-from espbench.results.junit_file import junit_text
-from espbench.results.wide_file import ROW_COLUMNS, csv_text
+from espbench.results.exports.junit_file import junit_text
+from espbench.results.exports.wide_file import ROW_COLUMNS, csv_text
 from espbench.terms import Finding, Outcome, Reason
 from support.synthetic import run as synthetic_run
 from support.synthetic.kernels import made

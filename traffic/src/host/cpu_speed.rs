@@ -9,11 +9,15 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
 use crate::host::clock::monotonic_ns;
-use crate::protocol::CpuSpeed;
+use crate::protocol::{CpuSpeed, SlowTime};
 
 /// Rounds of one piece of work: about 10 µs.
 const ROUNDS: u64 = 2_500;
 const LANES: usize = 8;
+/// A time is slow if the median of this number of samples in a row is below this share of the trial's upper quartile.
+/// Interrupts make single samples slow.
+const IN_A_ROW: usize = 5;
+const SLOW_SHARE: f64 = 0.85;
 
 /// The highest speed of each CPU in the life of this process. A CPU is not slowed all the time, so after a few trials
 /// this is its full speed.
@@ -22,9 +26,14 @@ static FASTEST_PER_MS: Mutex<BTreeMap<usize, f64>> = Mutex::new(BTreeMap::new())
 /// The speed of one CPU during a trial.
 #[derive(Debug, Default)]
 pub struct Speed {
-    sum_per_ms: f64,
-    fastest_per_ms: f64,
-    samples: u64,
+    samples: Vec<Sample>,
+}
+
+/// When a piece of work was begun, and how often per millisecond it can be done at this speed.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    at_ns: u64,
+    per_ms: f64,
 }
 
 impl Speed {
@@ -33,30 +42,53 @@ impl Speed {
     pub fn sample(&mut self) {
         let began = monotonic_ns();
         black_box(work(black_box(began)));
-        self.add(monotonic_ns().saturating_sub(began).max(1));
+        self.add(began, monotonic_ns().saturating_sub(began));
     }
 
-    fn add(&mut self, took_ns: u64) {
-        let per_ms = 1e6 / took_ns as f64;
-        self.sum_per_ms += per_ms;
-        self.fastest_per_ms = self.fastest_per_ms.max(per_ms);
-        self.samples += 1;
+    fn add(&mut self, at_ns: u64, took_ns: u64) {
+        let per_ms = 1e6 / took_ns.max(1) as f64;
+        self.samples.push(Sample { at_ns, per_ms });
     }
 
-    /// Returns the mean number of pieces of work per millisecond, and the highest one of CPU `cpu` so far in this
-    /// process; None without a sample.
+    /// Returns the speed of CPU `cpu` in this trial; None without a sample.
     pub fn of(&self, cpu: usize) -> Option<CpuSpeed> {
-        if self.samples == 0 {
+        if self.samples.is_empty() {
             return None;
         }
+        let speeds = || self.samples.iter().map(|sample| sample.per_ms);
         let mut of_all = FASTEST_PER_MS.lock().unwrap_or_else(PoisonError::into_inner);
         let fastest = of_all.entry(cpu).or_default();
-        *fastest = fastest.max(self.fastest_per_ms);
+        *fastest = speeds().fold(*fastest, f64::max);
         Some(CpuSpeed {
-            mean_per_ms: self.sum_per_ms / self.samples as f64,
+            mean_per_ms: speeds().sum::<f64>() / self.samples.len() as f64,
             fastest_per_ms: *fastest,
+            slow_times: slow_times(&self.samples),
         })
     }
+}
+
+/// Returns the times in which a CPU was clearly slower than in most of the trial, rising and apart.
+fn slow_times(samples: &[Sample]) -> Vec<SlowTime> {
+    let mut speeds: Vec<f64> = samples.iter().map(|sample| sample.per_ms).collect();
+    speeds.sort_by(f64::total_cmp);
+    let least = SLOW_SHARE * speeds[speeds.len() * 3 / 4];
+    let mut times: Vec<SlowTime> = Vec::new();
+    for row in samples.windows(IN_A_ROW) {
+        let mut of_row: [f64; IN_A_ROW] = std::array::from_fn(|i| row[i].per_ms);
+        of_row.sort_by(f64::total_cmp);
+        if of_row[IN_A_ROW / 2] >= least {
+            continue;
+        }
+        // The median is slow, so the row has a slow sample.
+        let slow = || row.iter().filter(|sample| sample.per_ms < least);
+        let from_ns = slow().next().map_or(row[0].at_ns, |sample| sample.at_ns);
+        let to_ns = slow().next_back().map_or(row[0].at_ns, |sample| sample.at_ns);
+        match times.last_mut() {
+            Some(time) if from_ns <= time.to_ns => time.to_ns = time.to_ns.max(to_ns),
+            _ => times.push(SlowTime { from_ns, to_ns }),
+        }
+    }
+    times
 }
 
 /// Work of many independent additions, shifts and table reads. It needs all of a core's arithmetic units, which
@@ -78,15 +110,21 @@ fn work(seed: u64) -> u64 {
 mod tests {
     use super::*;
 
+    /// Adds samples that took these times, µs, one every 10 ms from `from_ms`.
+    fn add(speed: &mut Speed, from_ms: u64, took_us: &[u64]) {
+        for (number, took) in took_us.iter().enumerate() {
+            speed.add((from_ms + 10 * number as u64) * 1_000_000, took * 1_000);
+        }
+    }
+
     #[test]
     fn a_mean_of_speeds_and_the_fastest_so_far() {
         let (a_cpu, another) = (10_001, 10_002); // no CPUs of this machine
         let mut first = Speed::default();
         assert!(first.of(a_cpu).is_none());
-        first.add(10_000);
-        first.add(20_000);
+        add(&mut first, 0, &[10, 20]);
         let mut second = Speed::default();
-        second.add(25_000);
+        add(&mut second, 0, &[25]);
 
         let told = [first.of(a_cpu), second.of(a_cpu), second.of(another)];
 
@@ -95,6 +133,31 @@ mod tests {
             told,
             [Some((75.0, 100.0)), Some((40.0, 100.0)), Some((40.0, 40.0))]
         );
+    }
+
+    #[test]
+    fn a_time_is_slow_if_most_samples_in_a_row_are() {
+        let slow_ms = |took_us: &[u64]| {
+            let mut speed = Speed::default();
+            add(&mut speed, 0, took_us);
+            let times = speed.of(10_004).map_or_else(Vec::new, |speed| speed.slow_times);
+            let in_ms = |time: &SlowTime| (time.from_ns / 1_000_000, time.to_ns / 1_000_000);
+            times.iter().map(in_ms).collect::<Vec<_>>()
+        };
+        let (fast, slow) = ([10; 30], [13; 5]);
+
+        assert_eq!(slow_ms(&[&fast[..], &slow, &fast].concat()), [(300, 340)]);
+        let twice = [&fast[..], &slow, &fast, &slow, &fast].concat();
+        assert_eq!(slow_ms(&twice), [(300, 340), (650, 690)]);
+        let interrupts = [&fast[..], &[500, 500], &fast, &[500], &fast].concat();
+        assert_eq!(slow_ms(&interrupts), []);
+        assert_eq!(
+            slow_ms(&[&fast[..], &[11; 5], &fast].concat()),
+            [],
+            "a usual difference"
+        );
+        assert_eq!(slow_ms(&[13; 30]), [], "the mean tells this");
+        assert_eq!(slow_ms(&[10, 13, 13]), [], "too short to know");
     }
 
     #[test]

@@ -133,6 +133,17 @@ mod tests {
         }
     }
 
+    fn speed() -> CpuSpeed {
+        CpuSpeed {
+            mean_per_ms: 75.0,
+            fastest_per_ms: 100.0,
+            slow_times: vec![SlowTime {
+                from_ns: 1_100,
+                to_ns: 1_200,
+            }],
+        }
+    }
+
     fn stall() -> TxStall {
         TxStall {
             at_ns: 1_170,
@@ -232,13 +243,7 @@ mod tests {
             host_stalls_more: 1,
             host_stalls_more_ms: 3.5,
             stalls_watched: false,
-            cpu_speed: BTreeMap::from([(
-                "0".into(),
-                CpuSpeed {
-                    mean_per_ms: 75.0,
-                    fastest_per_ms: 100.0,
-                },
-            )]),
+            cpu_speed: BTreeMap::from([("0".into(), speed())]),
             senders_run_ms: 1.0,
             senders_wait_ms: 2.0,
             receivers_run_ms: 3.0,

@@ -293,4 +293,13 @@ pub struct CpuSpeed {
     pub mean_per_ms: f64,
     /// Highest of all trials of this process so far.
     pub fastest_per_ms: f64,
+    /// The times of the trial in which it was clearly lower than in most of the trial.
+    pub slow_times: Vec<SlowTime>,
+}
+
+/// A time in which a CPU was slow, by the same clock as stalls.
+#[derive(Debug, Clone, Serialize)]
+pub struct SlowTime {
+    pub from_ns: u64,
+    pub to_ns: u64,
 }

@@ -8,8 +8,8 @@ from xml.etree.ElementTree import SubElement
 
 from espbench.gate.telling import figures
 from espbench.gate.verdict import Check, Row
-from espbench.results import junit_file
-from espbench.results.junit_file import clean
+from espbench.results.exports import junit_file
+from espbench.results.exports.junit_file import clean
 from espbench.sentences import goal_name
 
 

@@ -1,31 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says how fast the gateways' CPUs were in a trial, and whether they were too slow for it (decision 0058)."""
+"""Says how fast the gateways' CPUs were in a trial, whether they were too slow for it, and how many of its frames were
+lost while they were slow (decision 0058).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
-from espbench.generators.base import Offered
+from espbench.generators.base import CpuSpeed, Offered
 from espbench.measure.inputs.setup import Setup
+from espbench.measure.validity import stalls
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, Reason
+from espbench.terms import GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME, Reason
 from espbench.this_machine import cpu_clock
 
 _LEAST = "gateway_speed_least_pct"
+# The speed is measured every 10 ms, and a queue that filled meanwhile loses frames for some time after.
+_AROUND_NS = 10_000_000
 
 
 def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
-    their full speed, and the least speed of a trial that counts.
+    their full speed, the least speed of a trial that counts, the share of the sending time in which they were slow, %,
+    and the number of frames lost in this time.
 
-    The last two are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or if
-    the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
+    All but the first are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or
+    if the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
     """
-    pct = _gateways_pct(setup, offered)
+    of_gateways = _of_gateways(setup, offered)
+    pct = (
+        round(100 * fmean(s.mean_per_ms / s.fastest_per_ms for s in of_gateways), 1) if of_gateways else None
+    )
+    spans = _slow_spans(of_gateways)
+    end_ns = offered.start_ns + int(offered.duration_s * 1e9)
     return {
-        "cpu_speed": {cpu: speed.model_dump() for cpu, speed in offered.cpu_speed.items()},
+        "cpu_speed": {
+            cpu: speed.model_dump(exclude={"slow_times"}) for cpu, speed in offered.cpu_speed.items()
+        },
         GATEWAY_SPEED: pct,
         _LEAST: None if pct is None else setup.usual_speed.least_pct,
+        SLOW_TIME: None if pct is None else round(100 * stalls.covered(spans, offered.start_ns, end_ns), 1),
+        LOST_WHILE_SLOW: None
+        if pct is None
+        else sum(stalls.lost_in_stalls(s, spans) for s in offered.streams),
     }
 
 
@@ -37,9 +56,19 @@ def slowness(host_record: dict[str, Any]) -> list[Reason]:
     return [Reason.of(Code.HOST_SLOW, pct=pct, least_pct=least_pct)]
 
 
-def _gateways_pct(setup: Setup, offered: Offered) -> float | None:
+def _of_gateways(setup: Setup, offered: Offered) -> list[CpuSpeed]:
     cpus = {cpu for side in setup.bed.gateways for cpu in setup.bed.placement.cpus.get(side, [])}
     speeds = [speed for cpu, speed in offered.cpu_speed.items() if int(cpu) in cpus]
-    if not speeds or cpu_clock.follows_load(cpus):
-        return None
-    return round(100 * sum(s.mean_per_ms / s.fastest_per_ms for s in speeds) / len(speeds), 1)
+    return [] if cpu_clock.follows_load(cpus) else speeds
+
+
+def _slow_spans(speeds: Sequence[CpuSpeed]) -> list[tuple[int, int]]:
+    """Return the times in which one of these CPUs was slow, merged and rising, with some time around each; ns."""
+    spans: list[tuple[int, int]] = []
+    for time in sorted((t for speed in speeds for t in speed.slow_times), key=lambda t: t.from_ns):
+        start, end = time.from_ns - _AROUND_NS, time.to_ns + _AROUND_NS
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        else:
+            spans.append((start, end))
+    return spans

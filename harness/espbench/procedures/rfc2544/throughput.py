@@ -21,7 +21,9 @@ from espbench.search.goals import DirectionCount
 from espbench.sentences import Code
 from espbench.terms import (
     GATEWAY_SPEED,
+    LOST_WHILE_SLOW,
     SAME_EACH_TIME,
+    SLOW_TIME,
     WITH_FIGURE,
     Deviation,
     Encryption,
@@ -47,6 +49,11 @@ SLOW_PCT = 90.0
 # Speeds on undisturbed CPUs differ by 2 or 3 %. A miss on CPUs slower than this share of their speed in the final
 # trial is called slow beside the figure too.
 SAME_SPEED = 0.97
+# If at least this share of a trial's lost frames were lost while the gateways' CPUs were slow, that can explain it.
+# If a queue grew, slow CPUs in this share of the time, %, can explain it: a trial misses if the queue grows by 5 % of
+# the offered frames, and a neighbour takes a quarter of the speed.
+LOST_WHILE_SLOW_SHARE = 0.5
+SLOW_TIME_PCT = 20.0
 
 
 class ThroughputCase:
@@ -245,7 +252,8 @@ class ThroughputCase:
 
     def _slowness(self, result: GoalResult, final: Trial | None) -> list[Remark]:
         """Return the remarks if the gateways' CPUs were slow in the final trial, or in each trial that missed the goal
-        at the lowest load that missed it; there, slow also means clearly slower than in the final trial.
+        at the lowest load that missed it; there, slow also means clearly slower than in the final trial, or slow when
+        the frames were lost.
 
         Such a trial is void only if the CPUs were slower than usual in the run (measure/validity/slow_cpu.py).
         """
@@ -253,11 +261,16 @@ class ThroughputCase:
         pct = final.host.get(GATEWAY_SPEED) if final is not None else None
         if pct is not None and pct < SLOW_PCT:
             remarks.append(Remark.of(Code.SLOW_CPU, pct=pct))
-        speeds = [t.host.get(GATEWAY_SPEED) for t in self._missed_at(result.upper_fps, result.goal)]
-        known = [speed for speed in speeds if speed is not None]
+        missed = [
+            t for t in self._missed_at(result.upper_fps, result.goal) if t.host.get(GATEWAY_SPEED) is not None
+        ]
         full_pct = SLOW_PCT if pct is None else max(SLOW_PCT, SAME_SPEED * pct)
-        if known and max(known) < full_pct:
-            remarks.append(Remark.of(Code.SLOW_MISS, pct=max(known), fps=result.upper_fps))
+        speeds = [t.host[GATEWAY_SPEED] for t in missed]
+        if missed and max(speeds) < full_pct:
+            remarks.append(Remark.of(Code.SLOW_MISS, pct=max(speeds), fps=result.upper_fps))
+        elif missed and all(t.host[GATEWAY_SPEED] < full_pct or _lost_while_slow(t) for t in missed):
+            longest_pct = max(t.host.get(SLOW_TIME) or 0.0 for t in missed)
+            remarks.append(Remark.of(Code.SLOW_LOSSES, pct=longest_pct, fps=result.upper_fps))
         return remarks
 
     def _missed_at(self, fps: float | None, goal: float) -> list[Trial]:
@@ -273,6 +286,13 @@ class ThroughputCase:
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
     """Return a rate in % of the line rate; None without a figure, or if the line rate is not known."""
     return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
+
+
+def _lost_while_slow(trial: Trial) -> bool:
+    """Return whether slow times of the gateways' CPUs can explain why a trial missed."""
+    if not trial.sustained:
+        return (trial.host.get(SLOW_TIME) or 0.0) >= SLOW_TIME_PCT
+    return (trial.host.get(LOST_WHILE_SLOW) or 0) >= LOST_WHILE_SLOW_SHARE * max(1, trial.lost)
 
 
 def _unhindered_fps(trial: Trial) -> float:

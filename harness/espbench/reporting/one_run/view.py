@@ -16,7 +16,7 @@ from espbench.reporting.one_run import run_tables
 from espbench.reporting.one_run.answer import Answer, answers
 from espbench.reporting.one_run.overhead import overhead
 from espbench.reporting.one_run.subject import subject
-from espbench.reporting.parts import beside_plain, final_trials
+from espbench.reporting.parts import final_trials
 from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS
 from espbench.reporting.parts.figures import Group, colours, groups_of, theory_is_off_scale
 from espbench.reporting.parts.labels import SHORT, VIRTUAL
@@ -145,7 +145,6 @@ def view(
     compared: findings of the comparison at fixed loads; here they only show whether cleartext crossed.
     """
     findings = _without_leaked_figures(findings)
-    outcomes = beside_plain.marked(outcomes)
     results: list[Outcome | Finding] = [*outcomes, *findings]
     notes = Notes(manifest.warnings, results)
     groups = groups_of(outcomes)

@@ -13,8 +13,9 @@ from rich.console import Console
 from espbench.cli.progress import TerminalObserver
 from espbench.cli.side_by_side import ManyCases
 from espbench.errors import MachineLacks, UsageError
-from espbench.results import RunDirectory, prometheus_file
-from espbench.results.prometheus_file import PrometheusFile
+from espbench.results import RunDirectory
+from espbench.results.exports import prometheus_file
+from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.terms import PAIRED
 from support.synthetic import run as synthetic_run
 
