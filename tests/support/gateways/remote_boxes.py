@@ -302,7 +302,7 @@ def _boot(registry: Registry, side: Side, netns: str, logs: Path) -> Guest:
 
 def _start_sshd(boxes: RemoteBoxes, side: Side) -> None:
     channel, folder = boxes.consoles[side], boxes.folder
-    # With a receive window of megabytes, 3 MB take a UML guest 7 s instead of 3.
+    # A receive window of megabytes makes a guest slow: 3 MB then take 7 s instead of 3.
     boxes.run(side, "mkdir -p /root/sshd; sysctl -qw net.ipv4.tcp_rmem='4096 65536 131072'")
     for name, text in (
         ("host_key", (folder / f"host_{side}").read_text()),
