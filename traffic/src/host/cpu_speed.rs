@@ -18,6 +18,8 @@ const LANES: usize = 8;
 /// Interrupts make single samples slow.
 const IN_A_ROW: usize = 5;
 const SLOW_SHARE: f64 = 0.85;
+/// Slow times are looked for in this number of samples (1000 s), so that a trial of a day takes no more memory.
+const KEPT: usize = 100_000;
 
 /// The highest speed of each CPU in the life of this process. A CPU is not slowed all the time, so after a few trials
 /// this is its full speed.
@@ -26,7 +28,10 @@ static FASTEST_PER_MS: Mutex<BTreeMap<usize, f64>> = Mutex::new(BTreeMap::new())
 /// The speed of one CPU during a trial.
 #[derive(Debug, Default)]
 pub struct Speed {
-    samples: Vec<Sample>,
+    sum_per_ms: f64,
+    fastest_per_ms: f64,
+    taken: u64,
+    kept: Vec<Sample>,
 }
 
 /// When a piece of work was begun, and how often per millisecond it can be done at this speed.
@@ -47,22 +52,26 @@ impl Speed {
 
     fn add(&mut self, at_ns: u64, took_ns: u64) {
         let per_ms = 1e6 / took_ns.max(1) as f64;
-        self.samples.push(Sample { at_ns, per_ms });
+        self.sum_per_ms += per_ms;
+        self.fastest_per_ms = self.fastest_per_ms.max(per_ms);
+        self.taken += 1;
+        if self.kept.len() < KEPT {
+            self.kept.push(Sample { at_ns, per_ms });
+        }
     }
 
     /// Returns the speed of CPU `cpu` in this trial; None without a sample.
     pub fn of(&self, cpu: usize) -> Option<CpuSpeed> {
-        if self.samples.is_empty() {
+        if self.taken == 0 {
             return None;
         }
-        let speeds = || self.samples.iter().map(|sample| sample.per_ms);
         let mut of_all = FASTEST_PER_MS.lock().unwrap_or_else(PoisonError::into_inner);
         let fastest = of_all.entry(cpu).or_default();
-        *fastest = speeds().fold(*fastest, f64::max);
+        *fastest = fastest.max(self.fastest_per_ms);
         Some(CpuSpeed {
-            mean_per_ms: speeds().sum::<f64>() / self.samples.len() as f64,
+            mean_per_ms: self.sum_per_ms / self.taken as f64,
             fastest_per_ms: *fastest,
-            slow_times: slow_times(&self.samples),
+            slow_times: slow_times(&self.kept),
         })
     }
 }
