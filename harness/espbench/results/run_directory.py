@@ -264,7 +264,8 @@ class RunDirectory:
         saved = outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
         # The file has outcomes first; sorting keeps the order within a case.
         place = {entry.case: number for number, entry in enumerate(self.manifest.cases)}
-        return sorted(saved, key=lambda result: place.get(result.case, len(place)))
+        # An earlier espbench saved them without marks.
+        return contradictions.marked(sorted(saved, key=lambda result: place.get(result.case, len(place))))
 
     def close(self) -> None:
         """Release the lock and close the files; every appended trial is on disk already."""

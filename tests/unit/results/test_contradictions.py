@@ -10,6 +10,7 @@ import pytest
 
 from espbench.results import RunDirectory
 from espbench.results.contradictions import marked
+from espbench.results.outcome_files import json_text
 from espbench.sentences import Code
 from espbench.terms import Outcome, Remark
 from support.synthetic import run as synthetic_run
@@ -91,6 +92,15 @@ def test_a_size_that_missed_where_a_larger_one_passed_is_marked(
     ((where, (remark,)),) = remarks.items()
     assert (where, remark.code) == (POINT, Code.SLOWER_THAN_LARGER)
     assert "missed the goal at 33,471 frames/s, and 1424 B frames met it at 37,986" in remark.text
+
+
+def test_results_of_an_earlier_espbench_have_the_remarks_too(
+    run: RunDirectory, outcomes: list[Outcome]
+) -> None:
+    (run.path / "results.json").write_text(json_text(with_ratio(outcomes, 1.053)))
+    assert [r.code for o in run.outcomes() if point(o) == POINT for r in o.warnings] == [
+        Code.FASTER_THAN_PLAIN
+    ]
 
 
 def test_saved_results_have_the_remarks_once(run: RunDirectory, outcomes: list[Outcome]) -> None:
