@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from espbench.measure.inputs.setup import Request
 from espbench.plan import Case
+from espbench.reporting.parts.statements import flag
+from espbench.reporting.parts.wording import plural
 from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.sentences import goal_title
 from espbench.terms import WITH_FIGURE, Finding, Outcome, Reason, Trial
@@ -202,7 +205,22 @@ def _figures(o: Outcome) -> str:
     first = f"{_instructions(o)}  " if _instructions(o) else ""
     void = f"  ({o.void_finals} void at this load)" if o.void_finals else ""
     cpu = f"CPU home {o.cpu_home_pct:.0f} %, office {o.cpu_office_pct:.0f} %" if _has_cpu(o) else ""
-    return first + figure + cpu + void
+    doubts = f"  ({', '.join(_flags(o))})" if _flags(o) else ""
+    return first + figure + cpu + void + doubts
+
+
+def _flags(o: Outcome) -> list[str]:
+    """Return the short forms of an outcome's remarks, each once."""
+    return list(dict.fromkeys(short for remark in o.warnings if (short := flag(remark))))
+
+
+def remarks_in_short(results: Iterable[Outcome | Finding]) -> str:
+    """Return in one line how many throughputs have which remarks; empty if none has any."""
+    counts = Counter(short for result in results if isinstance(result, Outcome) for short in _flags(result))
+    if not counts:
+        return ""
+    said = ", ".join(f"{short} ({plural(number, 'result')})" for short, number in counts.most_common())
+    return f"remarks, which the report explains: {said}"
 
 
 def _instructions(o: Outcome) -> str:

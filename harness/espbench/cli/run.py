@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from espbench.cli.gate.options import Wait
-from espbench.cli.progress import TerminalObserver, measuring, terminal
+from espbench.cli.progress import TerminalObserver, measuring, remarks_in_short, terminal
 from espbench.cli.resumption import other_code, same_place, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, refuse_executor
 from espbench.errors import EspbenchError, UsageError
@@ -30,7 +30,7 @@ from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
 from espbench.procedures.boards import accelerator, cipher_kernels, public_key_unit
-from espbench.results import FORMAT, RunDirectory
+from espbench.results import FORMAT, RunDirectory, contradictions
 from espbench.results.durable import refused_by_disk, write_failure
 from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.runs import parts
@@ -153,6 +153,8 @@ def run(  # noqa: PLR0913  (its options)
             results = _measure(
                 resolved, choices, directory, at_once, elsewhere, progress_file, profiled=profiled
             )
+    if remarks := remarks_in_short(contradictions.marked(results)):
+        print(remarks, file=sys.stderr)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
     if is_incomplete(results):
         raise typer.Exit(INCOMPLETE)

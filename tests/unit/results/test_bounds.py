@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from espbench.claims.points import points
-from espbench.cli.progress import TerminalObserver
+from espbench.cli.progress import TerminalObserver, remarks_in_short
 from espbench.cli.run import is_incomplete
 from espbench.comparison.sorting.operations import operations
 from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, Latency, SystemRecovery
@@ -30,7 +30,7 @@ from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, outcome_files
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.sentences import Code
-from espbench.terms import PAIRED, CaseIdentity, Finding, Outcome, Reason, Status
+from espbench.terms import PAIRED, CaseIdentity, Finding, Outcome, Reason, Remark, Status
 from support.simulated import comparisons as sim
 from support.simulated.comparisons import by_stack, only, repeats
 from support.simulated.procedures import answer, case_of, known, outcome
@@ -105,6 +105,20 @@ def test_the_terminal_says_at_least(run: RunDirectory) -> None:
     assert bound.reasons[0].text in first
     assert "VIOLATED" in second
     assert "fps" not in second
+
+
+def test_the_terminal_names_the_remarks_on_a_figure(run: RunDirectory) -> None:
+    """Without them a reader takes each OK for the last word; how often each occurs stands at the end of a run."""
+    slow = [Remark.of(Code.SLOW_CPU, pct=85.0), Remark.of(Code.SLOW_LOSSES, pct=20.0, fps=40_000.0)]
+    general = Remark.of(Code.EARLIER_WARNING, text="Home and Office share CPU 1", flag="")
+    ok = one(run, "OK")
+    doubted = ok.model_copy(update={"warnings": [general, *slow, *slow]})
+    said = io.StringIO()
+    TerminalObserver(Console(file=said, width=300, soft_wrap=True), None).case_done([doubted])
+    assert said.getvalue().rstrip().endswith("(slow CPU, slow CPU above)")
+    others = [ok.model_copy(update={"warnings": w}) for w in ([], [general], slow[1:])]
+    assert remarks_in_short([doubted, *others]).endswith(": slow CPU above (2 results), slow CPU (1 result)")
+    assert remarks_in_short(others[:2]) == ""
 
 
 def test_both_stand_at_the_top_of_the_report(run: RunDirectory) -> None:
