@@ -361,12 +361,12 @@ TEMPLATES: Mapping[str, str] = {
     Code.SLOW_MISS: "slow CPU above: whenever {fps:,.0f} frames/s missed the goal, the gateways' CPUs had {pct:.0f} % "
     "of their full speed or less; at full speed the throughput may be higher",
     Code.SLOW_LOSSES: "slow CPU above: whenever {fps:,.0f} frames/s missed the goal, times in which the gateways' CPUs "
-    "were slow can explain it (up to {pct:.0f} % of a trial); without them the throughput may be higher",
+    "were slow can explain it (up to {pct:.1f} % of a trial); without them the throughput may be higher",
     Code.FASTER_THAN_PLAIN: "faster than plain: {pct:.1f} % above the throughput without IPsec at the same size "
     "({fps:,.0f} frames/s). ESP adds work: unless this stack forwards in another way, one of the two figures is wrong",
-    Code.SLOWER_THAN_LARGER: "slower than larger frames: these missed the goal at {missed_fps:,.0f} frames/s, and "
-    "{size} B frames met it at {fps:,.0f} frames/s. A smaller frame seldom costs more: unless the gateways explain it, "
-    "this figure is too low",
+    Code.SLOWER_THAN_LARGER: "slower than larger frames: frames of this size missed the goal at {missed_fps:,.0f} "
+    "frames/s, and those of {size} B met it at {fps:,.0f} frames/s. A smaller frame seldom costs more: unless the "
+    "gateways explain it, this figure is too low",
     Code.MAXIMUM_LOWERED: "maximum lowered from {planned_fps:,.0f} to {fps:,.0f} frames/s: the generator could not "
     "offer more with this DUT",
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",

@@ -58,10 +58,11 @@ Better = Literal["more", "less"]
 
 # A key of Trial.host: the mean speed of the gateways' CPUs, in % of their full speed.
 GATEWAY_SPEED = "gateway_speed_pct"
-# Two more: the share of the sending time in which one of these CPUs was clearly slower than in the rest, %, and the
-# number of frames that were lost meanwhile.
+# Two more, about the first 1000 s of a trial: the share of the sending time in which one of these CPUs was clearly
+# slower than in the rest, %, and the share of the lost frames that were lost meanwhile, %. Both include 10 ms before
+# and after each slow time.
 SLOW_TIME = "gateways_slow_pct_of_time"
-LOST_WHILE_SLOW = "lost_while_slow"
+LOST_WHILE_SLOW = "lost_while_slow_pct"
 # These are keys of Trial.host in virtual time. SAME_EACH_TIME: the trial would have the same figures if it
 # were made again. SAME_AS_TRIAL: the sequence of the case's trial that was executed in place of this one.
 SAME_EACH_TIME = "same_each_time"
@@ -495,10 +496,14 @@ class Outcome(CaseIdentity, Telling):
         return any(remark.is_limit for remark in self.warnings)
 
     @property
+    def is_capped(self) -> bool:
+        """True if the tester or the search limits the figure, or the loads above it could not be judged."""
+        return self.status == "LOWER_BOUND" or self.is_at_limit
+
+    @property
     def is_lower_bound(self) -> bool:
-        """True if the DUT may be faster than this figure, for whatever reason."""
-        may_be_higher = any(remark.code in _MAY_BE_HIGHER for remark in self.warnings)
-        return self.status == "LOWER_BOUND" or self.is_at_limit or may_be_higher
+        """True if the DUT may be faster than this figure for any reason that is known, slow CPUs included."""
+        return self.is_capped or any(remark.code in _MAY_BE_HIGHER for remark in self.warnings)
 
     @property
     def is_short(self) -> bool:

@@ -209,18 +209,18 @@ def _figures(o: Outcome) -> str:
     return first + figure + cpu + void + doubts
 
 
-def _flags(o: Outcome) -> list[str]:
-    """Return the short forms of an outcome's remarks, each once."""
-    return list(dict.fromkeys(short for remark in o.warnings if (short := flag(remark))))
+def _flags(result: Outcome | Finding) -> list[str]:
+    """Return the short forms of a result's remarks, each once."""
+    return list(dict.fromkeys(short for remark in result.warnings if (short := flag(remark))))
 
 
 def remarks_in_short(results: Iterable[Outcome | Finding]) -> str:
-    """Return in one line how many throughputs have which remarks; empty if none has any."""
-    counts = Counter(short for result in results if isinstance(result, Outcome) for short in _flags(result))
+    """Return in one line how many results have which remarks; empty if none has any."""
+    counts = Counter(short for result in results for short in _flags(result))
     if not counts:
         return ""
     said = ", ".join(f"{short} ({plural(number, 'result')})" for short, number in counts.most_common())
-    return f"remarks, which the report explains: {said}"
+    return f"remarks, which results.csv and the report explain: {said}"
 
 
 def _instructions(o: Outcome) -> str:

@@ -189,12 +189,12 @@ def _pairs(
             case = tuple(v for k, v in group.conditions.items() if k != Name.LOSS_GOAL)
             for x in group.xs():
                 if x in mine and x in theirs:
-                    point = Point(x, (case, x), side(theirs[x]), side(mine[x]), (a, b))
-                    points.setdefault(b, []).append((index, point))
                     runs = [{s.run for s in arm[x]} for arm in (mine, theirs)]
                     # Repeats form pairs only if one run measured both arms in turns.
-                    ok = runs[0] == runs[1] and runs[0] <= interleaved
-                    paired[b] = paired.get(b, True) and ok
+                    in_turns = runs[0] == runs[1] and runs[0] <= interleaved
+                    first, second = (side(arm[x], in_turns=in_turns) for arm in (theirs, mine))
+                    points.setdefault(b, []).append((index, Point(x, (case, x), first, second, (a, b))))
+                    paired[b] = paired.get(b, True) and in_turns
     family = sum(map(len, points.values()))
     panels: list[list[PairVerdicts]] = [[] for _ in groups]
     for b, of_arm in points.items():

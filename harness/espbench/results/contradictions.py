@@ -25,6 +25,26 @@ _Point = tuple[object, ...]
 _Series = tuple[str, str]
 
 
+class Marking:
+    """Marks the results of a run again and again, and makes a new copy of one only if its remarks have changed."""
+
+    def __init__(self) -> None:
+        self._copies: dict[
+            int, tuple[Outcome, Outcome]
+        ] = {}  # by the id of an outcome: this outcome, and its copy
+
+    def __call__(self, results: Sequence[Outcome | Finding]) -> list[Outcome | Finding]:
+        return [self._kept(one, copy) for one, copy in zip(results, marked(results), strict=True)]
+
+    def _kept(self, one: Outcome | Finding, copy: Outcome | Finding) -> Outcome | Finding:
+        if one is copy or not isinstance(one, Outcome) or not isinstance(copy, Outcome):
+            return copy
+        known = self._copies.get(id(one))
+        if known is None or known[0] is not one or known[1].warnings != copy.warnings:
+            known = self._copies[id(one)] = (one, copy)
+        return known[1]
+
+
 def marked(results: Sequence[_Result]) -> list[_Result]:
     """Return the results; the throughputs that contradict others have these remarks, and none of an earlier call."""
     outcomes = [result for result in results if isinstance(result, Outcome)]
@@ -56,11 +76,11 @@ def _faster_than_plain(outcomes: Sequence[Outcome]) -> Iterable[tuple[int, Remar
     for (_, point), repeats in own.items():
         baseline = _with_figure(plain.get(point, []))
         mine = [o.throughput_fps for o in _with_figure(repeats) if o.throughput_fps]
-        theirs = [o.throughput_fps for o in baseline if o.throughput_fps and not o.is_lower_bound]
+        theirs = [o.throughput_fps for o in baseline if o.throughput_fps and not o.is_capped]
         if mine and theirs and len(theirs) == len(baseline) and median(mine) > _LEAST * median(theirs):
             pct = 100 * (median(mine) / median(theirs) - 1)
             remark = Remark.of(Code.FASTER_THAN_PLAIN, fps=median(theirs), pct=pct)
-            yield from ((id(outcome), remark) for outcome in repeats)
+            yield from ((id(outcome), remark) for outcome in repeats if outcome.throughput_fps)
 
 
 def _slower_than_larger(outcomes: Sequence[Outcome]) -> Iterable[tuple[int, Remark]]:

@@ -48,6 +48,7 @@ class RunDirectory:
         self.manifest = manifest
         self._log = TrialLog(path / "trials.jsonl", manifest.format)
         self._lock: RunLock | None = None
+        self._marking = contradictions.Marking()
         self._json_line = outcome_files.Once(outcome_files.json_line)
         self._csv_line = outcome_files.Once(outcome_files.csv_line)
         self._finding_lines = outcome_files.Once(finding_files.csv_lines)
@@ -239,7 +240,7 @@ class RunDirectory:
 
         Throughputs that contradict each other are marked.
         """
-        results = contradictions.marked(results)
+        results = self._marking(results)
         write_atomically(self.path / "results.json", outcome_files.json_text(results, self._json_line))
         write_atomically(self.path / "results.csv", outcome_files.csv_text(results, self._csv_line))
         findings = [result for result in results if isinstance(result, Finding)]

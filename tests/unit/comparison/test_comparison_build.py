@@ -16,6 +16,8 @@ from espbench.comparison.sorting.model import Estimate
 from espbench.comparison.sorting.samples import Run
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
+from espbench.sentences import Code
+from espbench.terms import Remark
 from support.simulated import comparisons as sim
 from support.simulated.comparisons import CAPPED, SPREAD, by_stack, only, repeats
 from support.synthetic import run as synthetic_run
@@ -83,6 +85,16 @@ def test_a_figure_at_the_testers_limit_is_a_lower_bound(a: float, b: float, capp
     assert (verdict.at_least is not None, verdict.at_most is not None) == (capped == "b", capped == "a")
     assert "limit" in verdict.why
     assert comparison.panels[0].curves["a"][64].at_least == ("a" in capped)
+
+
+def test_a_figure_that_slow_cpus_lowered_is_a_bound_unless_the_arms_took_turns() -> None:
+    """At another time the CPUs of the other arm may have been faster. In turns, both arms have the same CPUs."""
+    slow = Remark.of(Code.SLOW_MISS, pct=80.0, fps=31e3)
+    arms = repeats("a", 64, 30e3, warnings=[slow]), repeats("b", 64, 40e3)
+    assert only(by_stack(*arms)).word == "B faster"
+    apart = only(of([sim.run_of([*arms[0], *arms[1]], None)], by="stack", reference="a"))
+    assert apart.word == "no verdict"
+    assert "slow CPUs may have lowered it" in apart.why
 
 
 def test_a_throughput_with_no_rate_shown_to_miss_is_a_lower_bound_too() -> None:

@@ -112,11 +112,16 @@ def test_losses_in_the_slow_times_of_the_gateways_cpus_are_counted() -> None:
 
     trial = trial_with(
         {"0": speed((1_000, 2_000)), "1": speed((1_200, 1_280), (1_290, 1_330), (1_960, 2_100))},
-        lost(1, 1_100), lost(20, 1_195), lost(300, 1_338), lost(4_000, 1_345), lost(50_000, 1_999),
+        lost(101, 1_100), lost(20, 1_195), lost(300, 1_338), lost(4_000, 1_345), lost(50_000, 1_999),
     )  # fmt: skip
     record = recorded(setup_with(usual_at(96.0)), trial)
-    assert (record[SLOW_TIME], record[LOST_WHILE_SLOW]) == (20.0, 50_320)  # 150 and 50 ms of 1 s
+    assert (record[SLOW_TIME], record[LOST_WHILE_SLOW]) == (
+        20.0,
+        92.5,
+    )  # 150 and 50 ms of 1 s, 50,320 of 54,421 frames
     assert record["cpu_speed"]["1"] == {"mean_per_ms": 93.0, "fastest_per_ms": 100.0}
+    lossless = trial_with({"1": speed((1_200, 1_280))})
+    assert recorded(setup_with(usual_at(96.0)), lossless)[LOST_WHILE_SLOW] is None
     untold = recorded(setup_with(usual_at(96.0)), trial_with({"0": speed((1_000, 2_000))}, lost(1, 1_100)))
     assert (untold[SLOW_TIME], untold[LOST_WHILE_SLOW]) == (None, None)  # of the tester's CPU alone
 

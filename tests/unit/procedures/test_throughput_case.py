@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,25 +190,29 @@ def test_slow_cpus_are_told_beside_the_figure(
 
 
 @pytest.mark.parametrize(
-    ("host", "sustained", "is_told"),
+    ("host", "lost", "sustained", "is_told"),
     [
-        ({LOST_WHILE_SLOW: 2_213, SLOW_TIME: 8.6}, True, True),  # of 3,681 lost frames, on 27 November 2026
-        ({LOST_WHILE_SLOW: 1_840, SLOW_TIME: 8.6}, True, False),
-        ({LOST_WHILE_SLOW: 0, SLOW_TIME: 45.0}, True, False),
-        ({LOST_WHILE_SLOW: 2_213, SLOW_TIME: 19.0}, False, False),  # and a queue grew
-        ({LOST_WHILE_SLOW: 0, SLOW_TIME: 45.0}, False, True),
-        ({}, True, False),  # an earlier espbench
+        ({LOST_WHILE_SLOW: 60.1, SLOW_TIME: 8.6}, 3_681, True, True),  # a trial of 27 November 2026
+        ({LOST_WHILE_SLOW: 49.9, SLOW_TIME: 8.6}, 3_681, True, False),
+        ({LOST_WHILE_SLOW: 0.0, SLOW_TIME: 45.0}, 3_681, True, False),
+        ({LOST_WHILE_SLOW: 0.0, SLOW_TIME: 45.0}, 3_681, False, False),  # a queue grew as well
+        ({LOST_WHILE_SLOW: 95.0, SLOW_TIME: 1.0}, 3_681, False, True),
+        ({SLOW_TIME: 41.5, "backlog_excess": [None, 0.04]}, 0, False, True),  # only a queue grew
+        ({SLOW_TIME: 15.0, "backlog_excess": [0.04]}, 0, False, False),
+        ({SLOW_TIME: 41.5}, 0, False, False),
+        ({}, 3_681, True, False),  # an earlier espbench
     ],
 )
 def test_a_miss_that_slow_times_can_explain_is_told_beside_the_figure(
-    tmp_path: Path, host: dict[str, float], sustained: bool, is_told: bool
+    tmp_path: Path, host: dict[str, Any], lost: int, sustained: bool, is_told: bool
 ) -> None:
     """The mean speed of these trials is the usual one. Then the figure is a lower bound, with the status OK."""
     measured = case(tmp_path)
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
     while (wanted := running.next()) is not None:
         trial = answer(wanted, measured, len(running.trials), limit_fps=50_000)
-        changes = {"lost": 3_681, "sustained": sustained, "host": {GATEWAY_SPEED: 93.0, **host}}
+        counts = {"lost": lost, "frame_loss_ratio": lost / trial.tx_frames}
+        changes = counts | {"sustained": sustained, "host": {GATEWAY_SPEED: 93.0, **host}}
         running.add(trial.model_copy(update=changes if trial.lost else {"host": {GATEWAY_SPEED: 93.0}}))
     (outcome,) = running.outcomes("dut", "baseline")
     told = [remark for remark in outcome.warnings if remark.code == Code.SLOW_LOSSES]

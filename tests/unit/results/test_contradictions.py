@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from espbench.results import RunDirectory
-from espbench.results.contradictions import marked
+from espbench.results.contradictions import Marking, marked
 from espbench.results.outcome_files import json_text
 from espbench.sentences import Code
 from espbench.terms import Outcome, Remark
@@ -66,6 +66,33 @@ def test_a_lower_bound_of_plain_contradicts_nothing(outcomes: list[Outcome]) -> 
     assert Code.FASTER_THAN_PLAIN not in codes(with_ratio(outcomes, 1.5, "LOWER_BOUND"))
 
 
+def test_a_plain_figure_that_slow_cpus_lowered_contradicts(outcomes: list[Outcome]) -> None:
+    """A neighbour that slows plain down is what the remark is for."""
+    slow = Remark.of(Code.SLOW_LOSSES, pct=20.0, fps=40_000.0)
+    slowed = [
+        o.model_copy(update={"warnings": [slow] if o.stack == "plain" else []})
+        for o in with_ratio(outcomes, 1.3)
+    ]
+    assert Code.FASTER_THAN_PLAIN in codes(slowed)
+
+
+def test_a_result_without_a_figure_has_no_remark(outcomes: list[Outcome]) -> None:
+    fast = with_ratio(outcomes, 1.3)
+    first = next(o for o in fast if point(o) == POINT)
+    void = first.model_copy(update={"repeat": 2, "status": "INVALID", "throughput_fps": None})
+    assert [o.repeat for o in marked([*fast, void]) if point(o) == POINT and o.warnings] == [1]
+
+
+def test_saving_again_makes_no_new_copies(outcomes: list[Outcome]) -> None:
+    """A run saves all its results after each case."""
+    marking, doubted = Marking(), with_ratio(outcomes, 1.3)
+    first = marking(doubted)
+    assert any(copy is not one for copy, one in zip(first, doubted, strict=True))
+    assert all(again is copy for again, copy in zip(marking(doubted), first, strict=True))
+    equal = with_ratio(outcomes, 1.0)
+    assert [one.warnings for one in marking(equal)] == [one.warnings for one in marked(equal)]
+
+
 @pytest.mark.parametrize(
     ("status", "missed_fps", "is_told"),
     [
@@ -91,7 +118,7 @@ def test_a_size_that_missed_where_a_larger_one_passed_is_marked(
         return
     ((where, (remark,)),) = remarks.items()
     assert (where, remark.code) == (POINT, Code.SLOWER_THAN_LARGER)
-    assert "missed the goal at 33,471 frames/s, and 1424 B frames met it at 37,986" in remark.text
+    assert "this size missed the goal at 33,471 frames/s, and those of 1424 B met it at 37,986" in remark.text
 
 
 def test_results_of_an_earlier_espbench_have_the_remarks_too(

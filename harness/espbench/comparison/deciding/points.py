@@ -24,7 +24,8 @@ class Side:
     ok: the repeats with a figure. below: the repeats that missed the loss goal even at the minimum load. left_out: the
     number of repeats that say nothing (INVALID, UNRESOLVABLE), by status. is_capped: some figure is a lower bound
     (LOWER_BOUND, or it reached the tester's limit or the search's maximum), and so is the mean. violated: the number
-    of repeats in which frames crossed without encryption; if there are any, ok and below are empty.
+    of repeats in which frames crossed without encryption; if there are any, ok and below are empty. slowed: the number
+    of repeats that slow CPUs may have lowered, if the arms were not measured in turns; they are bounds too.
     """
 
     ok: dict[Pair, Outcome]
@@ -32,11 +33,17 @@ class Side:
     left_out: Counter[str]
     is_capped: bool
     violated: int = 0
+    slowed: int = 0
 
     @property
     def unjudged(self) -> int:
         """The number of repeats whose figure is a bound because the loads above could not be judged."""
         return sum(o.status == "LOWER_BOUND" for o in self.ok.values())
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """True if some repeat's figure is a bound for a reason other than a limit of the tester or of the search."""
+        return bool(self.unjudged or self.slowed)
 
     @property
     def is_mixed(self) -> bool:
@@ -66,22 +73,25 @@ class Side:
         return readings
 
 
-def side(samples: Sequence[Sample]) -> Side:
-    """Sort the repeats of one arm at one point by their status."""
+def side(samples: Sequence[Sample], *, in_turns: bool = True) -> Side:
+    """Sort the repeats of one arm at one point by their status.
+
+    in_turns: one run measured the arms in turns. Then slow CPUs strike both alike, and the interval includes them. If
+    not, a figure that slow CPUs may have lowered is a bound.
+    """
     if violated := sum(s.outcome.status == "VIOLATED" for s in samples):
         return Side({}, {}, Counter(s.outcome.status for s in samples), is_capped=False, violated=violated)
     ok = {s.pair: s.outcome for s in samples if s.outcome.status in WITH_FIGURE and s.outcome.throughput_fps}
     below = {s.pair: s.outcome for s in samples if s.outcome.status == "BELOW_MINIMUM"}
     others = Counter[str](s.outcome.status for s in samples if s.pair not in ok | below)
-    return Side(ok, below, others, any(map(is_capped, ok.values())))
+    capped = [pair for pair, outcome in ok.items() if is_capped(outcome)]
+    slowed = [] if in_turns else [pair for pair, o in ok.items() if o.is_lower_bound and pair not in capped]
+    return Side(ok, below, others, bool(capped or slowed), slowed=len(slowed))
 
 
 def is_capped(outcome: Outcome) -> bool:
-    """Return whether the tester or the search limits the figure, or no load above it could be judged.
-
-    Slow CPUs strike all arms alike, and the interval of the repeats includes them, so they make no bound here.
-    """
-    return outcome.upper_fps is None or outcome.status == "LOWER_BOUND" or outcome.is_at_limit
+    """Return whether a figure is a bound: no load above it missed, or what missed does not count."""
+    return outcome.upper_fps is None or outcome.is_capped
 
 
 def reading(outcome: Outcome) -> Reading:

@@ -92,14 +92,14 @@ def _verdict(
             "both missed the goal even at their minimum"
             if a.below
             else "both figures are lower bounds: either may be faster"
-            if a.unjudged or b.unjudged
+            if a.is_in_doubt or b.is_in_doubt
             else "both met the limit of the tester or of the search: either may be faster"
         )
         return PointVerdict(point.x, None, "no verdict", why + left_out, cpu)
     if low is not None and high is not None:
         return PointVerdict(point.x, statistics.ratio(reading, n), word_of(reading), why, cpu)
     word = word_of(reading)
-    if word == "no difference shown" and (a.unjudged or b.unjudged):
+    if word == "no difference shown" and (a.is_in_doubt or b.is_in_doubt):
         word = "no verdict"
     return PointVerdict(
         point.x,
@@ -135,6 +135,8 @@ def _why_capped(name: str, side: Side) -> str:
     if side.unjudged:
         which = f"in {side.unjudged} of {len(side.ok)} repeats " if side.unjudged < len(side.ok) else ""
         return f"{name}'s figure is {which}a lower bound, since the loads above it could not be judged"
+    if side.slowed:
+        return f"{name}'s figure is a lower bound, since slow CPUs may have lowered it, and not those of the other arm"
     return f"{name} met the limit of the tester or of the search and may be faster than its figure"
 
 

@@ -99,7 +99,7 @@ def _figure(repeats: Sequence[Outcome]) -> Figure | None:
     return Figure(
         median(o.throughput_fps or 0.0 for o in measured),
         median(o.throughput_mbps or 0.0 for o in measured),
-        any(o.is_lower_bound for o in measured),
+        any(o.is_capped for o in measured),
         _median([o.instructions_home_per_frame for o in measured]),
         _median([o.instructions_office_per_frame for o in measured]),
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says how fast the gateways' CPUs were in a trial, whether they were too slow for it, and how many of its frames were
-lost while they were slow (decision 0058).
+"""Says how fast the gateways' CPUs were in a trial, whether they were too slow for it, and which part of its losses
+came while they were slow (decision 0058).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from espbench.this_machine import cpu_clock
 _LEAST = "gateway_speed_least_pct"
 # The speed is measured every 10 ms, and a queue that filled meanwhile loses frames for some time after.
 _AROUND_NS = 10_000_000
+# The generator looks for slow times in this part of a trial (traffic/src/host/cpu_speed.rs).
+_LOOKED_AT_S = 1000.0
 
 
 def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
     their full speed, the least speed of a trial that counts, the share of the sending time in which they were slow, %,
-    and the number of frames lost in this time.
+    and the share of the lost frames that were lost in this time, % (of those whose times are known; None without any).
 
     All but the first are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or
     if the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
@@ -34,7 +36,9 @@ def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
         round(100 * fmean(s.mean_per_ms / s.fastest_per_ms for s in of_gateways), 1) if of_gateways else None
     )
     spans = _slow_spans(of_gateways)
-    end_ns = offered.start_ns + int(offered.duration_s * 1e9)
+    end_ns = offered.start_ns + int(min(offered.duration_s, _LOOKED_AT_S) * 1e9)
+    known = sum(episode.frames for stream in offered.streams for episode in stream.loss_episodes)
+    while_slow = sum(stalls.lost_in_stalls(stream, spans) for stream in offered.streams)
     return {
         "cpu_speed": {
             cpu: speed.model_dump(exclude={"slow_times"}) for cpu, speed in offered.cpu_speed.items()
@@ -42,9 +46,7 @@ def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
         GATEWAY_SPEED: pct,
         _LEAST: None if pct is None else setup.usual_speed.least_pct,
         SLOW_TIME: None if pct is None else round(100 * stalls.covered(spans, offered.start_ns, end_ns), 1),
-        LOST_WHILE_SLOW: None
-        if pct is None
-        else sum(stalls.lost_in_stalls(s, spans) for s in offered.streams),
+        LOST_WHILE_SLOW: None if pct is None or not known else round(100 * while_slow / known, 1),
     }
 
 

@@ -49,11 +49,12 @@ SLOW_PCT = 90.0
 # Speeds on undisturbed CPUs differ by 2 or 3 %. A miss on CPUs slower than this share of their speed in the final
 # trial is called slow beside the figure too.
 SAME_SPEED = 0.97
-# If at least this share of a trial's lost frames were lost while the gateways' CPUs were slow, that can explain it.
-# If a queue grew, slow CPUs in this share of the time, %, can explain it: a trial misses if the queue grows by 5 % of
-# the offered frames, and a neighbour takes a quarter of the speed.
-LOST_WHILE_SLOW_SHARE = 0.5
-SLOW_TIME_PCT = 20.0
+# If at least this share of a trial's lost frames, %, were lost while the gateways' CPUs were slow, that can explain a
+# miss.
+LOST_WHILE_SLOW_PCT = 50.0
+# While a neighbour uses the same core, the CPUs have about three quarters of their speed. So this share of the frames
+# of that time may be stored.
+STORED_WHILE_SLOW = 0.25
 
 
 class ThroughputCase:
@@ -268,7 +269,9 @@ class ThroughputCase:
         speeds = [t.host[GATEWAY_SPEED] for t in missed]
         if missed and max(speeds) < full_pct:
             remarks.append(Remark.of(Code.SLOW_MISS, pct=max(speeds), fps=result.upper_fps))
-        elif missed and all(t.host[GATEWAY_SPEED] < full_pct or _lost_while_slow(t) for t in missed):
+        elif missed and all(
+            t.host[GATEWAY_SPEED] < full_pct or _slow_when_it_missed(t, result.goal) for t in missed
+        ):
             longest_pct = max(t.host.get(SLOW_TIME) or 0.0 for t in missed)
             remarks.append(Remark.of(Code.SLOW_LOSSES, pct=longest_pct, fps=result.upper_fps))
         return remarks
@@ -288,11 +291,14 @@ def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
     return 100 * fps / line_rate_fps if fps is not None and line_rate_fps > 0 else None
 
 
-def _lost_while_slow(trial: Trial) -> bool:
-    """Return whether slow times of the gateways' CPUs can explain why a trial missed."""
-    if not trial.sustained:
-        return (trial.host.get(SLOW_TIME) or 0.0) >= SLOW_TIME_PCT
-    return (trial.host.get(LOST_WHILE_SLOW) or 0) >= LOST_WHILE_SLOW_SHARE * max(1, trial.lost)
+def _slow_when_it_missed(trial: Trial, goal: float) -> bool:
+    """Return whether slow times of the gateways' CPUs can explain why a trial missed a goal: most of its losses, or, if
+    it lost few enough, the growth of its queue.
+    """
+    if trial.frame_loss_ratio > goal:
+        return (trial.host.get(LOST_WHILE_SLOW) or 0.0) >= LOST_WHILE_SLOW_PCT
+    excess = max((e for e in trial.host.get("backlog_excess") or [] if e is not None), default=1.0)
+    return excess <= STORED_WHILE_SLOW * (trial.host.get(SLOW_TIME) or 0.0) / 100
 
 
 def _unhindered_fps(trial: Trial) -> float:

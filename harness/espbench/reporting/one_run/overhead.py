@@ -59,5 +59,5 @@ def _ratios(own: list[Outcome], plain: list[Outcome]) -> list[str]:
         ratio("throughput_fps"),
         ratio("cpu_home_us_per_frame"),
         ratio("cpu_office_us_per_frame"),
-        _DOUBTS[any(o.is_lower_bound for o in plain), any(o.is_lower_bound for o in own)],
+        _DOUBTS[any(o.is_capped for o in plain), any(o.is_capped for o in own)],
     ]
