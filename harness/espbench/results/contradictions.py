@@ -29,9 +29,8 @@ class Marking:
     """Marks the results of a run again and again, and makes a new copy of one only if its remarks have changed."""
 
     def __init__(self) -> None:
-        self._copies: dict[
-            int, tuple[Outcome, Outcome]
-        ] = {}  # by the id of an outcome: this outcome, and its copy
+        # By the id of an outcome: this outcome, so that the id is not used again, and its copy.
+        self._copies: dict[int, tuple[Outcome, Outcome]] = {}
 
     def __call__(self, results: Sequence[Outcome | Finding]) -> list[Outcome | Finding]:
         return [self._kept(one, copy) for one, copy in zip(results, marked(results), strict=True)]
