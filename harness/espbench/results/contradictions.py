@@ -29,7 +29,7 @@ class Marking:
     """Marks the results of a run again and again, and makes a new copy of one only if its remarks have changed."""
 
     def __init__(self) -> None:
-        # By the id of an outcome: this outcome, so that the id is not used again, and its copy.
+        # The key is the id of the first outcome of a pair. The pair keeps it, so that no other object gets this id.
         self._copies: dict[int, tuple[Outcome, Outcome]] = {}
 
     def __call__(self, results: Sequence[Outcome | Finding]) -> list[Outcome | Finding]:
