@@ -138,8 +138,9 @@ def test_ipv6_and_burst(generator: Generator, wire: Net) -> None:
     """A burst of IPv6 frames leaves back to back, stops at its length and arrives whole."""
     ports = open_ports(generator, wire)
     six = {"ip_version": 6, "src": "2001:2::2", "dst": "2001:2:0:8000::2", "networks": 9}
-    [one] = trial(generator, stream(ports, **six, frames=[{"size": 84}], burst_frames=777))["streams"]
-    assert (one["tx_frames"], one["rx_frames"], one["lost"]) == (777, 777, 0)
+    result = trial(generator, stream(ports, **six, frames=[{"size": 84}], burst_frames=777))
+    [one] = result["streams"]
+    assert (one["tx_frames"], one["rx_frames"], one["lost"]) == (777, 777, 0), result
 
 
 SEEN = """table netdev t {{
