@@ -512,6 +512,13 @@ class Outcome(CaseIdentity, Telling):
         return self.final_trial is not None and round(self.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
+def with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
+    """Return the repeats of one point that have a figure; none if one is VIOLATED, whatever the others measured."""
+    if any(o.status == "VIOLATED" for o in repeats):
+        return []
+    return [o for o in repeats if o.status in WITH_FIGURE]
+
+
 class Quantity(Record):
     """One figure of a finding: the mean, least, greatest and standard deviation of n measurements.
 

@@ -14,7 +14,7 @@ from statistics import median
 from typing import TypeVar
 
 from espbench.sentences import Code
-from espbench.terms import WITH_FIGURE, Finding, Outcome, Remark
+from espbench.terms import WITH_FIGURE, Finding, Outcome, Remark, with_figure
 
 _PLAIN = "plain"
 # Figures of one throughput differ by this much without a reason; a step of most searches is greater.
@@ -73,8 +73,8 @@ def _faster_than_plain(outcomes: Sequence[Outcome]) -> Iterable[tuple[int, Remar
         else:
             own[(outcome.stack, outcome.suite), _point(outcome)].append(outcome)
     for (_, point), repeats in own.items():
-        baseline = _with_figure(plain.get(point, []))
-        mine = [o.throughput_fps for o in _with_figure(repeats) if o.throughput_fps]
+        baseline = with_figure(plain.get(point, []))
+        mine = [o.throughput_fps for o in with_figure(repeats) if o.throughput_fps]
         theirs = [o.throughput_fps for o in baseline if o.throughput_fps and not o.is_capped]
         if mine and theirs and len(theirs) == len(baseline) and median(mine) > _LEAST * median(theirs):
             pct = 100 * (median(mine) / median(theirs) - 1)
@@ -100,13 +100,6 @@ def _slower_than_larger(outcomes: Sequence[Outcome]) -> Iterable[tuple[int, Rema
                     id(outcome),
                     Remark.of(Code.SLOWER_THAN_LARGER, size=other, fps=fps, missed_fps=outcome.upper_fps),
                 )
-
-
-def _with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes with a figure; none if one is VIOLATED, whatever the others measured."""
-    if any(o.status == "VIOLATED" for o in repeats):
-        return []
-    return [o for o in repeats if o.status in WITH_FIGURE]
 
 
 def _point(outcome: Outcome) -> _Point:

@@ -50,6 +50,8 @@ def run_plan(plan: dict[str, Any], folder: Path, *options: str) -> tuple[Path, l
     (run,) = (folder / "runs").iterdir()
     with (run / "results.csv").open() as table:
         rows = list(csv.DictReader(table))
+    at_maximum = sum("at the search's maximum" in row["warnings"] for row in rows)
+    assert (f"at the search's maximum ({at_maximum} result" in done.stderr) == bool(at_maximum), done.stderr
     require_settled(rows)
     return run, rows, done.returncode
 
@@ -143,6 +145,7 @@ def test_a_box_whose_counters_cannot_be_read_is_not_called_encrypted(box: Router
     """External boxes: `encryption not proven` in every table."""
     run, rows, _ = run_plan(box.plan(throughput={"maximum": "5000fps"}), tmp_path)
     assert {row["encryption"] for row in rows} == {"not proven"}
+    assert "at the search's maximum" in rows[0]["warnings"]
     assert "encryption not proven" in (run / "report.html").read_text()
     assert "encryption not proven" in (run / "report.md").read_text()
 

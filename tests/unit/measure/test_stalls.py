@@ -6,7 +6,7 @@ from __future__ import annotations
 from espbench.generators.base import LossEpisode, Stall, StreamCounts
 from espbench.measure.validity.stalls import (
     covered,
-    lost_in_stalls,
+    lost_within,
     of_the_sender,
     own_ms,
     share_of_outage,
@@ -26,13 +26,13 @@ def stream(*episodes: tuple[int, int, int]) -> StreamCounts:
 def test_loss_during_a_host_stall_is_booked_to_the_stall() -> None:
     """Frames due while a CPU stood still."""
     spans = windows([Stall(cpu=1, at_ns=100 * MS, ms=5.0)], [])
-    assert lost_in_stalls(stream((101 * MS, 104 * MS, 27)), spans) == 27
+    assert lost_within(stream((101 * MS, 104 * MS, 27)), spans) == 27
 
 
 def test_loss_long_after_a_stall_is_the_duts() -> None:
     """A stall at one time does not excuse a loss at another."""
     spans = windows([Stall(cpu=1, at_ns=100 * MS, ms=5.0)], [])
-    assert lost_in_stalls(stream((500 * MS, 501 * MS, 27)), spans) == 0
+    assert lost_within(stream((500 * MS, 501 * MS, 27)), spans) == 0
 
 
 def test_what_the_dut_itself_may_do_in_softirq_is_no_stall_of_the_host() -> None:
@@ -72,7 +72,7 @@ def test_windows_cover_a_share_of_the_trial() -> None:
 def test_a_single_lost_frame_has_a_time_too() -> None:
     """An episode of one frame has no length; it counts where it was due."""
     spans = windows([], [Stall(at_ns=100 * MS, ms=2.0)])
-    assert lost_in_stalls(stream((110 * MS, 110 * MS, 1), (900 * MS, 900 * MS, 1)), spans) == 1
+    assert lost_within(stream((110 * MS, 110 * MS, 1), (900 * MS, 900 * MS, 1)), spans) == 1
 
 
 def test_a_long_episode_is_shared_between_stall_and_dut() -> None:
@@ -81,22 +81,22 @@ def test_a_long_episode_is_shared_between_stall_and_dut() -> None:
     ((start, end),) = spans
     episode = (end - 5 * MS, end + 5 * MS, 100)
     assert start < episode[0]
-    assert lost_in_stalls(stream(episode), spans) == 50
+    assert lost_within(stream(episode), spans) == 50
 
 
 def test_overlapping_stalls_are_counted_once() -> None:
     """Sender and watcher see the same stall: its frames are not booked twice."""
     spans = windows([Stall(cpu=0, at_ns=100 * MS, ms=5.0)], [Stall(at_ns=100 * MS, ms=5.0)])
     assert len(spans) == 1
-    assert lost_in_stalls(stream((100 * MS, 105 * MS, 40)), spans) == 40
+    assert lost_within(stream((100 * MS, 105 * MS, 40)), spans) == 40
 
 
 def test_a_stall_while_catching_up_has_both_to_make_good() -> None:
     """Two stalls of 20 ms, 100 ms apart: at 1.1 times the rate the second is made good 400 ms later."""
     spans = windows([], [Stall(at_ns=200 * MS, ms=20.0), Stall(at_ns=100 * MS, ms=20.0)])
     assert len(spans) == 1
-    assert lost_in_stalls(stream((515 * MS, 515 * MS, 7)), spans) == 7
-    assert lost_in_stalls(stream((530 * MS, 530 * MS, 7)), spans) == 0
+    assert lost_within(stream((515 * MS, 515 * MS, 7)), spans) == 7
+    assert lost_within(stream((530 * MS, 530 * MS, 7)), spans) == 0
 
 
 def test_the_hosts_share_of_an_outage() -> None:

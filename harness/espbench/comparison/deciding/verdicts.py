@@ -136,7 +136,7 @@ def _why_capped(name: str, side: Side) -> str:
         which = f"in {side.unjudged} of {len(side.ok)} repeats " if side.unjudged < len(side.ok) else ""
         return f"{name}'s figure is {which}a lower bound, since the loads above it could not be judged"
     if side.slowed:
-        return f"{name}'s figure is a lower bound, since slow CPUs may have lowered it, and not those of the other arm"
+        return f"{name}'s figure is a lower bound: slow CPUs may have lowered it, and the arms did not take turns"
     return f"{name} met the limit of the tester or of the search and may be faster than its figure"
 
 

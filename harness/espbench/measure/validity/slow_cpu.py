@@ -38,7 +38,7 @@ def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
     spans = _slow_spans(of_gateways)
     end_ns = offered.start_ns + int(min(offered.duration_s, _LOOKED_AT_S) * 1e9)
     known = sum(episode.frames for stream in offered.streams for episode in stream.loss_episodes)
-    while_slow = sum(stalls.lost_in_stalls(stream, spans) for stream in offered.streams)
+    while_slow = sum(stalls.lost_within(stream, spans) for stream in offered.streams)
     return {
         "cpu_speed": {
             cpu: speed.model_dump(exclude={"slow_times"}) for cpu, speed in offered.cpu_speed.items()
@@ -66,11 +66,5 @@ def _of_gateways(setup: Setup, offered: Offered) -> list[CpuSpeed]:
 
 def _slow_spans(speeds: Sequence[CpuSpeed]) -> list[tuple[int, int]]:
     """Return the times in which one of these CPUs was slow, merged and rising, with some time around each; ns."""
-    spans: list[tuple[int, int]] = []
-    for time in sorted((t for speed in speeds for t in speed.slow_times), key=lambda t: t.from_ns):
-        start, end = time.from_ns - _AROUND_NS, time.to_ns + _AROUND_NS
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
-        else:
-            spans.append((start, end))
-    return spans
+    times = (time for speed in speeds for time in speed.slow_times)
+    return stalls.merged((time.from_ns - _AROUND_NS, time.to_ns + _AROUND_NS) for time in times)

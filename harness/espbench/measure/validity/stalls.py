@@ -7,7 +7,7 @@ they cover more of a trial than a limit, the whole trial says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
 
@@ -50,13 +50,18 @@ def windows(
         made_good = max(caught_up, stall.at_ns + length) + 10 * length
         caught_up = made_good if stall.until_ns is None else stall.until_ns
         spans.append((stall.at_ns - _BEFORE_NS, caught_up))
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted((start, end + _AFTER_NS) for start, end in spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+    return merged((start, end + _AFTER_NS) for start, end in spans)
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans of time (start, end) that rise and do not overlap, and cover the same time."""
+    apart: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if apart and start <= apart[-1][1]:
+            apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
         else:
-            merged.append((start, end))
-    return merged
+            apart.append((start, end))
+    return apart
 
 
 def of_the_sender(stream: StreamCounts, duration_s: float) -> list[Stall]:
@@ -129,19 +134,19 @@ def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
     return max(still.values(), default=0.0) / (end - start)
 
 
-def lost_in_stalls(stream: StreamCounts, stall_windows: list[tuple[int, int]]) -> int:
-    """Return how many of a stream's lost frames were sent inside the window of a stall."""
-    return sum(_overlap(episode, stall_windows) for episode in stream.loss_episodes)
+def lost_within(stream: StreamCounts, spans: list[tuple[int, int]]) -> int:
+    """Return how many of a stream's lost frames were sent inside these spans of time, which do not overlap."""
+    return sum(_overlap(episode, spans) for episode in stream.loss_episodes)
 
 
-def _overlap(episode: LossEpisode, stall_windows: list[tuple[int, int]]) -> int:
+def _overlap(episode: LossEpisode, spans: list[tuple[int, int]]) -> int:
     length = max(episode.to_ns - episode.from_ns, 1)
     inside = sum(
         max(0, min(episode.to_ns, end) - max(episode.from_ns, start))
-        for start, end in stall_windows
+        for start, end in spans
         if start <= episode.to_ns and end >= episode.from_ns
     )
     if episode.to_ns == episode.from_ns:
-        hit = any(start <= episode.from_ns <= end for start, end in stall_windows)
+        hit = any(start <= episode.from_ns <= end for start, end in spans)
         return episode.frames if hit else 0
     return round(episode.frames * min(1.0, inside / length))

@@ -56,7 +56,7 @@ def standing_still(
     own_ms = stalls.own_ms(us_per_frame)
     spans = stalls.windows(host_stalls, tx_stalls, own_ms)
     cut = stalls_are_cut(offered)
-    lost = [0 if cut else stalls.lost_in_stalls(stream, spans) for stream in streams]
+    lost = [0 if cut else stalls.lost_within(stream, spans) for stream in streams]
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
     reasons = disturbance(share, by_host, host_record, final=request.phase == "final")

@@ -27,7 +27,7 @@ from espbench.reporting.parts.chart_parts import (
     tip,
 )
 from espbench.reporting.parts.wording import goal_name
-from espbench.terms import WITH_FIGURE, Outcome, layer2_mbps, line_rate_fps
+from espbench.terms import WITH_FIGURE, Outcome, layer2_mbps, line_rate_fps, with_figure
 
 Unit = Literal["fps", "mbps"]
 
@@ -289,13 +289,6 @@ class _Sheet:
 
 _SIZE = tip("size", "frame size, B")
 _WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
-
-
-def with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
-    """Return the repeats of one point that have a figure; none if one is VIOLATED, whatever the others measured."""
-    if any(o.status == "VIOLATED" for o in repeats):
-        return []
-    return [o for o in repeats if o.status in WITH_FIGURE]
 
 
 def _points(group: Group) -> list[Spec]:
