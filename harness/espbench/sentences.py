@@ -84,6 +84,7 @@ class Code(StrEnum):
     NOT_ONE_TUNNEL = "not-one-tunnel"
     SAS_KEPT = "sas-kept"
     NOT_MISSED = "not-missed"
+    LOSS_TIMES_UNKNOWN = "loss-times-unknown"
     NO_POWER_SWITCH = "no-power-switch"
     NO_POWER_SWITCH_OF_BOX = "no-power-switch-of-box"
     NO_REASON = "no-reason"
@@ -316,6 +317,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_ONE_TUNNEL: "{found} tunnels were set up instead of one",
     Code.SAS_KEPT: "the gateways kept their SAs beyond {idle_s:g} s without traffic",
     Code.NOT_MISSED: "no frame was lost, so there is no outage to measure",
+    Code.LOSS_TIMES_UNKNOWN: "it is not known when {frames:,} frames were lost",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
     "use dut: uml or virt-x86, or boxes with a power switch behind labgrid (docs/remote.md)",
     Code.NO_POWER_SWITCH_OF_BOX: "{lack}",

@@ -427,8 +427,12 @@ class Trial(Counted, Telling):
         The record's counts are taken as they are. Whether the frames suffice for a verdict, and whether a stall of
         the host excuses a loss, is decided where another trial can be requested (search/goals.py).
         """
+        return self.sustained and self.loses_within(goal)
+
+    def loses_within(self, goal: float) -> bool:
+        """Return whether no direction lost more than the goal allows."""
         counts: Iterable[Trial | DirectionReading] = self.per_direction.values() or (self,)
-        return self.sustained and all(within_goal(c.tx_frames, c.lost, goal) for c in counts)
+        return all(within_goal(c.tx_frames, c.lost, goal) for c in counts)
 
     @property
     def disturbed(self) -> bool:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -100,8 +99,11 @@ class Run:
                 f"{self.path}: no profile\n  expected: a run that espbench profile made, with a {profiles.FILE}\n"
                 f"  got: a run without one\n  what to do: espbench profile {self.path}, and load the run that it names"
             )
-        with _saying_what_to_do(file, "profile the run again"):
+        try:
             of_gateways = profiles.read(file.read_text(encoding="utf-8"), str(file))
+        except (EspbenchError, OSError, ValueError) as error:
+            where = "" if isinstance(error, EspbenchError) else f"{file}: cannot read: "
+            raise UnreadableRun(f"{where}{error}\n  what to do: profile the run again") from error
         return frame((row for profile in of_gateways for row in profiles.rows(profile)), profiles.COLUMNS)
 
     def records(self) -> Iterator[Trial]:
@@ -123,26 +125,19 @@ def load(run: RunLike, *, allow_damaged: bool = False) -> Run:
     if isinstance(run, Run):
         return run
     path = Path(run)
-    with (
-        no_collection(),
-        _saying_what_to_do(path, "restore manifest.json from a copy of the run, or measure again"),
-    ):
-        directory = RunDirectory.open(path)
-    again = f"espbench run --resume {path}"
-    anew = f"move it away, and `{again}` works the results out again from trials.jsonl"
-    with no_collection(), _saying_what_to_do(path, f"restore results.json from a copy of the run; or {anew}"):
+    with no_collection():
+        try:
+            directory = RunDirectory.open(path)
+        except UsageError as error:
+            raise UnreadableRun(str(error)) from error
         results = directory.results()
-    with (
-        no_collection(),
-        _saying_what_to_do(path, "restore trials.jsonl from a copy of the run, or measure again"),
-    ):
         damage = [str(damaged) for damaged in directory.damage(results)]
     if damage and not allow_damaged:
         listed = "".join(f"\n    {text}" for text in damage)
         raise UnreadableRun(
             f"{path / 'trials.jsonl'}: damaged\n  expected: every line as it was written\n  got:{listed}\n"
-            f"  what to do: `{again}` measures these cases again; or leave their trials out of the frames: "
-            "espbench.load(…, allow_damaged=True)"
+            f"  what to do: `espbench run --resume {path}` measures these cases again; or leave their "
+            "trials out of the frames: espbench.load(…, allow_damaged=True)"
         )
     return Run(directory, results, damage)
 
@@ -172,18 +167,6 @@ def load_each(runs: Iterable[RunLike | Iterable[RunLike]]) -> list[Run]:
     return [
         load(run) for named in runs for run in ([named] if isinstance(named, Run | str | PathLike) else named)
     ]
-
-
-@contextmanager
-def _saying_what_to_do(path: Path, what_to_do: str) -> Iterator[None]:
-    """Turn any error in reading into UnreadableRun, with what to do."""
-    try:
-        yield
-    except UsageError as error:  # its message has what to do
-        raise UnreadableRun(str(error)) from error
-    except (EspbenchError, OSError, ValueError) as error:
-        where = "" if isinstance(error, EspbenchError) else f"{path}: cannot read: "
-        raise UnreadableRun(f"{where}{error}\n  what to do: {what_to_do}") from error
 
 
 def _of_result(result: Outcome | Finding) -> dict[str, Any]:

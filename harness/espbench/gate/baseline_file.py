@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, V
 from espbench.errors import UsageError
 from espbench.gate.base import Base, BaseCase, Point, Sample
 from espbench.gate.conditions import relevant
+from espbench.results.records import first_mistake
 
 FORMAT = 1
 _DIGITS = 16
@@ -105,8 +106,15 @@ def read(path: Path) -> Base:
     """Read a base; UsageError if the file is none, has a newer format, or was changed after it was written."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot read the base: {error}") from None
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot read the base: {error.strerror}\n"
+            "  what to do: name a run directory, a file that espbench baseline wrote, or a git revision"
+        ) from None
+    except UnicodeDecodeError:
+        raise _refused(
+            path, "text, as espbench baseline writes it", "bytes that are no text (UTF-8)"
+        ) from None
     try:
         document = json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
     except ValueError as error:
@@ -118,9 +126,7 @@ def read(path: Path) -> Base:
     try:
         file = _File.model_validate_json(json.dumps(document))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _refused(path, "a base, as espbench baseline writes it", f"{where}: {first['msg']}") from None
+        raise _refused(path, "a base, as espbench baseline writes it", first_mistake(error)) from None
     cases: dict[Point, BaseCase] = {}
     for line in file.cases:
         if line is None:

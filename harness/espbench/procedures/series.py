@@ -142,3 +142,27 @@ class Series(ABC):
     @abstractmethod
     def deviations(self) -> list[Deviation]:
         """Return the clauses of the standard that the settings or the trials do not keep."""
+
+
+def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()) -> Trial:
+    """Return the record with these values added to its `measured`; INVALID if there are reasons."""
+    update: dict[str, Any] = {"measured": trial.measured | measured}
+    if reasons:
+        update |= {"validity": "INVALID", "reasons": [*trial.reasons, *reasons]}
+    return trial.model_copy(update=update)
+
+
+def times_unknown(trial: Trial, *, between_arrivals: bool = False) -> list[Reason]:
+    """Return why no time can be taken from a trial's losses, if it is not known when they happened; else nothing.
+
+    between_arrivals: the time is one without arrivals. Then damaged frames arrived, and that time must be known;
+    otherwise they count as lost, and when they were sent is not recorded.
+    """
+    unknown = 0
+    for reading in trial.per_direction.values():
+        arrived = reading.rx_frames + (reading.corrupted or 0)
+        lost = reading.lost - (reading.corrupted or 0 if between_arrivals else 0)
+        no_gap = between_arrivals and reading.longest_gap_s is None and arrived > 1
+        if lost > 0 and (reading.last_lost_s is None or no_gap):
+            unknown += lost
+    return [Reason.of(Code.LOSS_TIMES_UNKNOWN, frames=unknown)] if unknown else []

@@ -50,11 +50,20 @@ def forwarding_fps(trial: Trial) -> float:
 
     If the generator cannot tell them apart, it includes the frames that arrived after the sending.
     """
-    whole = trial.rx_frames / trial.duration_s
-    if not trial.lost and trial.sustained:
-        return whole  # the frames that arrived later were only in transit
-    in_time = in_time_fps(trial)
-    return whole if in_time is None else in_time
+    in_time = None if _late_were_in_transit(trial) else in_time_fps(trial)
+    return trial.rx_frames / trial.duration_s if in_time is None else in_time
+
+
+def forwarding_of_fps(trial: Trial, direction: DirectionReading) -> float:
+    """Return the part of a trial's `forwarding_fps` that one direction has, frames/s."""
+    whole = _late_were_in_transit(trial) or in_time_fps(trial) is None
+    late = 0 if whole else direction.backlog_frames or 0
+    return (direction.rx_frames - late) / trial.duration_s
+
+
+def _late_were_in_transit(trial: Trial) -> bool:
+    """Return whether the frames that arrived after the sending came from no queue that grew."""
+    return not trial.lost and trial.sustained
 
 
 def stored(trials: Sequence[Trial]) -> list[Remark]:

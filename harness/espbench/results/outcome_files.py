@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from espbench.errors import EspbenchError
 from espbench.results import format_1
 from espbench.results.durable import to_json
+from espbench.results.records import first_mistake
 from espbench.terms import PAIRED, Finding, Latency, Outcome
 
 # Version of `results.json`; version 1 had sentences without codes (format_1.py).
@@ -105,8 +105,8 @@ def json_text(results: Iterable[Outcome | Finding], line: _Text = json_line) -> 
     return f'{{"format":{FORMAT},"outcomes":[\n{outcomes}\n]{more}}}\n'
 
 
-def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
-    """Return the results of a `results.json`, outcomes first; raise EspbenchError if it is damaged or too new."""
+def from_json_text(text: str) -> list[Outcome | Finding]:
+    """Return the results of a `results.json`, outcomes first; raise ValueError if it is damaged or too new."""
     if text.startswith(_HEAD):
         try:  # half the time that the steps below take, which find out what is wrong
             document = _Document.model_validate_json(text)
@@ -114,21 +114,23 @@ def from_json_text(text: str, where: str) -> list[Outcome | Finding]:
             pass
         else:
             return [*document.outcomes, *document.findings]
-    return _slowly_from(text, where)
+    return _slowly_from(text)
 
 
-def _slowly_from(text: str, where: str) -> list[Outcome | Finding]:
-    """Return the same for a file of any version; raise EspbenchError."""
+def _slowly_from(text: str) -> list[Outcome | Finding]:
+    """Return the same for a file of any version; raise ValueError."""
     try:
         document = json.loads(text)
         if document["format"] > FORMAT:
-            raise EspbenchError(f"{where}: format {document['format']}; this espbench reads up to {FORMAT}")
+            raise ValueError(f"format {document['format']}; this espbench reads up to {FORMAT}")
         outcomes, findings = document["outcomes"], document.get("findings", [])
         if document["format"] == 1:
             outcomes, findings = map(format_1.result, outcomes), map(format_1.result, findings)
         return [*map(Outcome.model_validate, outcomes), *map(Finding.model_validate, findings)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise EspbenchError(f"{where}: not a results file: {error}") from error
+    except ValidationError as error:
+        raise ValueError(first_mistake(error)) from error
+    except (KeyError, TypeError) as error:
+        raise ValueError("expected an object with the keys format and outcomes") from error
 
 
 def row(result: Outcome | Finding) -> dict[str, Any]:

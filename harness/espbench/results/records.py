@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from pydantic import ValidationError
+
 from espbench.errors import EspbenchError
 from espbench.results.durable import to_json
 from espbench.terms import Record
@@ -33,6 +35,20 @@ class Records(NamedTuple, Generic[_Kind]):
     def __str__(self) -> str:
         lines = ", ".join(map(str, self.damaged))
         return f"line {lines} is" if len(self.damaged) == 1 else f"lines {lines} are"
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Return the first mistake in a record: the key, and what is wrong with it."""
+    first = error.errors()[0]
+    if not first["loc"]:
+        return f"expected an object with keys, got {_kind(first['input'])}"
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def _kind(value: object) -> str:
+    """Return what a value of a JSON document is, in words."""
+    words = {list: "a list", str: "a text", dict: "another object", bool: "true or false", type(None): "null"}
+    return words.get(type(value), "a number")
 
 
 def sealed(records: Sequence[Record]) -> str:

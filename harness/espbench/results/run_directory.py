@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from espbench.errors import EspbenchError, UsageError
+from espbench.errors import UnreadableRun, UsageError
 from espbench.results import contradictions, finding_files, outcome_files
-from espbench.results.durable import sync_directory, to_json, write_atomically, write_failure
+from espbench.results.durable import refused_by_disk, sync_directory, to_json, write_atomically, write_failure
+from espbench.results.records import first_mistake
 from espbench.results.run_lock import NAME as LOCK
 from espbench.results.run_lock import RunLock
 from espbench.results.trial_log import Damage, TrialLog
@@ -34,6 +35,7 @@ from espbench.version import __version__
 FORMAT = 2
 
 _Made = TypeVar("_Made")
+_ANOTHER = "restore {name} from a copy of the run, or measure again"
 _NAME_LIMIT = 60
 # The name of an arm of a comparison at fixed loads, under which its trials are stored: that of a case, and which arm
 # it is (runs/paired_run.py).
@@ -57,14 +59,21 @@ class RunDirectory:
     def create(cls, parent: Path, name: str, manifest: Manifest, plan_text: str) -> RunDirectory:
         """Make `<parent>/<time>-<name>` and lock it; two runs in the same second get different directories.
 
-        The manifest is written last: a directory without one is not a run. Raise EspbenchError if the directory cannot
-        be written.
+        The manifest is written last: a directory without one is not a run. Raise UsageError if no directory can be made
+        there, and CannotWrite if the disk refuses it.
         """
         try:
             path = _new_directory(parent, name)
             (path / "logs").mkdir()
         except OSError as error:
-            raise write_failure(parent, error, "no run was started") from error
+            if refused_by_disk(error):
+                raise write_failure(parent, error, "no run was started") from error
+            raise UsageError(
+                f"{parent}: cannot make a run directory there\n"
+                "  expected: a folder in which you may make files, or a new name for one\n"
+                f"  got: {'a file' if parent.is_file() else error.strerror}\n"
+                "  what to do: name another folder with --out"
+            ) from error
         run = cls(path, manifest)
         try:
             run.lock()
@@ -262,7 +271,12 @@ class RunDirectory:
         path = self.path / "results.json"
         if not path.exists():
             return []
-        saved = outcome_files.from_json_text(path.read_text(encoding="utf-8"), str(path))
+        try:
+            saved = outcome_files.from_json_text(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            again = f"`espbench run --resume {self.path}` works the results out again from trials.jsonl"
+            to_do = f"restore {{name}} from a copy of the run; or move it away, and {again}"
+            raise _unreadable(path, f"not a results file: {error}", to_do) from error
         # The file has outcomes first; sorting keeps the order within a case.
         place = {entry.case: number for number, entry in enumerate(self.manifest.cases)}
         # An earlier espbench saved them without marks.
@@ -337,9 +351,9 @@ def _read_manifest(path: Path) -> Manifest:
             "  what to do: name one of the directories in runs/ (or where --out said)"
         ) from None
     except ValueError as error:
-        raise EspbenchError(f"{file}: damaged, not JSON: {error}") from error
+        raise _unreadable(file, f"damaged, not JSON: {error}", _ANOTHER) from error
     except OSError as error:
-        raise UsageError(f"{file}: cannot read: {error.strerror}") from error
+        raise _unreadable(file, f"cannot read: {error.strerror}", _ANOTHER) from error
     written = document.get("format") if isinstance(document, dict) else None
     if isinstance(written, int) and written > FORMAT:
         writer = document.get("espbench", "of a later version")
@@ -352,5 +366,8 @@ def _read_manifest(path: Path) -> Manifest:
     try:
         return Manifest.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise EspbenchError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise _unreadable(file, f"damaged: {first_mistake(error)}", _ANOTHER) from error
+
+
+def _unreadable(file: Path, what: str, to_do: str) -> UnreadableRun:
+    return UnreadableRun(f"{file}: {what}\n  what to do: {to_do.format(name=file.name)}")

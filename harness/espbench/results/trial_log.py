@@ -13,14 +13,15 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, UnreadableRun
 from espbench.results import format_1, seals
 from espbench.results.durable import sync_directory, write_failure
+from espbench.results.records import first_mistake
 from espbench.terms import Trial
 
 _READ_AHEAD = 1 << 20  # bytes
@@ -124,7 +125,7 @@ class TrialLog:
         places = self._contents().places.get(case, [])
         if not places:
             return []
-        with self.path.open("rb") as file:
+        with self._opened() as file:
             trials_read = []
             for _, offset, length in places:
                 file.seek(offset)
@@ -166,7 +167,7 @@ class TrialLog:
         self.close()
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            with self.path.open("rb") as old, temporary.open("wb") as new:
+            with self._opened() as old, temporary.open("wb") as new:
                 for _, offset, length in places:
                     old.seek(offset)
                     new.write(old.read(length))
@@ -193,9 +194,9 @@ class TrialLog:
             self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND)
             os.ftruncate(self._fd, end)  # removes an incomplete last line
         try:
-            written = os.write(self._fd, line)
-            if written < len(line):
-                os.write(self._fd, line[written:])  # raises OSError if the disk is full
+            rest = memoryview(line)
+            while rest:  # a full disk takes a part first, and then raises OSError
+                rest = rest[os.write(self._fd, rest) :]
             os.fsync(self._fd)
         except OSError:
             os.ftruncate(self._fd, end)
@@ -208,7 +209,7 @@ class TrialLog:
 
     def _believed(self) -> Iterator[tuple[bytes, int, int]]:
         """Yield each undamaged line with its number and offset."""
-        with self.path.open("rb", buffering=_READ_AHEAD) as file:
+        with self._opened() as file:
             at = 0
             for number, offset, length in list(self._contents().believed):
                 if offset != at:  # an unnecessary seek would discard the data that were read ahead
@@ -216,13 +217,23 @@ class TrialLog:
                 at = offset + length
                 yield file.read(length), number, offset
 
+    def _opened(self) -> BinaryIO:
+        """Open the file to read it from its begin; raise UnreadableRun if that is not possible."""
+        try:
+            return self.path.open("rb", buffering=_READ_AHEAD)
+        except OSError as error:
+            raise UnreadableRun(
+                f"{self.path}: cannot read: {error.strerror}\n"
+                f"  what to do: restore {self.path.name} from a copy of the run, or measure again"
+            ) from error
+
     def _look(self) -> _Contents:
         contents = _Contents()
         rejected: list[_Rejected] = []
         offset = 0
         unreadable: _Rejected | None = None  # if no line follows, a power cut left it incomplete
         seals_begun = False
-        with self.path.open("rb", buffering=_READ_AHEAD) as file:
+        with self._opened() as file:
             for number, line in enumerate(file, start=1):
                 if unreadable is not None:
                     rejected.append(unreadable)
@@ -282,8 +293,7 @@ def _where(number: int, offset: int) -> str:
 
 def _not_a_trial(error: ValidationError) -> str:
     """Say what is wrong with a line, by its first mistake."""
-    first = error.errors()[0]
-    return f"not a trial: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return f"not a trial: {first_mistake(error)}"
 
 
 @dataclass(frozen=True)

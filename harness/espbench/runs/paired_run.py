@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from espbench.errors import EspbenchError
 from espbench.measure import trial, unmeasured
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.proof import readiness
@@ -36,6 +37,7 @@ OVERHEAD_S = 0.4
 MAXIMUM_REBUILDS = 2
 # The pause after a trial that the host disturbed, s.
 HOST_PAUSE_S = 0.5
+_FAILURES = (TrialBroken, readiness.NotReady, NegotiationFailed)
 
 
 class RunRecords(Records, Notebook, Protocol):
@@ -143,8 +145,8 @@ class PairedRun:
         self._running: dict[str, PairedLoads] = {}
         self._makers: dict[Arm, Setups] = {}
         self._standing: dict[Arm, Setup] = {}
-        # Cleartext of an arm that was detected while the other arm's trial was to be made.
-        self._leaks: dict[tuple[str, Arm], readiness.InClear] = {}
+        # The failures of an arm's gateways, or their cleartext, that showed when the other arm's trial was to be made.
+        self._failed: dict[tuple[str, Arm], EspbenchError] = {}
         self._together = True
 
     def run(self) -> list[Finding]:
@@ -255,7 +257,7 @@ class PairedRun:
                 Waits(learning_s=s.learning, residue_s=s.residue, settle_s=s.settle),
                 on_progress=self._parts.observer.trial_progress,
             )
-        except (TrialBroken, readiness.NotReady, NegotiationFailed) as error:
+        except _FAILURES as error:
             why = Reason.of(error.code, text=str(error))
             leak = isinstance(error, readiness.InClear)
             record = trial.broken(ask.request, why, case=name, sequence=sequence, leak=leak)
@@ -269,26 +271,25 @@ class PairedRun:
 
         If both pairs may run at the same time, the other arm's gateways are built too.
         """
-        if leak := self._leaks.pop((point.id, arm), None):
-            raise leak
+        if failure := self._failed.pop((point.id, arm), None):
+            raise failure
         wanted = ARMS if self._together else (arm,)
         if not self._together and other(arm) in self._standing:
             self._close()
         for each in wanted:
-            if each in self._standing or (point.id, each) in self._leaks:
+            if each in self._standing or (point.id, each) in self._failed:
                 continue
             try:
                 self._stand(point, each)
-            except readiness.InClear as leak:
+            except _FAILURES as failure:
                 if each == arm:
                     raise
-                # The trial to be made is of the other arm: the leak is raised at the leaking arm's next trial.
-                self._leaks[point.id, each] = leak
-                self._makers[each].discard(self._standing.pop(each, None))
+                # The trial to be made is of the other arm: this is raised at the failing arm's next trial.
+                self._failed[point.id, each] = failure
         return self._standing[arm]
 
     def _stand(self, point: Rivals, arm: Arm) -> None:
-        """Build the gateways of an arm, and warm them up."""
+        """Build and warm up the gateways of an arm. If that fails, close them, so that no trial meets cold ones."""
         maker = self._makers.get(arm)
         if maker is None:
             maker = self._makers[arm] = self._parts.new_setups()
@@ -296,9 +297,13 @@ class PairedRun:
         self._standing[arm] = setup = maker.set_up(case)
         if case.settings.warm_up > 0:
             load = 0.5 * self._running[point.id].slower_fps
-            unmeasured.warm_up(
-                setup, maker.traffic(case), load, case.settings.warm_up, fragments=case.fragments
-            )
+            try:
+                unmeasured.warm_up(
+                    setup, maker.traffic(case), load, case.settings.warm_up, fragments=case.fragments
+                )
+            except EspbenchError:
+                maker.discard(self._standing.pop(arm))
+                raise
 
     def _close(self) -> None:
         for setup in self._standing.values():

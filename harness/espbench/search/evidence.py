@@ -296,6 +296,14 @@ class Evidence:
             },
         )
 
+    def missing(self) -> tuple[int, ...]:
+        """Return the indexes of the valid trials for which the upper bound counts as missed: those that missed it, or,
+        if none did by itself, the final trials at it that missed it together. Empty without an upper bound.
+        """
+        alone = [e for e, what in self._judged if what is Judgement.MISSED and e.miss_fps == self.hard_upper]
+        together = [e for e in self.valid if e.seen.final and e.pass_fps == self.hard_upper]
+        return tuple(entry.index for entry in alone or together)
+
     def missed_below(self, maximum: float) -> int:
         """Return how many different loads below the maximum missed, or count as missed."""
         return sum(load < maximum for load in self._missed | self.soft_missed)

@@ -222,8 +222,17 @@ def judge(seen: Observation, goal: float) -> Judgement:
 
 def judge_counts(seen: Observation, goal: float) -> Judgement:
     """Judge one trial as `judge` does, even if it is INVALID."""
-    if not seen.sustained:
-        return Judgement.DISTURBED if seen.backlog_excused else Judgement.MISSED
+    if seen.sustained:
+        return _judge_loss(seen, goal)
+    if not seen.backlog_excused:
+        return Judgement.MISSED
+    # Stalls excuse the backlog, but not losses that happened outside of them.
+    by_loss = _judge_loss(seen, goal)
+    return by_loss if by_loss is Judgement.MISSED else Judgement.DISTURBED
+
+
+def _judge_loss(seen: Observation, goal: float) -> Judgement:
+    """Judge one trial by the frames that it lost."""
     if goal == 0:
         return _zero_loss(seen)
     if seen.final:

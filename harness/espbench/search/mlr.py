@@ -204,7 +204,13 @@ class MlrSearch:
             answer=self._answer(goal, status, throughput, reason, at_maximum=at_maximum),
             void_finals=len(finals_beside(final, self._void())) if final else self._void_at(lower),
             loss_bound=self._loss_bound(final) if final else None,
+            missing=self._missing(goal, upper),
         )
+
+    def _missing(self, goal: float, upper: float | None) -> tuple[int, ...]:
+        """Return the indexes of the valid trials at the upper bound that missed the goal."""
+        at_upper = [e for e in self._entries if e.seen.valid and e.load_fps == upper]
+        return tuple(e.index for e in at_upper if _judge(e.seen, goal) is Judgement.MISSED)
 
     def _void(self) -> list[Entry]:
         """Return the trials that say nothing. A trial that only offered too little says something about what it

@@ -23,7 +23,8 @@ class GoalResult:
     the figure, in the order of `add`. at_maximum: the figure is the maximum load, so the throughput may be higher.
     `answer` is the whole answer in one sentence. void_finals counts the final trials, at the throughput or at the
     load of the confirming trial, that say nothing: INVALID ones, and those whose loss lay in stalls. loss_bound is
-    the loss ratio that the trials behind the figure exclude with 95 % confidence.
+    the loss ratio that the trials behind the figure exclude with 95 % confidence. missing has the indexes of the
+    trials for which upper_fps counts as missed, in the order of `add`.
     """
 
     goal: float
@@ -39,6 +40,7 @@ class GoalResult:
     answer: Statement | None = None
     void_finals: int = 0
     loss_bound: float | None = None
+    missing: tuple[int, ...] = ()
 
     @property
     def words(self) -> str:

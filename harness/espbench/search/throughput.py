@@ -466,6 +466,7 @@ class ThroughputSearch:
             answer=answer(evidence, status, state.reason, throughput, at_maximum=at_maximum),
             void_finals=void_finals,
             loss_bound=excluded,
+            missing=evidence.missing(),
         )
 
 

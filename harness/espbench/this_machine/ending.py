@@ -29,14 +29,14 @@ def listen() -> None:
     _say_again_what_was_dropped()
 
 
-def with_parent() -> None:
+def with_parent(parent: int) -> None:
     """Ask for SIGTERM when the parent's thread that started this process ends, however it ends.
 
-    KeyboardInterrupt if the parent is gone already.
+    parent: the process that started this one; in a container it may be process 1. KeyboardInterrupt if it is gone
+    already.
     """
-    parent = os.getppid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
-    if parent == 1 or os.getppid() != parent:
+    if os.getppid() != parent:
         raise KeyboardInterrupt
 
 

@@ -18,10 +18,10 @@ PLAN = plan_text(
 MAXIMUM = 100_000.0
 
 
-def case(folder: Path) -> Case:
+def case(folder: Path, goal: str = "0") -> Case:
     """Return the only case of a plan with a throughput test."""
     file = folder / "plan.yaml"
-    file.write_text(PLAN)
+    file.write_text(PLAN.replace("loss_goals: [0]", f"loss_goals: [{goal}]"))
     return cases(load_plan(file))[0]
 
 

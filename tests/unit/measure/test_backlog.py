@@ -14,7 +14,7 @@ from espbench.generators.base import LossEpisode, Offered, Slice, Stall
 from espbench.measure.inputs.setup import Request
 from espbench.measure.validity.backlog import judge
 from espbench.measure.validity.standing_still import StandingStill, standing_still
-from espbench.search.goals import Judgement, Observation, judge_counts
+from espbench.search.goals import DirectionCount, Judgement, Observation, judge_counts
 from espbench.sentences import Code
 
 PARTS = 20
@@ -141,6 +141,20 @@ def test_a_backlog_that_is_excused_is_no_pass(goal: float, *, final: bool) -> No
         sustained=False, backlog_excused=True,
     )  # fmt: skip
     assert judge_counts(seen, goal) is Judgement.DISTURBED
+
+
+@pytest.mark.parametrize("goal", [0.0, 1e-5])
+@pytest.mark.parametrize("final", [True, False])
+@pytest.mark.parametrize(("in_stalls", "judgement"), [(0, Judgement.MISSED), (3000, Judgement.DISTURBED)])
+def test_a_backlog_that_is_excused_excuses_no_loss(
+    goal: float, *, final: bool, in_stalls: int, judgement: Judgement
+) -> None:
+    """Only losses in stalls are the host's."""
+    seen = Observation(
+        load_fps=1e5, frames=10**5, lost_frames=3000, frames_per_direction=10**5, duration_s=1.0, final=final,
+        sustained=False, backlog_excused=True, directions=(DirectionCount(10**5, 3000, in_stalls),),
+    )  # fmt: skip
+    assert judge_counts(seen, goal) is judgement
 
 
 @pytest.mark.parametrize("watched", [True, False])

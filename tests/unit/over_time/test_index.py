@@ -262,4 +262,7 @@ def test_the_command_lists_changes_series_and_runs(runs: Path) -> None:
     assert listed == [f"2026010{n}T120000Z-nightly" for n in (1, 2, 3)]
     assert "exact" in said("--list", "series")
     assert "20260103T120000Z-nightly" in said("--list", "runs")
-    assert said("--plan", "no such").strip() == "3 runs, 0 series; 0 changes in 0 of them"
+    assert said("--plan", "no such").splitlines() == [
+        "3 runs, 0 series; 0 changes in 0 of them",
+        "no series has these texts in its names: --plan 'no such'; there are the plans nightly",
+    ]

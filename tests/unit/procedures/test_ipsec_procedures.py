@@ -192,10 +192,10 @@ class Pair:
 def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:
     """One direction of this load, with so many frames lost."""
     sent = round(request.load_fps * request.duration_s)
-    shown = {"lost": lost, **reading}
+    shown = {"lost": lost, "corrupted": 0, **reading}
     direction = DirectionReading(
         intended_fps=request.load_fps, offered_fps=request.load_fps, tx_frames=sent, rx_frames=sent - lost,
-        duplicated=0, reordered=0, corrupted=0, **shown,
+        duplicated=0, reordered=0, **shown,
     )  # fmt: skip
     return Trial(
         case="0001-x", sequence=0, phase="measure", attempt=request.attempt, intended_fps=request.load_fps,
@@ -267,6 +267,17 @@ def test_set_up_rates_are_the_daemons_own_times(carried: list[int]) -> None:
     # Afterwards the pair is as it was.
     assert pair.stack.options == IkeOptions(auth="certificates")
     assert len(pair.daemons["home"].up) == 1
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_set_ups_within_the_same_millisecond_of_the_log_have_a_rate(
+    monkeypatch: pytest.MonkeyPatch, *, together: bool
+) -> None:
+    """A daemon's log may show that a set-up took no time."""
+    for name in ("PHASE_1", "PHASE_2", "TUNNEL"):
+        monkeypatch.setitem(globals(), name, 0.0)
+    finding = answered(made(SetUpRate(tunnels=1, public_key=False, together=together)), Pair())
+    assert values(finding)["tunnel set-up rate"] == 1000.0
 
 
 def test_a_daemon_that_shares_its_ike_sa_has_no_tunnel_rate() -> None:
@@ -435,6 +446,30 @@ def test_an_outage_is_neither_a_stall_of_the_host_nor_a_stray_loss(
         Request(1000.0, 10.0, "measure"), 25, longest_gap_s=gap, first_lost_s=lost[0], last_lost_s=lost[1]
     )
     assert outage_s(trial.per_direction["west-east"]) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("settings", [Failover(repeats=1, retries=0), Reset(repeats=1, retries=0)])
+@pytest.mark.parametrize(
+    "reading",
+    [
+        {"longest_gap_s": (3.0, 3.001)},
+        {"first_lost_s": 3.0, "last_lost_s": 10.5},
+    ],
+    ids=["it is not known which frames were lost", "the times of arrivals are not known"],
+)
+def test_an_outage_whose_losses_have_no_times_is_no_outage_of_0_s(
+    settings: Any, reading: dict[str, Any]
+) -> None:
+    pair = Pair(lambda r: trial_of(r, 7499, **reading))
+    finding = answered(made(settings), pair)
+    assert (finding.status, finding.quantities) == ("INVALID", [])
+    assert [*map(str, finding.reasons)] == ["it is not known when 7,499 frames were lost"]
+
+
+def test_frames_that_arrived_damaged_are_no_outage() -> None:
+    pair = Pair(lambda r: trial_of(r, 20, corrupted=20))
+    finding = answered(made(Reset(repeats=1)), pair)
+    assert (finding.status, finding.quantities[0].value) == ("OK", 0.0)
 
 
 def test_a_failover_kills_office_without_a_word() -> None:

@@ -108,6 +108,28 @@ def test_the_flood_is_set_beside_the_throughput() -> None:
     assert figures(finding)["of the throughput"].value == pytest.approx(0.8, abs=1e-3)
 
 
+@pytest.mark.parametrize("lost", [0, 10])
+@pytest.mark.parametrize("backlogs", [(50, 50), (50, None)], ids=str)
+def test_the_directions_of_a_flood_add_up_to_the_whole(lost: int, backlogs: tuple[int, int | None]) -> None:
+    """Late frames of both directions were in transit, or those of both came from a queue."""
+    procedure = procedure_for(case_of(Flood(), "flood"), known(50_000.0), [])
+    request = procedure.next()
+    assert request is not None
+    trial = QueueDut(1e9).trial(request, "0001-x", 0)
+    half = trial.tx_frames // 2
+    one = trial.per_direction["west-east"].model_copy(
+        update={"tx_frames": half, "rx_frames": half - lost, "lost": lost}
+    )
+    ways = zip(("west-east", "east-west"), backlogs, strict=True)
+    both = {way: one.model_copy(update={"backlog_frames": backlog}) for way, backlog in ways}
+    counts = {"tx_frames": 2 * half, "rx_frames": 2 * (half - lost), "lost": 2 * lost, "per_direction": both}
+    procedure.add(trial.model_copy(update=counts))
+    finding = answer(procedure)
+    parts = [q.value for q in finding.quantities if q.name.startswith("forwarding rate, ")]
+    assert len(parts) == 2
+    assert sum(part or 0.0 for part in parts) == pytest.approx(finding.quantities[0].value, abs=0.01)
+
+
 def test_a_flood_below_the_throughput_is_set_beside_nothing() -> None:
     """A DUT without loss would seem to collapse; at the throughput itself it is the line rate's answer."""
     for maximum, ratio in ((30_000.0, None), (50_000.0, 1.0)):
@@ -269,6 +291,21 @@ def test_each_direction_has_its_own_recovery_time_and_the_slower_is_the_answer()
         1.25,
         0.5,
     ]
+
+
+@pytest.mark.parametrize(("last_lost_s", "validity"), [(None, "INVALID"), (61.0, "VALID")])
+def test_a_loss_without_a_time_is_no_recovery_in_0_s(last_lost_s: float | None, validity: str) -> None:
+    """Frames that never left, or arrived damaged, hide which frames were lost, and when."""
+    procedure = procedure_for(case_of(SystemRecovery(), "system_recovery"), known(50_000.0), [])
+    request = procedure.next()
+    assert request is not None
+    trial = QueueDut(50_000.0, recovers_after_s=1.25).trial(request, "0001-x", 0)
+    reading = trial.per_direction["west-east"].model_copy(update={"last_lost_s": last_lost_s})
+    made = trial.model_copy(update={"per_direction": {"west-east": reading}})
+    maker = TrialMaker(cast("Setup", None), lambda request, actions: made)
+    measured = procedure.measure(request, maker)
+    assert measured.validity == validity
+    assert all(str(r) == f"it is not known when {trial.lost:,} frames were lost" for r in measured.reasons)
 
 
 def test_who_does_not_recover_in_time_has_no_figure() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +170,11 @@ def _measured_on(folder: Path, *, starved: bool) -> Outcome:
     ],
 )
 def test_slow_cpus_are_told_beside_the_figure(
-    tmp_path: Path, passing_pct: float | None, missing_pct: list[float | None], codes: list[Code]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    passing_pct: float | None,
+    missing_pct: list[float | None],
+    codes: list[Code],
 ) -> None:
     """A neighbour on the same core changes neither the search nor the status."""
     measured = case(tmp_path)
@@ -184,6 +189,9 @@ def test_slow_cpus_are_told_beside_the_figure(
     if len(missing_pct) > 1:  # the same load missed once more
         again = missed_first.model_copy(update={"host": {GATEWAY_SPEED: missing_pct[1]}})
         running.trials.append(again)
+        (result,) = running.search.results()
+        both = replace(result, missing=(*result.missing, len(running.trials) - 1))
+        monkeypatch.setattr(running.search, "results", lambda: [both])
     (outcome,) = running.outcomes("dut", "baseline")
     assert (outcome.status, outcome.cpu_speed_pct) == ("OK", passing_pct)
     assert [remark.code for remark in outcome.warnings if remark.code.startswith("slow")] == codes
@@ -211,12 +219,60 @@ def test_a_miss_that_slow_times_can_explain_is_told_beside_the_figure(
     running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
     while (wanted := running.next()) is not None:
         trial = answer(wanted, measured, len(running.trials), limit_fps=50_000)
-        counts = {"lost": lost, "frame_loss_ratio": lost / trial.tx_frames}
+        (reading,) = trial.per_direction.values()
+        per_direction = {"west-east": reading.model_copy(update={"lost": lost})}
+        counts = {"lost": lost, "frame_loss_ratio": lost / trial.tx_frames, "per_direction": per_direction}
         changes = counts | {"sustained": sustained, "host": {GATEWAY_SPEED: 93.0, **host}}
         running.add(trial.model_copy(update=changes if trial.lost else {"host": {GATEWAY_SPEED: 93.0}}))
     (outcome,) = running.outcomes("dut", "baseline")
     told = [remark for remark in outcome.warnings if remark.code == Code.SLOW_LOSSES]
     assert (outcome.status, bool(told), outcome.is_lower_bound) == ("OK", is_told, is_told)
+
+
+def test_a_slow_miss_is_told_where_the_tester_could_not_offer_its_load(tmp_path: Path) -> None:
+    """The only trial that missed was asked for at the maximum, and offered less: it bounds the load that it offered."""
+    measured = case(tmp_path)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
+    most, limit = 0.60 * MAXIMUM, 0.5999 * MAXIMUM
+    while (wanted := running.next()) is not None:
+        offered = min(wanted.load_fps, most)
+        trial = answer(replace(wanted, load_fps=offered), measured, len(running.trials), limit_fps=limit)
+        load = {"intended_fps": round(wanted.load_fps, 3)}
+        reading = trial.per_direction["west-east"].model_copy(update=load | {"highest_fps": offered})
+        host = {GATEWAY_SPEED: 70.0 if trial.lost else 96.0}
+        running.add(trial.model_copy(update=load | {"per_direction": {"west-east": reading}, "host": host}))
+    missed = [trial for trial in running.trials if trial.lost]
+    (outcome,) = running.outcomes("dut", "baseline")
+    assert {trial.intended_fps for trial in missed} == {MAXIMUM}
+    assert outcome.status == "OK"
+    assert outcome.upper_fps is not None
+    assert outcome.upper_fps < 0.9 * MAXIMUM
+    assert Code.SLOW_MISS in [remark.code for remark in outcome.warnings]
+
+
+@pytest.mark.parametrize(("while_slow_pct", "is_told"), [(0.0, False), (80.0, True)])
+def test_the_losses_of_one_direction_are_not_excused_as_a_queue(
+    tmp_path: Path, while_slow_pct: float, is_told: bool
+) -> None:
+    """One direction lost more than the goal, both together less: the trial missed by its losses, no queue grew."""
+    measured = case(tmp_path, goal="1e-5")
+    running = ThroughputCase(measured, Limits(1000.0, 1e6, 1e6, None), [512])
+    host = {GATEWAY_SPEED: 97.0, SLOW_TIME: 0.0, LOST_WHILE_SLOW: while_slow_pct}
+    while (wanted := running.next()) is not None:
+        trial = answer(wanted, measured, len(running.trials), limit_fps=500_000)
+        tx = trial.tx_frames // 2
+        lost = math.ceil(1.8e-5 * tx) if trial.lost else 0
+        half = {"intended_fps": trial.intended_fps / 2, "offered_fps": trial.offered_fps / 2, "tx_frames": tx}
+        one = trial.per_direction["west-east"].model_copy(
+            update=half | {"lost": lost, "rx_frames": tx - lost}
+        )
+        other = one.model_copy(update={"lost": 0, "rx_frames": tx})
+        counts = {"rx_frames": 2 * tx - lost, "lost": lost, "frame_loss_ratio": lost / (2 * tx)}
+        both = {"per_direction": {"west-east": one, "east-west": other}, "host": host}
+        running.add(trial.model_copy(update=counts | both))
+    (outcome,) = running.outcomes("dut", "baseline")
+    told = [remark for remark in outcome.warnings if remark.code == Code.SLOW_LOSSES]
+    assert (outcome.status, bool(told)) == ("OK", is_told)
 
 
 def leaking(trial: Trial) -> Trial:

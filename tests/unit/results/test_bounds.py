@@ -90,7 +90,7 @@ def test_results_of_before_are_read(run: RunDirectory) -> None:
     document = json.loads((run.path / "results.json").read_text())
     for entry in document["outcomes"]:
         del entry["void_finals"], entry["loss_bound"]
-    read = outcome_files.from_json_text(json.dumps(document), "results.json")
+    read = outcome_files.from_json_text(json.dumps(document))
     assert {(o.void_finals, o.loss_bound) for o in read if isinstance(o, Outcome)} == {(0, None)}
 
 

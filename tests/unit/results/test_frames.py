@@ -372,7 +372,10 @@ def _gone(name: str) -> Callable[[RunDirectory], Path]:
         ),
         (_damaged("manifest.json", lambda text: text.replace(b'"format": ', b'"format": 9')), "newer format"),
         (_damaged("results.json", lambda text: text[:-20]), "results.json: not a results file"),
-        (_damaged("results.json", lambda text: text.replace(b"OK", b"\xff\xff")), "cannot read"),
+        (
+            _damaged("results.json", lambda text: text.replace(b"OK", b"\xff\xff")),
+            "results.json: not a results file",
+        ),
         (_gone("trials.jsonl"), "trials.jsonl"),
         (_damaged("trials.jsonl", lambda text: text.replace(b'"lost":', b'"last":', 1)), "got:\n    line 1:"),
     ],

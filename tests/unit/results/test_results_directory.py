@@ -112,7 +112,7 @@ def test_a_damaged_manifest_is_an_error_that_names_the_field(tmp_path: Path) -> 
     manifest = json.loads((run.path / "manifest.json").read_text())
     manifest["line_rate_bps"] = "fast"
     (run.path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(EspbenchError, match=r"manifest\.json: line_rate_bps"):
+    with pytest.raises(EspbenchError, match=r"manifest\.json: damaged: line_rate_bps"):
         RunDirectory.open(run.path)
 
 

@@ -329,6 +329,17 @@ def test_a_full_disk_loses_one_trial_and_says_so(run: RunDirectory) -> None:
     assert list(run.trials()) == TRIALS[:2]
 
 
+def test_a_line_that_the_kernel_takes_in_pieces_is_whole(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: whole(fd, data[:100]))
+    run.append(TRIALS[0])
+    monkeypatch.undo()
+    run.append(TRIALS[1])
+    assert list(RunDirectory.open(run.path).trials()) == TRIALS[:2]
+
+
 FILL_A_SMALL_DISK = """
 import sys
 from pathlib import Path

@@ -326,3 +326,27 @@ def test_cleartext_in_the_warm_up_accuses_the_arm_that_leaked(
         violated = {record.case[-1] for record in run.trials() if record.violated}
     assert violated == {"a" if leaking == "xfrm" else "b"}
     assert gateways.standing == []
+
+
+@pytest.mark.parametrize("failing", ["xfrm", "other"])
+def test_gateways_that_fail_while_they_warm_up_void_a_trial_of_their_own_arm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """The other arm's trial is made, and the failing arm's next gateways are warmed up as well."""
+    left, warm = [failing], []
+
+    def warm_up(setup: Any, *_: Any, **__: Any) -> None:
+        if setup.name in left:
+            left.remove(setup.name)  # once only
+            raise TrialBroken("gateway home died")
+        warm.append(setup.name)
+
+    monkeypatch.setattr(unmeasured, "warm_up", warm_up)
+    asked, gateways = plan(tmp_path, PLAN.replace("warm_up: 0", "warm_up: 1s")), Gateways()
+    with directory(tmp_path, asked) as run:
+        compared(asked, run, gateways)
+        void = [record.case[-1] for record in run.trials() if record.validity == "INVALID"]
+    assert void == ["a" if failing == "xfrm" else "b"]
+    assert sorted(warm) == ["other"] * 3 + ["xfrm"] * 3
+    assert len(gateways.built) == 7
+    assert gateways.standing == []

@@ -79,7 +79,7 @@ def edited(*path: str | int, value: Any) -> str:
         (["repeat"], 2, "repeat", "1", "2"),
         (["name"], "other", "name", '"edited"', '"other"'),
         (["flows"], {"ports": 9}, "flows.ports", "1", "9"),
-        (["generator"], "scapy", "generator.native", '{tx: "auto"', "nothing"),
+        (["generator"], {"native": {"tx": "xdp"}}, "generator.native.tx", '"auto"', '"xdp"'),
         (["dont_fragment"], True, "dont_fragment", "false", "true"),
         (["capture"], True, "capture", "false", "true"),
         (["topology"], "single-gateway", "topology", '"gateway-to-gateway"', '"single-gateway"'),

@@ -39,7 +39,7 @@ from espbench.this_machine.registry import Registry
 from espbench.runs.workers.messages import Done, Failed, Hello, ObserverCall, TrialMade
 ending.listen()
 try:
-    ending.with_parent()
+    ending.with_parent(int(sys.argv[3]))
     connection = Connection(int(sys.argv[1]))
     with Registry(sys.argv[2]) as made:
         logs = made.directory("worker")

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from espbench.this_machine import ending
 from espbench.this_machine.ending import ENDING
 from espbench.this_machine.registry import Registry
 
@@ -139,7 +142,8 @@ def test_what_a_program_starts_with_is_not_blocked(tmp_path: Path) -> None:
     with Registry("r", tmp_path) as registry:
         process = registry.spawn(["grep", "SigBlk", "/proc/self/status"], "look", stdout=subprocess.PIPE)
         out, _ = process.communicate(timeout=PATIENCE_S)
-    assert int(out.split()[1], 16) == 0
+    blocked = int(out.split()[1], 16)
+    assert [number for number in ENDING if blocked >> (number - 1) & 1] == []
 
 
 def test_under_nohup_a_closed_terminal_ends_nothing() -> None:
@@ -181,3 +185,14 @@ def test_a_signal_inside_a_destructor_is_heard() -> None:
         assert process.stdout.readline() == "deleting\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 130
+
+
+@pytest.mark.parametrize(("parent", "is_gone"), [(1, False), (4711, True)])
+def test_a_driver_may_be_process_1_of_a_container(
+    monkeypatch: pytest.MonkeyPatch, parent: int, is_gone: bool
+) -> None:
+    """A worker whose driver ended also has process 1 as its parent; so it is told which process is its driver."""
+    monkeypatch.setattr("os.getppid", lambda: 1)
+    monkeypatch.setattr("ctypes.CDLL", lambda _: SimpleNamespace(prctl=lambda *_: 0))
+    with pytest.raises(KeyboardInterrupt) if is_gone else nullcontext():
+        ending.with_parent(parent)

@@ -55,9 +55,13 @@ pub fn of(parts: &[(&SendReport, &StreamCount)]) -> Losses {
 }
 
 impl Losses {
-    /// Removes the times of the first and last lost frame, for trials in which it is not known which frames are lost.
-    pub fn forget_times(&mut self) {
+    /// Removes what is known of single lost frames, for trials in which it is not known which of the missing frames the
+    /// DUT lost, and which never left. Else a pause of the sender, in which frames never left, would excuse losses of
+    /// the DUT. The episodes are still counted, as those that are not listed.
+    pub fn forget(&mut self) {
         (self.first_ns, self.last_ns) = (None, None);
+        self.more += self.listed.len() as u64;
+        self.listed.clear();
     }
 
     /// Returns the figures of each of the stream's rates; an empty list without steps. `known`: it is known which
@@ -97,5 +101,30 @@ impl Losses {
                 }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No episode may excuse a loss if it is not known which frames are lost; their number stays known.
+    #[test]
+    fn forgotten_losses_are_counted() {
+        let episode = |from_ns| LossEpisode {
+            from_ns,
+            to_ns: from_ns + 5,
+            frames: 3,
+        };
+        let mut losses = Losses {
+            listed: vec![episode(10), episode(20)],
+            more: 4,
+            first_ns: Some(10),
+            last_ns: Some(25),
+            by_step: vec![6],
+        };
+        losses.forget();
+        assert!(losses.listed.is_empty());
+        assert_eq!((losses.more, losses.first_ns, losses.last_ns), (6, None, None));
     }
 }

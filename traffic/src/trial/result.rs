@@ -223,8 +223,8 @@ fn lost(parts: &[(&SendReport, &StreamCount)], vanished: u64) -> (u64, Losses) {
         .sum();
     let lost = lost.saturating_sub(vanished);
     let mut losses = losses::of(parts);
-    if vanished > 0 || lost == 0 {
-        losses.forget_times();
+    if vanished > 0 {
+        losses.forget();
     }
     (lost, losses)
 }

@@ -69,7 +69,10 @@ impl Sender {
             socket,
             interface: interface.name.clone(),
             bypass,
-            drops_at_next_ring: bypass && matches!(interface.driver.as_str(), "veth" | "tun"),
+            // A small send buffer may be the reason why a frame is not taken; then it is sent again.
+            drops_at_next_ring: bypass
+                && forced.is_ok()
+                && matches!(interface.driver.as_str(), "veth" | "tun"),
             vectors,
             messages,
         })
@@ -109,8 +112,8 @@ impl FrameSender for Sender {
                 }
             }
         };
-        // sendmmsg stops at the first frame that failed, and does not return the reason. The send buffer is too large
-        // to be the reason.
+        // sendmmsg stops at the first frame that failed, and does not return the reason. A forced send buffer is too
+        // large to be the reason.
         if taken < count && self.drops_at_next_ring {
             return Ok(Sent {
                 taken: taken + 1,

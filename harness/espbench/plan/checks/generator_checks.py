@@ -12,11 +12,31 @@ from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
+_TAG = "tags a frame"
+_STEPS = "changes the rate within a trial"
+_NOISE = "sends other traffic beside the streams"
+_TIMES = "records when frames were lost and arrived"
+# These tests need something that the generator cannot do (docs/generators.md, "What other tests need"). A run would end
+# without a result, or with times that nobody measured.
+_LACKS: dict[str, dict[str, str]] = {
+    "scapy": {"latency": _TAG, "system_recovery": _STEPS, "attack": _NOISE},
+    "trex": {
+        "latency": _TAG,
+        "system_recovery": _STEPS,
+        "attack": _NOISE,
+        "back_to_back": "sends a number of frames",
+        "time_to_first_packet": _TIMES,
+        "failover": _TIMES,
+        "reset": _TIMES,
+    },
+}
+
 
 def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find every mistake in `generator` that none of its keys shows alone."""
     plan = resolved.plan
     yield from _too_fast(plan)
+    yield from _unfit_tests(plan)
     trex = plan.generator.trex
     if trex is None:
         return
@@ -62,6 +82,21 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "none",
                 "TRex neither asks for it nor answers: add it, and a static neighbour on the DUT "
                 "for the port's own address",
+                involves=(("generator",),),
+            )
+
+
+def _unfit_tests(plan: Plan) -> Iterator[Problem]:
+    """Find tests that need more of the generator than it can do."""
+    name = plan.generator.name
+    for index, test in enumerate(plan.tests):
+        if lack := _LACKS.get(name, {}).get(test.name):
+            yield Problem(
+                ("tests", index, test.name),
+                f"a generator that {lack}",
+                f"generator: {name}",
+                "use generator: native, or remove this test",
+                on_key=True,
                 involves=(("generator",),),
             )
 

@@ -20,8 +20,9 @@ from espbench.plan.keys.ipsec_tests import Attack
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
-from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, noted, restarted
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, restarted
 from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.series import noted
 from espbench.procedures.summaries import forwarding_fps
 from espbench.quantities import Key, figure
 from espbench.sentences import Code

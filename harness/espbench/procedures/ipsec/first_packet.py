@@ -19,8 +19,9 @@ from espbench.platforms.base import SIDES
 from espbench.platforms.gateway_time import now_s, pause
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common
-from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, noted, restarted
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, restarted
 from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.series import noted
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
 from espbench.sentences import Code

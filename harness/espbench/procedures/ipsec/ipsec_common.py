@@ -24,6 +24,9 @@ from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
 
+# The daemons log times in whole milliseconds, so a set-up or a rekey can seem to take no time, s.
+SHORTEST_S = 1e-3
+
 
 def ike_of(setup: Setup) -> IkeStack:
     """Return the pair's IKE stack. Raise EspbenchError if espbench does not drive the gateways' IKE daemons."""
@@ -108,14 +111,6 @@ def record(
         reordered=0, corrupted=0, frame_loss_ratio=0.0, validity="INVALID" if reasons else "VALID",
         reasons=list(reasons), measured=measured, proof=proof or {},
     )  # fmt: skip
-
-
-def noted(trial: Trial, measured: dict[str, Any], reasons: Sequence[Reason] = ()) -> Trial:
-    """Return the record with these values added to its `measured`; INVALID if there are reasons."""
-    update: dict[str, Any] = {"measured": trial.measured | measured}
-    if reasons:
-        update |= {"validity": "INVALID", "reasons": [*trial.reasons, *reasons]}
-    return trial.model_copy(update=update)
 
 
 def upset() -> list[Action]:

@@ -19,7 +19,6 @@ from espbench.platforms.base import PowerSwitch, Side
 from espbench.procedures.ipsec.ipsec_common import (
     IpsecSeries,
     ike_of,
-    noted,
     outage_s,
     per_direction_load,
     record,
@@ -27,6 +26,7 @@ from espbench.procedures.ipsec.ipsec_common import (
     still_lost_at_the_end,
 )
 from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.series import noted, times_unknown
 from espbench.procedures.summaries import by_direction, quantity
 from espbench.quantities import Key
 from espbench.sentences import Code
@@ -60,7 +60,8 @@ class _OutageCase(IpsecSeries):
         with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
             stack.initiate()
             trial = maker.trial(request, self.actions(maker, stack))
-        return noted(trial, {}, [] if trial.lost else [Reason.of(Code.NOT_MISSED)])
+        nothing_lost = [] if trial.lost else [Reason.of(Code.NOT_MISSED)]
+        return noted(trial, {}, [*nothing_lost, *times_unknown(trial, between_arrivals=True)])
 
     def expected_trials(self) -> int:
         return self._asked.repeats

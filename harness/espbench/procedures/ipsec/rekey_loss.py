@@ -14,8 +14,9 @@ from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
-from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, noted, restarted, upset
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, restarted, upset
 from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.series import noted
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemons.daemon import hard_bytes

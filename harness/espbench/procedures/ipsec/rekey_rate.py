@@ -14,7 +14,14 @@ from espbench.measure.inputs.setup import Request, Setup
 from espbench.plan.keys.ipsec_tests import RekeyRate
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.gateway_time import pause
-from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
+from espbench.procedures.ipsec.ipsec_common import (
+    SHORTEST_S,
+    IpsecSeries,
+    ike_of,
+    record,
+    restarted,
+    show_all_carry,
+)
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
@@ -104,4 +111,4 @@ def busy_s(parts: Sequence[Span]) -> float:
     for part in sorted(parts, key=lambda p: p.begun_s):
         total += max(0.0, part.done_s - max(part.begun_s, until))
         until = max(until, part.done_s)
-    return max(total, 1e-3)  # a daemon that logs milliseconds may show less than one
+    return max(total, SHORTEST_S)

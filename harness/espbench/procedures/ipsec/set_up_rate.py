@@ -19,7 +19,14 @@ from espbench.plan.keys.ipsec_tests import SetUpRate
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import SIDES
 from espbench.procedures.clauses import shorter
-from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
+from espbench.procedures.ipsec.ipsec_common import (
+    SHORTEST_S,
+    IpsecSeries,
+    ike_of,
+    record,
+    restarted,
+    show_all_carry,
+)
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
@@ -141,8 +148,10 @@ class SetUpRateCase(IpsecSeries):
         begin to the last end.
         """
         if self.settings.together:
-            return len(parts) / (max(b for _, b in parts) - min(a for a, _ in parts))
-        return len(parts) / sum(b - a for a, b in parts)
+            busy_s = max(b for _, b in parts) - min(a for a, _ in parts)
+        else:
+            busy_s = sum(b - a for a, b in parts)
+        return len(parts) / max(busy_s, SHORTEST_S)
 
     def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], Statement]:
         """Return the set-up rate that the public-key operations allow, and the share of time that is left for

@@ -13,7 +13,7 @@ from espbench.procedures.at_throughput import bound_note, throughput_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.series import Series
-from espbench.procedures.summaries import by_direction, forwarding_fps
+from espbench.procedures.summaries import by_direction, forwarding_fps, forwarding_of_fps
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.terms import Deviation, Reason, Remark, Statement, Trial, layer2_mbps
@@ -64,11 +64,7 @@ class FloodCase(Series):
                 figure(Key.OF_THROUGHPUT, None if ratio is None else round(ratio, 4)),
                 figure(Key.THROUGHPUT, throughput),
                 figure(Key.FRAME_LOSS, round(100 * trial.frame_loss_ratio, 6)),
-                *by_direction(
-                    Key.FORWARDING,
-                    [trial],
-                    lambda d: (d.rx_frames - (d.backlog_frames or 0)) / trial.duration_s,
-                ),
+                *by_direction(Key.FORWARDING, [trial], lambda d: forwarding_of_fps(trial, d)),
             ],
             "warnings": bound_note(self.known, self.settings.loss_goal)
             if ratio is not None

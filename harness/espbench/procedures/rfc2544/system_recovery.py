@@ -15,8 +15,8 @@ from espbench.plan.keys.rfc2544_tests import SystemRecovery
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter
-from espbench.procedures.procedure import Known
-from espbench.procedures.series import Series
+from espbench.procedures.procedure import Known, TrialMaker
+from espbench.procedures.series import Series, noted, times_unknown
 from espbench.procedures.summaries import by_direction, quantity
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
@@ -58,6 +58,10 @@ class SystemRecoveryCase(Series):
         return Request(
             self.load_fps, s.overload + s.recovery, "measure", shape=Shape(steps=((s.overload, REDUCED),))
         )
+
+    def measure(self, request: Request, maker: TrialMaker) -> Trial:
+        trial = super().measure(request, maker)
+        return noted(trial, {}, times_unknown(trial))
 
     def expected_trials(self) -> int:
         return 0 if self.is_fast else self.settings.repeats

@@ -16,7 +16,6 @@ from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import OVERHEAD_S, CaseFacts, TrialMaker, identity
 from espbench.procedures.summaries import in_time_fps
 from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, ThroughputSearch
-from espbench.search.evidence import RECORDED_TO
 from espbench.search.goals import DirectionCount
 from espbench.sentences import Code
 from espbench.terms import (
@@ -262,9 +261,8 @@ class ThroughputCase:
         pct = final.host.get(GATEWAY_SPEED) if final is not None else None
         if pct is not None and pct < SLOW_PCT:
             remarks.append(Remark.of(Code.SLOW_CPU, pct=pct))
-        missed = [
-            t for t in self._missed_at(result.upper_fps, result.goal) if t.host.get(GATEWAY_SPEED) is not None
-        ]
+        trials = [self.trials[index] for index in result.missing]
+        missed = [t for t in trials if t.host.get(GATEWAY_SPEED) is not None]
         full_pct = SLOW_PCT if pct is None else max(SLOW_PCT, SAME_SPEED * pct)
         speeds = [t.host[GATEWAY_SPEED] for t in missed]
         if missed and max(speeds) < full_pct:
@@ -276,15 +274,6 @@ class ThroughputCase:
             remarks.append(Remark.of(Code.SLOW_LOSSES, pct=longest_pct, fps=result.upper_fps))
         return remarks
 
-    def _missed_at(self, fps: float | None, goal: float) -> list[Trial]:
-        """Return the valid trials at a load that missed the goal."""
-        return [
-            t
-            for t in self.trials
-            if fps is not None and abs(t.intended_fps - fps) < RECORDED_TO
-            if t.validity == "VALID" and not t.meets(goal)
-        ]
-
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
     """Return a rate in % of the line rate; None without a figure, or if the line rate is not known."""
@@ -293,10 +282,11 @@ def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
 
 def _slow_when_it_missed(trial: Trial, goal: float) -> bool:
     """Return whether slow times of the gateways' CPUs can explain why a trial missed a goal: most of its losses, or, if
-    it lost few enough, the growth of its queue.
+    it lost few enough, the growth of its queue. A trial that met the goal by itself is explained if most of its losses
+    are.
     """
-    if trial.frame_loss_ratio > goal:
-        return (trial.host.get(LOST_WHILE_SLOW) or 0.0) >= LOST_WHILE_SLOW_PCT
+    if trial.sustained or not trial.loses_within(goal):
+        return not trial.lost or (trial.host.get(LOST_WHILE_SLOW) or 0.0) >= LOST_WHILE_SLOW_PCT
     excess = max((e for e in trial.host.get("backlog_excess") or [] if e is not None), default=1.0)
     return excess <= STORED_WHILE_SLOW * (trial.host.get(SLOW_TIME) or 0.0) / 100
 

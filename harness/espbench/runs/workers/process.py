@@ -49,7 +49,7 @@ class WorkerProcess:
         self._run_id = secrets.token_hex(3)
         with theirs:
             self._process = subprocess.Popen(
-                [*(command or COMMAND), str(theirs.fileno()), self._run_id],
+                [*(command or COMMAND), str(theirs.fileno()), self._run_id, str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program of a worker process: does one task after the other until its driver is gone, and leaves nothing behind.
 
-Runs as `python -m espbench.runs.workers.worker FD ID`: FD is the socket to the driver (messages.py), ID the name of its
-journal. On SIGTERM, or when its driver is gone for any reason, it undoes all that it made and ends.
+Runs as `python -m espbench.runs.workers.worker FD ID PARENT`: FD is the socket to the driver (messages.py), ID the name
+of its journal, PARENT the driver's process. On SIGTERM, or when its driver is gone for any reason, it undoes all that
+it made and ends.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def main() -> NoReturn:
     ending.listen()
     code = 0
     try:
-        ending.with_parent()
+        ending.with_parent(int(sys.argv[3]))
         with Connection(int(sys.argv[1])) as connection:
             _serve(connection, sys.argv[2])
     except KeyboardInterrupt:

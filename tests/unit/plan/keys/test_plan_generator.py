@@ -119,3 +119,32 @@ def test_a_gateways_mac_is_taken_as_it_is_written() -> None:
     ports = plan(BOXES, "native").plan.ports
     assert ports is not None
     assert ports.west.gateway_mac == "02:00:00:00:00:1a"
+
+
+@pytest.mark.parametrize(
+    ("generator", "refused"),
+    [
+        ("native", set()),
+        ("scapy", {"latency", "system_recovery", "attack"}),
+        ("trex", {"latency", "system_recovery", "attack", "back_to_back", "time_to_first_packet", "failover", "reset"}),
+    ],
+)  # fmt: skip
+def test_a_test_that_the_generator_cannot_make_is_refused_before_a_run(
+    generator: str, refused: set[str]
+) -> None:
+    """Every test that sends frames is tried (docs/generators.md, "What other tests need")."""
+    tests = ("latency", "frame_loss", "flood", "back_to_back", "system_recovery", "time_to_first_packet",
+             "rekey_loss", "failover", "reset", "attack")  # fmt: skip
+    base = PAIR.replace("[plain]", "[strongswan]").replace(
+        "frame_sizes", "suites: [aes128gcm16]\nframe_sizes"
+    )
+    said = {}
+    for test in tests:
+        try:
+            plan(base.replace("{throughput: {}}", f"{{throughput: {{}}}}, {{{test}: {{}}}}"), generator)
+        except UsageError as error:
+            said[test] = str(error)
+    assert said.keys() == refused
+    for test, message in said.items():
+        assert f": tests[1].{test}: expected a generator that " in message
+        assert f"got generator: {generator}; use generator: native, or remove this test" in message
