@@ -3,7 +3,7 @@
 
 EspbenchError            exit code 1   an unexpected error, explained in one message
 ├── UsageError           exit code 2   the user's plan or command line is wrong
-├── UnreadableRun        exit code 1   not a run directory, or a damaged one (of the Python API)
+├── UnreadableRun        exit code 1   a damaged run directory (Python API: also what is none)
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
 ├── GeneratorFailed      exit code 1   the generator died, does not answer, or refuses
 ├── GatewayFailed        exit code 1   a gateway died, does not answer, or answers nonsense
@@ -12,6 +12,9 @@ EspbenchError            exit code 1   an unexpected error, explained in one mes
 """
 
 from __future__ import annotations
+
+import shlex
+import sys
 
 from espbench.sentences import Code
 
@@ -45,6 +48,11 @@ class MachineLacks(EspbenchError):
         super().__init__(f"{what}\n  to fix it: {install}" if install else what)
         self.what = what
         self.install = install
+
+
+def install_extra(name: str) -> str:
+    """Return the command that installs an extra of espbench into the environment that runs it (docs/install.md)."""
+    return f"{shlex.quote(sys.executable)} -m pip install 'espbench[{name}]'"
 
 
 class GeneratorFailed(EspbenchError):

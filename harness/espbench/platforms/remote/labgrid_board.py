@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.errors import EspbenchError, MachineLacks, UsageError, install_extra
 from espbench.platforms.base import Side
 from espbench.platforms.remote import labgrid_worker
 from espbench.this_machine.registry import UNDO, Registry, Surroundings
@@ -110,7 +110,7 @@ def examine(target: LabgridTarget) -> Drivers:
 def need_labgrid() -> None:
     """Raise MachineLacks if labgrid is not installed."""
     if importlib.util.find_spec("labgrid") is None:
-        raise MachineLacks("a box's power switch and console need labgrid", "pip install 'espbench[lab]'")
+        raise MachineLacks("a box's power switch and console need labgrid", install_extra("lab"))
 
 
 class Board:

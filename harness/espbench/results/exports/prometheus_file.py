@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from espbench.errors import MachineLacks, UsageError
+from espbench.errors import MachineLacks, UsageError, install_extra
 from espbench.results.run_directory import RunDirectory
 from espbench.terms import Finding, Outcome, Trial
 
@@ -29,7 +29,7 @@ class PrometheusFile:
         except ImportError:
             raise MachineLacks(
                 "--metrics: the Python package prometheus-client is not installed",
-                "pip install 'espbench[metrics]'",
+                install_extra("metrics"),
             ) from None
         if not file.parent.is_dir():
             raise UsageError(

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.errors import EspbenchError, MachineLacks, UsageError, install_extra
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.copies import packed
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 60.0
 _COUNT_EACH_S = 2.0
-_INSTALL = "pip install 'espbench[cluster]'"
 
 
 class ClusterWorkers:
@@ -125,7 +124,9 @@ def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles]
     try:
         from distributed import Client, Security  # noqa: PLC0415  (an extra)
     except ImportError:
-        raise MachineLacks("--cluster: the Python package distributed is not installed", _INSTALL) from None
+        raise MachineLacks(
+            "--cluster: the Python package distributed is not installed", install_extra("cluster")
+        ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # espbench reports errors itself
     security = Security(require_encryption=True) if address.startswith("tls://") else None
     try:
