@@ -177,6 +177,14 @@ def clock(seconds: float) -> str:
     return f"{minutes}:{rest:02}"
 
 
+def rough(seconds: float) -> str:
+    """Return a time in words, rounded: `40 s`, `12 min`, `6 h 45 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def trial_words(request: Request, bounds: Bounds) -> str:
     """Describe in words a trial that begins, and the bounds that are known so far."""
     trial = f"{_kind(request)}, {request.load_fps:,.0f} fps for {request.duration_s:g} s"

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from espbench.cli.gate.options import Wait
-from espbench.cli.progress import TerminalObserver, measuring, remarks_in_short, terminal
+from espbench.cli.progress import TerminalObserver, measuring, remarks_in_short, rough, terminal
 from espbench.cli.resumption import other_code, same_place, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, refuse_executor
 from espbench.errors import EspbenchError, UsageError
@@ -44,6 +44,7 @@ from espbench.runs.beds import (
     require,
     virtual,
 )
+from espbench.runs.expected_time import expected_s
 from espbench.runs.platform_kinds.shared.platform import Workspace, kits_of, own_files_of
 from espbench.runs.session import Session
 from espbench.runs.workers.bench_session import OnBenches
@@ -244,6 +245,9 @@ def _measure(
             terminal(directory.path, partial(TerminalObserver, metrics=metrics)) as observer,
         ):
             _tell(observer.note, resolved, choices)
+            if not directory.results():
+                for text in _expected(resolved, choices):
+                    observer.note(text)
             return _one_after_the_other(resolved, choices, directory, observer, registry, profiled=profiled)
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
@@ -276,6 +280,15 @@ def _tell(note: Callable[[str], None], resolved: ResolvedPlan, choices: list[Cho
         note(f"platform {where}")
     for text in notes(resolved):
         note(text)
+
+
+def _expected(resolved: ResolvedPlan, choices: list[Choice]) -> list[str]:
+    """Return for how long at least a run in real time measures, in words; nothing in virtual time."""
+    if virtual(choices) or resolved.plan.cipher_kernels:
+        return []
+    line_rate_bps = choices[0].platform.line_rate_bps
+    seconds = expected_s(resolved.plan, cases_of(resolved, choices), line_rate_bps)
+    return [f"trials and their waits take at least about {rough(seconds)}; set-ups and repeats come on top"]
 
 
 def _one_after_the_other(
@@ -441,7 +454,7 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
     duts = ", ".join(dict.fromkeys([case.dut for case in listed] or [choice.dut for choice in choices]))
     where = "; ".join(dict.fromkeys(_reasons(choices))) or "external boxes"
     print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
-    for note in notes(resolved):
+    for note in [*notes(resolved), *_expected(resolved, choices)]:
         print(f"note: {note}")
     if (asked := resolved.plan.accelerator) is not None:
         print(f"  accelerator test: {', '.join(asked.crypto)}; {', '.join(asked.suites)}; {asked.sizes} B")

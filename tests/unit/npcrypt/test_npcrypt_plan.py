@@ -131,7 +131,7 @@ def test_what_only_engines_have_is_refused_of_a_board(new: str, message: str) ->
 
 def test_gateways_have_no_kernels() -> None:
     text = plan_text(tests="[cipher_kernels: {}]")
-    assert "topology: no-network has that test, and no other has it" in refused(text)
+    assert "cipher_kernels needs topology: no-network" in refused(text)
 
 
 def profile(tmp_path: Path, old: str, new: str) -> str:

@@ -45,7 +45,9 @@ def kernel_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 at,
                 "cipher_kernels" if without_network else f"no {test.name}",
                 test.name if without_network else "one",
-                f"topology: {NO_NETWORK} has that test, and no other has it",
+                f"topology: {NO_NETWORK} has only cipher_kernels; use topology: gateway-to-gateway for {test.name}"
+                if without_network
+                else f"cipher_kernels needs topology: {NO_NETWORK}",
                 on_key=True,
                 involves=(("topology",),),
             )

@@ -64,7 +64,7 @@ class Machine(Strict):
         int,
         PlainValidator(_interrupts),
         PlainSerializer(lambda value: "adaptive" if value == ADAPTING else value),
-        Field(json_schema_extra={"examples": ["adaptive", 8000]}),
+        Field(json_schema_extra={"default": "adaptive", "examples": ["adaptive", 8000]}),
     ] = ADAPTING
     """Gathering of frames before a port interrupts: adaptive, or the highest number of interrupts a second."""
 
