@@ -13,7 +13,9 @@ fn main() {
             .args([
                 "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
             ])
-            .arg(format!("-I/usr/include/{machine}-linux-gnu")) // where Debian has <asm/types.h>
+            // Debian has <asm/types.h> there: in libc6-dev, and in libc6-dev-arm64-cross for another machine.
+            .arg(format!("-I/usr/include/{machine}-linux-gnu"))
+            .arg(format!("-I/usr/{machine}-linux-gnu/include"))
             .args(["-c", &format!("bpf/{name}.bpf.c"), "-o"])
             .arg(out.join(format!("{name}.bpf.o")))
             .status();

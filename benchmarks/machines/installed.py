@@ -198,7 +198,7 @@ def recipe(root: Path) -> str:
             case "USER":
                 user = rest
             case "ENTRYPOINT":
-                (entry,) = json.loads(rest)
+                *_, entry = json.loads(rest)
             case "" | "#" | "FROM" | "WORKDIR" | "CMD":
                 pass
             case _:
