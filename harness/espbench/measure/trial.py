@@ -69,6 +69,8 @@ def measure(
                 setup.bed.begin_trial(chance)
         streams = shaped(setup.streams(traffic, request.load_fps), request.shape)
         streams = with_leeway(streams, leeway(request, of.resolution))
+        if setup.encrypts and (late_s := setup.bed.counters_late_s - waits.learning_s) > 0:
+            sleep(late_s)  # else learning frames could be counted in the trial, as frames beside the SAs
         sent = _send(setup, streams, request, of.case, waits.residue_s, actions, on_progress, sleep)
         after = _after(setup, sent, sleep, fragments=of.fragments, upset=upset)
         setup.bed.end_trial()

@@ -102,6 +102,8 @@ def _counted_leaks(
     setup: Setup, send: Callable[[], Offered], *, fragments: bool, sleep: Callable[[float], None]
 ) -> list[Reason]:
     """Send the frames; return the reasons to believe that some crossed in clear. Counters in doubt give no reason."""
+    if setup.bed.counters_late_s:
+        sleep(setup.bed.counters_late_s)  # else earlier frames could be counted as these, beside the SAs
     with network_events.monitor(setup) as monitor:
         before, at_rest_before = counters.read_until_rest(setup.bed, setup.stack, sleep)
         offered = send()

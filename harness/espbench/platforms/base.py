@@ -229,6 +229,8 @@ class Testbed(ABC):
     chance: Chance = Chance()  # noqa: RUF009  (frozen)
     # The time of each instruction of a gateway in virtual time, ns; None: not known.
     ns_per_instruction: Fraction | None = None
+    # The longest time after which the counters of the gateways' ports show a frame, s.
+    counters_late_s: float = 0.0
     # Other facts about the gateways, for the Security Context.
     facts: dict[str, Any] = field(default_factory=dict)
     # Daemons that are part of the gateways, by name; other programs cannot be added to them.
@@ -307,10 +309,11 @@ class PowerSwitch(Protocol):
     def no_power_switch(self, side: Side) -> str:
         """Return why this gateway cannot be switched off, and what would make it possible; empty if it can."""
 
-    def power_cycle(self, side: Side) -> dict[str, Any]:
+    def power_cycle(self, side: Side, guard: Callable[[], None]) -> dict[str, Any]:
         """Switch a gateway off without a warning, and on again at once; wait until it routes again, without a stack.
 
-        The Gateway object stays the same. The result has, in seconds, `off_s` until the gateway was off and `boot_s`
+        guard blocks cleartext on it; it is called when the gateway answers, before it routes. The Gateway object stays
+        the same. The result has, in seconds, `off_s` until the gateway was off and `boot_s`
         until it answered. `brought_anew`: espbench had to copy its programs to the gateway again. Raise NotBack if the
         gateway does not answer.
         """

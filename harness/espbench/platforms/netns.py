@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -34,6 +35,7 @@ from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.this_machine import irq_time
 from espbench.this_machine.network import (
     NETNS_DIR,
+    ipv6_is_here,
     make_veth,
     set_features,
     set_link,
@@ -43,6 +45,7 @@ from espbench.this_machine.network import (
 from espbench.this_machine.processes import WaitAccount, tree_cpu_ns, tree_threads
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
+_THREADED_SINCE = (5, 17)  # threaded NAPI of a veth
 VETH_RING = 256  # VETH_RING_SIZE, drivers/net/veth.c
 _AGENT_TIMEOUT_S = 120.0  # an agent that dies is detected at once
 _BEDS = itertools.count()
@@ -280,12 +283,19 @@ def _give_thread(netns: str, device: str, threads: PortThreads) -> None:
 def _pin(device: str, cpus: list[int]) -> int:
     """Pin a port's kernel thread, named napi/<device>-<id>, and return its PID; raise EspbenchError without one."""
     for comm in Path("/proc").glob("[0-9]*/comm"):
-        with contextlib.suppress(OSError):
-            if comm.read_text().startswith(f"napi/{device}-"):
-                pid = int(comm.parent.name)
+        name = ""
+        with contextlib.suppress(OSError):  # the process has ended
+            name = comm.read_text()
+        if name.startswith(f"napi/{device}-"):
+            pid = int(comm.parent.name)
+            try:
                 os.sched_setaffinity(pid, cpus)
                 os.setpriority(os.PRIO_PROCESS, pid, NICE)
-                return pid
+            except PermissionError as error:
+                raise EspbenchError(
+                    f"cannot pin {name.strip()}, a kernel thread: {error.strerror} (needs CAP_SYS_NICE)"
+                ) from error
+            return pid
     raise EspbenchError(
         f"no kernel thread napi/{device}-*: this kernel cannot thread the NAPI of a veth (needs Linux 5.17)"
     )
@@ -411,4 +421,25 @@ def readiness() -> list[Readiness]:
         for what, program, package in checks
     ]
     answers.append(Readiness("root", os.geteuid() == 0, "namespaces need root", "run espbench as root"))
-    return answers
+    return [*answers, *_of_the_kernel()]
+
+
+def _of_the_kernel() -> list[Readiness]:
+    """Return whether the ports' kernel threads can exist and be seen, and whether there is IPv6."""
+    release = os.uname().release
+    version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
+    threads = Path("/proc/2/comm")
+    seen = threads.exists() and threads.read_text().strip() == "kthreadd"
+    return [
+        Readiness(
+            "threaded NAPI", version >= _THREADED_SINCE, f"Linux {release} cannot thread the NAPI of a veth",
+            "run Linux 5.17 or newer",
+        ),
+        Readiness(
+            "kernel threads", seen, "this PID namespace hides the kernel's threads",
+            "run espbench outside of the container, or in one with the host's PID namespace",
+        ),
+        Readiness(
+            "IPv6", ipv6_is_here(), "the running kernel has no IPv6", "boot it without ipv6.disable=1",
+        ),
+    ]  # fmt: skip

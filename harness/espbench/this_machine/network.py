@@ -181,6 +181,11 @@ def thread_napi(netns: str, name: str) -> None:
         in_netns(NETNS_DIR / netns, switch)
 
 
+def ipv6_is_here() -> bool:
+    """Return whether the running kernel has IPv6 (not with ipv6.disable=1)."""
+    return Path("/proc/sys/net/ipv6").is_dir()
+
+
 def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
     """Write files below /proc/sys for a namespace; settings: path below /proc/sys → value."""
 

@@ -120,9 +120,10 @@ def tree_threads(root: int) -> set[int]:
 
 
 def _stat(pid: int) -> list[str] | None:
+    """Return the fields of proc(5) stat after the name; None if there is no such process, or it may not be seen."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # the last one with hidepid=1
         return None
 
 

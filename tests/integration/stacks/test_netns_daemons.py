@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof import readiness
+from espbench.measure.proof import counters, readiness
 from espbench.stacks.daemons.daemon import NegotiationFailed
+from espbench.stacks.daemons.sa_events import Phase
 from support.gateways.workshop import Workshop
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("tun"), pytest.mark.untimed]
@@ -72,3 +73,16 @@ def test_a_charon_that_died_is_a_mismatch(shop: Workshop) -> None:
             setup.stack.rest()
     assert first.startswith("home: charon does not answer: ")
     assert not caught.value.final
+
+
+@pytest.mark.parametrize("phase", [1, 2])
+def test_a_rekey_is_seen_by_the_spis(shop: Workshop, phase: Phase) -> None:
+    """The counts of the old SA are lost, and IKE's own datagrams are no frames in clear."""
+    with shop.pair("strongswan-libipsec", "aes128gcm16", dut="netns", frame_sizes=[256]) as (setup, _):
+        readiness.establish(setup, Traffic(((256, 1),), 4, "both-ways"))
+        before = counters.read(setup.bed, setup.stack)
+        again = counters.read(setup.bed, setup.stack)
+        setup.stack.daemons["home"].rekey(phase)  # type: ignore[union-attr]
+        after = counters.read(setup.bed, setup.stack)
+    assert counters.rekeyed(counters.moved(before, again)) == []
+    assert counters.rekeyed(counters.moved(before, after)) == ["home", "office"]

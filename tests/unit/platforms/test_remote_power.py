@@ -120,7 +120,7 @@ def cycle(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         )  # fmt: skip
         pieces = SimpleNamespace(clock=clock, board=board, gateway=gateway, notes=notes, reported=None)
         try:
-            pieces.reported = powered.cycle(lambda: notes.append("links"))
+            pieces.reported = powered.cycle(lambda: notes.append("guarded"), lambda: notes.append("links"))
         except EspbenchError as error:
             pieces.error = error
         return pieces
@@ -146,6 +146,7 @@ def test_a_box_that_boots_is_waited_for_and_made_the_router_it_was(cycle: Callab
         "home: switched off and on; it may take 60 s until it is back",
         f"home: not back after 31 s: {UNREACHABLE}",
         "home: back 45 s after it was switched on",
+        "guarded",  # before it routes, so that no frame crosses in clear
         "configured",
         "links",
     ]

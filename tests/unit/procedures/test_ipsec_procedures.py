@@ -507,7 +507,7 @@ def test_what_espbench_brings_to_a_box_again_is_a_deviation(
     pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
     bed = cast(Any, pair.maker.setup.bed)
     report = {"off_s": 0.1, "boot_s": 2.0} | ({"brought_anew": True} if anew else {})
-    bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side: report)
+    bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side, guard: report)
     monkeypatch.setattr(pair.stack, "revive", lambda side: None)
     finding = answered(made(Reset(what="power", repeats=1)), pair)
     assert finding.status == "OK"

@@ -14,9 +14,10 @@ from espbench.catalogue.suites import suites
 from espbench.platforms.base import SIDES, Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies
-from espbench.stacks.base import Tunnel
+from espbench.stacks.base import SaCounters, Tunnel
 from espbench.stacks.daemons.daemon import IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
+from espbench.stacks.strongswan.charon import StrongSwan
 from espbench.stacks.strongswan.user_space import UserSpaceStack
 
 TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
@@ -85,3 +86,36 @@ def test_esp_in_user_space_is_blocked_by_a_route_alone() -> None:
     stack, daemons = stack_of(UserSpaceStack, deletes=False)
     stack.start("home")
     assert daemons["home"].met == []
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+def test_a_gateway_that_boots_in_a_trial_is_blocked_from_its_guard_on(*, deletes: bool) -> None:
+    """Frames are waiting for it: no policy is missing while its daemon is brought and started."""
+    stack, daemons = stack_of(IkeStack, deletes=deletes)
+    kernel = daemons["home"].kernel
+    expected = sorted(xfrm.new_policy(policy, "little") for policy in policies.floor("home", TUNNEL))
+    held_at_install: list[bytes] = []
+    daemons["home"].install = lambda: held_at_install.extend(kernel.held)  # type: ignore[attr-defined]
+    stack.guard("home")
+    stack.revive("home")
+    assert sorted(held_at_install) == expected
+    assert sorted(daemons["home"].met) == expected
+
+
+def test_charons_spis_are_those_of_its_child_sas_and_of_their_ike_sas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rekey of either replaces some of them."""
+    child = {"spi-in": "c0000001", "spi-out": "c0000002", "packets-in": "3", "packets-out": "4"}
+    ike = {
+        "initiator-spi": "00000000000000aa",
+        "responder-spi": "00000000000000bb",
+        "child-sas": {"t-1": child},
+    }
+    charon = StrongSwan(cast(Any, None), cast(Any, None), cast(Any, None))
+    monkeypatch.setattr(charon, "_sas", lambda: [ike])
+    counts = charon.sa_counters()
+    assert (counts.encrypted, counts.decrypted) == (4, 3)
+    assert counts.spis == {0xC0000001, 0xC0000002, 0xAA, 0xBB}
+    monkeypatch.setattr(charon, "_sas", lambda: [ike | {"child-sas": {}}])
+    assert charon.sa_counters() == SaCounters()

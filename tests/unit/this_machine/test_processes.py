@@ -6,6 +6,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from espbench.this_machine.processes import WaitAccount, descendants, start_time, tree_cpu_ns
 
@@ -66,3 +69,14 @@ def test_a_process_that_is_gone_has_neither_time_nor_start() -> None:
     assert start_time(process.pid) is None
     process.wait()
     assert tree_cpu_ns(process.pid) == 0
+
+
+def test_a_process_that_may_not_be_seen_has_no_start_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hidepid=1 other users' files in /proc exist, and cannot be read."""
+
+    def refused(path: Path, *_: object, **__: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert start_time(1) is None
+    assert descendants(1) == []

@@ -81,7 +81,7 @@ def read_again(
     for _ in range(_READ_AGAIN):
         if not problems(moved(before, after)):
             break
-        sleep(_LATE_COUNTERS_S)
+        sleep(max(_LATE_COUNTERS_S, bed.counters_late_s))
         after = read(bed, stack)
     return after
 

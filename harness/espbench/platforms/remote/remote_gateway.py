@@ -275,6 +275,9 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
     connection = _Connection(side, box, logs, process, channel, began)
     registry.add("box", f"{side} ({box.login})", connection.hang_up, side=side, **_detail(box))
     _send(ours, box.request(take=True))
+    # The box gives its ports back if it hears nothing; the other box may take long to connect before this one is
+    # waited for.
+    threading.Thread(target=_beat, args=(ours, connection.ended), daemon=True).start()
 
     def wait() -> RemoteGateway:
         try:
@@ -285,7 +288,6 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
                     process.wait(ssh.CONNECT_S)
                 raise ssh.explain(side, box.login, connection.said()) from None
             raise
-        threading.Thread(target=_beat, args=(ours, connection.ended), daemon=True).start()
         return RemoteGateway(channel, side, box, logs, connection.abandon)
 
     return wait

@@ -50,7 +50,7 @@ class PoweredBox:
     entries: Sequence[Entry]
     on_note: Callable[[str], None]
 
-    def cycle(self, wait_for_links: Callable[[], None]) -> dict[str, Any]:
+    def cycle(self, guard: Callable[[], None], wait_for_links: Callable[[], None]) -> dict[str, Any]:
         """Implement base.PowerSwitch.power_cycle; the calling thread must live as long as the test bed."""
         boot_id, macs = self._identity()
         used_ns = self.gateway.cpu_ns() or 0
@@ -71,6 +71,7 @@ class PoweredBox:
         booted = self._wait_until_back(boot_id, macs, on)
         self._note(f"back {time.monotonic() - on:.0f} s after it was switched on")
         self.gateway.go_on_with(booted, used_ns)
+        guard()
         configure(self.gateway, self.addressing)
         wait_for_links()
         seconds = {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}

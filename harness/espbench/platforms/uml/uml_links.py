@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from espbench.platforms.base import SIDES, PortName, Side
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.uml.link_wire import ErringLinks, Wire, WireEnd, link_number
-from espbench.this_machine.network import NETNS_DIR, make_bridge, make_tap, set_link, write_sysctls
+from espbench.this_machine.network import (
+    NETNS_DIR,
+    ipv6_is_here,
+    make_bridge,
+    make_tap,
+    set_link,
+    write_sysctls,
+)
 from espbench.this_machine.registry import Registry
 
 TAP_QUEUE = 10_000
@@ -57,7 +64,10 @@ class LinkMaker:
         """
         # IPv6 is disabled before the links exist, so that no router solicitation or multicast report counts as a frame
         # of the DUT.
-        write_sysctls(self.netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")})
+        if ipv6_is_here():
+            write_sysctls(
+                self.netns, {f"net/ipv6/conf/{conf}/disable_ipv6": "1" for conf in ("all", "default")}
+            )
         wires: dict[str, Wire] = {}
         taps = {name: self._testers_link(name, wires) for name in LAN_OF.values()}
         wans: dict[Side, WireEnd] = {"home": taps["east"]} if self.single else self._middle(wires)

@@ -91,11 +91,11 @@ class UmlTestbed(Testbed):
         """Return an empty text, because each guest can be switched off and on."""
         return ""
 
-    def power_cycle(self, side: Side) -> dict[str, Any]:
+    def power_cycle(self, side: Side, guard: Callable[[], None]) -> dict[str, Any]:
         """Switch a gateway off and on again (platforms.base.PowerSwitch)."""
-        return self.hands.submit(self._power_cycle, side).result()
+        return self.hands.submit(self._power_cycle, side, guard).result()
 
-    def _power_cycle(self, side: Side) -> dict[str, Any]:
+    def _power_cycle(self, side: Side, guard: Callable[[], None]) -> dict[str, Any]:
         assert self.registry is not None
         running = self.guests[side]
         used_ns, waited_ns, began = (
@@ -113,12 +113,14 @@ class UmlTestbed(Testbed):
             guest.wait_ready()
         if self.group is not None:
             self.group.take([guest.process.pid])
+            pin(guest.process.pid, running.cpus)
         waits = _waits_of(guest)
         running.gateway.plug_in(
             guest.channel,
             lambda: used_ns + tree_cpu_ns(guest.process.pid),
             lambda: waited_ns + waits(),
         )
+        guard()
         configure(running.gateway, running.addressing)
         return {"off_s": round(off - began, 6), "boot_s": round(time.monotonic() - off, 6)}
 
@@ -235,6 +237,9 @@ class UmlPlatform:
             marks.append((f"{side} up (guest uptime {uptime_s:.2f} s)", time.monotonic()))
         if group is not None:
             group.take(one.guest.process.pid for one in booting.values())
+            # Before Linux 6.2 a move into a control group of cpuset undoes what a process was pinned to.
+            for side, one in booting.items():
+                pin(one.guest.process.pid, placement.cpus[side])
         for running in guests.values():
             configure(running.gateway, running.addressing)
         marks.append(("configure", time.monotonic()))

@@ -143,7 +143,7 @@ class VirtualTestbed(Testbed):
         can = isinstance(gateway, VirtualGateway) and gateway.has_power_switch
         return "" if can else f"the machine that is emulated as {side} has no power switch: use dut: virt-x86"
 
-    def power_cycle(self, side: Side) -> dict[str, Any]:
+    def power_cycle(self, side: Side, guard: Callable[[], None]) -> dict[str, Any]:
         """Implement platforms.base.PowerSwitch; the guest is off for 0 s, and boots from its image.
 
         The power cycle belongs to a trial: the copy that booted again is discarded with the trial.
@@ -154,6 +154,7 @@ class VirtualTestbed(Testbed):
         began_ns = clock.now_ns()
         gateway.power_cycle()
         booted_ns = clock.now_ns()
+        guard()
         self._set_up(gateway)
         _wait_for_carrier(gateway)
         return {"off_s": 0.0, "boot_s": round((booted_ns - began_ns) / 1e9, 6)}

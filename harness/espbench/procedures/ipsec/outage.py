@@ -221,7 +221,8 @@ class ResetCase(_OutageCase):
             return {}
 
         def power() -> dict[str, Any]:
-            facts = maker.setup.bed.power_cycle(side) if isinstance(maker.setup.bed, PowerSwitch) else {}
+            bed = maker.setup.bed
+            facts = bed.power_cycle(side, lambda: stack.guard(side)) if isinstance(bed, PowerSwitch) else {}
             stack.revive(side)
             return facts
 

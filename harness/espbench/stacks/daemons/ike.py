@@ -111,10 +111,22 @@ class IkeStack:
         policies.install(gateway, gone)
         self.daemons[side].load()
 
+    def guard(self, side: Side) -> None:
+        """Block cleartext on a gateway that was switched off and on, before it routes again."""
+        policies.install(self._bed.gateways[side], policies.floor(side, self._tunnel))
+
     def revive(self, side: Side) -> None:
-        """Restore a gateway that was switched off and on: lay the daemon's files, block cleartext, start the daemon."""
+        """Restore a gateway that was switched off and on, and guarded: lay the daemon's files, and start it.
+
+        Traffic flows meanwhile. So the policies of `guard` stay until the traffic is routed to the XFRM interface, if
+        there is one; without policies the interface lets nothing pass.
+        """
         self.daemons[side].install()
-        self._block(self._bed.gateways[side])
+        gateway = self._bed.gateways[side]
+        if self._options.interface:
+            xfrm_devices.route_through_interface(gateway, policies.SideView.of(side, self._tunnel))
+            policies.flush(gateway)
+            policies.install(gateway, self._floor(side))
         self.start(side)
 
     def flush_sas(self, side: Side) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
 from espbench.platforms.gateway_time import now_s, pause
+from espbench.stacks.base import SaCounters
 from espbench.stacks.daemons import layers, processes
 from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import End, IkeReading, NegotiationFailed, final_words
@@ -161,12 +162,20 @@ class StrongSwan:
         version = answer[0].get("version", "of unknown version") if answer else "of unknown version"
         return f"strongSwan {version} ({self._build.name})"
 
-    def packets(self) -> tuple[int, int]:
-        """Return the packets (encrypted, decrypted) of all CHILD SAs, as charon counts them; for user-space ESP."""
-        children = [child for sa in self._sas() for child in sa.get("child-sas", {}).values()]
-        return (
-            sum(int(child.get("packets-out", 0)) for child in children),
-            sum(int(child.get("packets-in", 0)) for child in children),
+    def sa_counters(self) -> SaCounters:
+        """Return the packets of all CHILD SAs, as charon counts them, and the SPIs; for user-space ESP.
+
+        The SPIs of the IKE SAs are among them, because charon also sends datagrams of its own when these are replaced.
+        Without a CHILD SA there are none.
+        """
+        sas = self._sas()
+        children = [child for sa in sas for child in sa.get("child-sas", {}).values()]
+        named = [child.get(key) for child in children for key in ("spi-in", "spi-out")]
+        named += [sa.get(key) for sa in sas if children for key in ("initiator-spi", "responder-spi")]
+        return SaCounters(
+            encrypted=sum(int(child.get("packets-out", 0)) for child in children),
+            decrypted=sum(int(child.get("packets-in", 0)) for child in children),
+            spis=frozenset(int(spi, 16) for spi in named if spi),
         )
 
     def memory_kib(self) -> int:

@@ -59,9 +59,8 @@ class UserSpaceStack(IkeStack):
         self._memory_kib = {side: self._charons[side].memory_kib() for side in SIDES}
 
     def counters(self, side: Side) -> SaCounters:
-        """Return the packets of charon's CHILD SAs, as charon counts them."""
-        encrypted, decrypted = self._charons[side].packets()
-        return SaCounters(encrypted, decrypted)
+        """Return the packets of charon's CHILD SAs, as charon counts them, and the SPIs, which a rekey replaces."""
+        return self._charons[side].sa_counters()
 
     def rest(self) -> None:
         """Wait until charon's counters stand still; restart both charons if they do not, or if one uses more memory."""
