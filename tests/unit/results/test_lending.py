@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -132,3 +134,16 @@ def test_a_machine_with_another_espbench_refuses(monkeypatch: pytest.MonkeyPatch
     answer = pickle.loads(lent.carried_out(b"", "0.0.1, code abc", "me"))
     assert isinstance(answer.message.error, UsageError)
     assert "0.0.1, code abc" in str(answer.message.error)
+
+
+def test_an_answer_that_cannot_be_read_ends_the_run() -> None:
+    """The thread that reads must not die silently: the driver would wait for ever."""
+    ours, theirs = socket.socketpair()
+    workers = lent.LentWorkers(theirs.detach(), 1)
+    future = workers.submit(cast(Any, "task"), lambda record, kept: None)
+    with Connection(ours.detach()) as connection:
+        number, _ = connection.recv()
+        connection.send((number, b"no pickle"))
+        with pytest.raises(EspbenchError, match="executor: an answer cannot be read: UnpicklingError"):
+            future.result(60)
+    workers.close()

@@ -77,10 +77,11 @@ class PrometheusFile:
         for result in results:
             if result.case in self._of_case:  # otherwise it is a comparison at fixed loads
                 statuses_of.setdefault(result.case, []).append(result.status)
+        before = {status for statuses in self._of_case.values() for status in statuses}
         self._of_case |= statuses_of
         counted = Counter(status for statuses in self._of_case.values() for status in statuses)
-        for status, count in counted.items():
-            self._results.labels(self._name, status).set(count)
+        for status in before | counted.keys():  # a case that was measured again may have another status now
+            self._results.labels(self._name, status).set(counted[status])
         self._done.labels(self._name).set(sum(map(bool, self._of_case.values())))
         self._save_at_times()
 

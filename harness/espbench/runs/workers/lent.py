@@ -84,10 +84,18 @@ class LentWorkers:
                 else:
                     future.set_exception(answer.error or _gone())
         except (EOFError, OSError):
-            with self._lock:
-                left, self._given = self._given, {}
-            for future, _ in left.values():
-                future.set_exception(_gone())
+            self._give_up(_gone())
+        except Exception as error:  # pickle raises any; without this thread the driver would wait for ever
+            self._give_up(
+                EspbenchError(f"executor: an answer cannot be read: {type(error).__name__}: {error}")
+            )
+
+    def _give_up(self, error: EspbenchError) -> None:
+        """End every task that was given with this error."""
+        with self._lock:
+            left, self._given = self._given, {}
+        for future, _ in left.values():
+            future.set_exception(error)
 
 
 def _gone() -> EspbenchError:

@@ -84,6 +84,17 @@ def test_a_comparison_at_fixed_loads_is_no_case(run: RunDirectory, tmp_path: Pat
 
 
 @needs_the_library
+def test_a_status_that_no_case_has_any_more_is_0(run: RunDirectory, tmp_path: Path) -> None:
+    """A share of a cluster begins anew elsewhere."""
+    file = tmp_path / "espbench.prom"
+    with PrometheusFile(file).begin(run) as metrics:
+        for result in run.results():
+            metrics.case_done([result.model_copy(update={"status": "INVALID"})])
+    values = read(file)
+    assert (values['resultsstatus="OK"'], values['resultsstatus="INVALID"']) == (0, 3)
+
+
+@needs_the_library
 def test_the_time_left_is_that_of_the_terminal(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
