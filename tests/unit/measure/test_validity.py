@@ -66,6 +66,7 @@ def test_more_received_than_sent_is_a_fault() -> None:
 def test_a_clock_step_is_a_fault() -> None:
     """Latencies, and the backlog judged from them, are void when the clock jumps."""
     assert "clock stepped by -50.0 ms" in tester_faults(offered(clock_step_ns=-50_000_000), 0, {})[0].text
+    assert "clock stepped by -0.8 ms" in tester_faults(offered(clock_step_ns=-800_000), 0, {})[0].text
     assert tester_faults(offered(clock_step_ns=20_000), 0, {}) == []
 
 

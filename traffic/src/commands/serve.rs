@@ -12,8 +12,9 @@ use crate::host::{signals, threads};
 use crate::protocol::{Command, Event, PROTOCOL};
 use crate::trial::caller::Caller;
 
-/// Longest line that is accepted as a command, bytes.
-const LONGEST_LINE: usize = 1 << 20;
+/// Longest line that is accepted as a command, bytes. A trial with 4096 packets of noise, of 1500 B each, in base64 needs
+/// 8 MiB.
+const LONGEST_LINE: usize = 16 << 20;
 
 /// Reads stdin in a thread of its own. The process ends when stdin does, because then the controller is gone.
 fn read_lines() -> Receiver<Outcome<String>> {
@@ -23,7 +24,7 @@ fn read_lines() -> Receiver<Outcome<String>> {
             let Ok(bytes) = line else { break };
             let line = if bytes.len() > LONGEST_LINE {
                 Err(Failure::new(
-                    "the line is longer than 1 MiB",
+                    "the line is longer than 16 MiB",
                     "send one command a line",
                 ))
             } else {

@@ -60,9 +60,11 @@ pub fn run(mut bench: Bench, trial: &Trial, caller: &mut Caller) -> Outcome<Tria
     check_request::check(trial, &ports)?;
     let mut prepared = prepare(&bench, trial)?;
     let shortfalls = ciphers::prepare(trial, &mut prepared, caller)?;
+    // The receivers take over the difference of the two clocks now.
+    let steps = StepWatch::start();
     begin_receiving(&mut bench, &prepared.counts)?;
     let departures: Vec<Option<Departures>> = bench.ports.iter().map(Departures::begin).collect();
-    let mut sent = send_and_receive(&mut bench, trial, &mut prepared, caller)?;
+    let mut sent = send_and_receive(&mut bench, trial, &mut prepared, steps, caller)?;
     let Prepared {
         parts, mut counts, ..
     } = prepared;
@@ -120,6 +122,7 @@ fn send_and_receive(
     bench: &mut Bench,
     trial: &Trial,
     prepared: &mut Prepared,
+    steps: StepWatch,
     caller: &mut Caller,
 ) -> Outcome<Sent> {
     let duration_ns = (trial.duration_s * 1e9) as u64;
@@ -136,7 +139,6 @@ fn send_and_receive(
     }
     let mut lanes = lanes::lanes(senders, parts, &mut prepared.outgoing);
     let live_senders = live_senders(&lanes, bench.idle, bench.key, duration_ns)?;
-    let steps = StepWatch::start();
     let start_ns = monotonic_ns() + LEAD_NS;
     let times = Times {
         start_ns,
@@ -215,7 +217,10 @@ fn start_receivers(receivers: &mut [Receiver], parts: &[Part], times: &Times) {
                 .map(|position| {
                     let part = &parts[position];
                     let burst = part.stream.as_ref().and_then(|stream| stream.burst_frames);
-                    burst.map_or(times.duration_ns, |frames| part.schedule.due_ns(frames))
+                    burst.map_or(times.duration_ns, |frames| {
+                        // This part has only its own frames of the burst.
+                        part.schedule.due_ns(part.schedule.planned().unwrap_or(frames))
+                    })
                 })
                 .collect();
             let slice_ns = (times.duration_ns / SLICES as u64).max(1);

@@ -334,14 +334,19 @@ impl Receiver {
         if done != 0 {
             return Err(Failure::last_os("the statistics of AF_XDP"));
         }
-        Ok(found.rx_dropped + found.rx_ring_full + found.rx_fill_ring_empty_descs)
+        // rx_fill_ring_empty_descs counts attempts to get a place for a frame. A frame for which there was none is in
+        // rx_dropped too, and some attempts lose no frame.
+        Ok(found.rx_dropped + found.rx_ring_full)
     }
 
     fn take(&mut self, each: &mut dyn FnMut(&RxFrame)) -> usize {
         let base = self.shared.memory.base;
+        // The clock is read when the frames are known to be there: a time before their arrival would make their latency too
+        // small, perhaps negative.
+        let there = self.received.ready().min(256);
         let at_ns = monotonic_ns();
         let mut back = Vec::new();
-        let taken = self.received.consume(256, |descriptor| {
+        let taken = self.received.consume(there, |descriptor| {
             // SAFETY: the kernel has given this frame, whose place and length it tells, to the receiving half, which
             // gives it back only after `each`.
             let bytes = unsafe {

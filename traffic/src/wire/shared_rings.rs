@@ -77,13 +77,18 @@ impl<T: Copy> Ring<T> {
         unsafe { (*self.producer).store(self.at, Ordering::Release) };
     }
 
-    /// Takes at most `most` entries that the kernel has produced; returns their number.
-    pub fn consume(&mut self, most: usize, mut each: impl FnMut(T)) -> usize {
+    /// Returns how many entries the kernel has produced.
+    pub fn ready(&self) -> usize {
         // SAFETY: `producer` points into the mapping, which lives as long as `self`.
         let produced = unsafe { (*self.producer).load(Ordering::Acquire) };
-        let there = (produced.wrapping_sub(self.at) as usize).min(most);
+        produced.wrapping_sub(self.at) as usize
+    }
+
+    /// Takes at most `most` entries that the kernel has produced; returns their number.
+    pub fn consume(&mut self, most: usize, mut each: impl FnMut(T)) -> usize {
+        let there = self.ready().min(most);
         for _ in 0..there {
-            // SAFETY: the index is below FRAMES, and the kernel has written this entry (`producer` was read with
+            // SAFETY: the index is below FRAMES, and the kernel has written this entry (`ready` has read `producer` with
             // acquire).
             each(unsafe { self.entries.add(self.at as usize % FRAMES).read() });
             self.at = self.at.wrapping_add(1);
