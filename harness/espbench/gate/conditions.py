@@ -21,11 +21,12 @@ from espbench.terms import CaseEntry, Manifest
 
 _SCOPE_ENDS = ": "
 _KIND, _VERSION = "kind", "version"  # conditions of a stack
+_PROFILE = "profile."
 _OF_KERNELS = ("kernel", "modules", "overlay", "configuration of the kernel")
 # Parts of a Security Context that belong to the device, and not to the stack on it.
 _OF_DEVICES = ("kernel", "emulation")
 _MACHINE = ("cpu", "kernel", "cpus usable", "memory_mib")
-_PROFILE = re.compile(r"^profiles\.([^.]+)\.(.+)$")
+_BETWEEN = " / "  # the values of cases that differ
 
 
 class Key(NamedTuple):
@@ -49,16 +50,21 @@ class Key(NamedTuple):
 
     @property
     def words(self) -> set[str]:
-        """The words of the key's text; a user may name the key by any of them."""
-        return set(re.split(r"[.:]\s*", str(self)))
+        """The scope, and the words of the name; a user may name the key by any of them."""
+        return {self.scope, *re.split(r"[.:]\s*", self.name)} - {""}
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The conditions of a run by their keys, separate for the instrument and the subject."""
+    """The conditions of a run by their keys, separate for the instrument and the subject.
+
+    partly: the devices and stacks of which some case has no Security Context, because it was not measured or its
+    gateways could not be set up. So not everything is known that their gateways would report.
+    """
 
     instrument: Mapping[str, str]
     subject: Mapping[str, str]
+    partly: Collection[str] = ()
 
 
 def of_plan(
@@ -66,9 +72,10 @@ def of_plan(
 ) -> dict[str, str]:
     """Return the conditions that are known before a measurement; conditions: the plan's, as in the manifest."""
     known = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
-    for key, value in flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate")}):
-        of_profile = _PROFILE.match(key)
-        known[str(Key(of_profile[1], f"profile.{of_profile[2]}")) if of_profile else key] = value
+    known |= flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate", "profiles")})
+    # A profile's name may contain dots, so it is not read back from a joined key.
+    for name, profile in (conditions.get("profiles") or {}).items():
+        known |= {str(Key(name, f"{_PROFILE}{key}")): value for key, value in flat(profile)}
     return known
 
 
@@ -88,21 +95,32 @@ def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
             of_gateways.setdefault(key, set()).add(value)
         if any(option in entry.options for option in VERSION_OPTIONS):
             subject.add(str(Key(entry.stack, _VERSION)))
-    recorded |= {key: " / ".join(sorted(values)) for key, values in of_gateways.items()}
+    recorded |= {key: _BETWEEN.join(sorted(values)) for key, values in of_gateways.items()}
     subject = subject & recorded.keys() | {key for key in recorded if _is_own_kernel(manifest, key)}
     return Recorded(
         {key: value for key, value in recorded.items() if key not in subject},
         {key: recorded[key] for key in sorted(subject)},
+        {
+            scope
+            for entry in manifest.cases
+            if manifest.context_of_case.get(entry.case) not in manifest.contexts
+            for scope in (entry.dut, entry.stack)
+        },
     )
 
 
 def differences(
-    base: Mapping[str, str], now: Mapping[str, str], *, free: Collection[str] = ()
+    base: Mapping[str, str],
+    now: Mapping[str, str],
+    *,
+    free: Collection[str] = (),
+    partly: Collection[str] = (),
 ) -> list[tuple[str, str, str]]:
     """Return (key, base's value, value now) of each condition that differs; a missing value is `nothing`.
 
     free: keys, or words of keys (`kernel`), that may differ. Conditions of a device or stack that only one side has
-    are left out: they belong to cases that the other side does not have.
+    are left out: they belong to cases that the other side does not have. partly: as in `Recorded`, of the run now; what
+    gateways of these did not report is left out too.
     """
     differing = []
     for key in sorted(base.keys() | now.keys()):
@@ -110,9 +128,17 @@ def differences(
         if scope and not all(any(Key.read(k).scope == scope for k in side) for side in (base, now)):
             continue
         was, is_ = base.get(key, "nothing"), now.get(key, "nothing")
+        if scope in partly and _is_part(key, was, now.get(key, "")):
+            continue
         if was != is_ and not is_named(key, free):
             differing.append((key, was, is_))
     return differing
+
+
+def _is_part(key: str, was: str, now: str) -> bool:
+    """Return whether a condition that gateways report has no other value now than some case of the base had."""
+    by_gateways = Key.read(key).name.partition(".")[0] in (*_OF_DEVICES, _VERSION)
+    return by_gateways and (not now or set(now.split(_BETWEEN)) <= set(was.split(_BETWEEN)))
 
 
 def is_named(key: str, names: Collection[str]) -> bool:

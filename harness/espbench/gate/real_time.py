@@ -16,7 +16,7 @@ from espbench.gate.from_run import BASELINE
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.verdict import Figure, Problem, Row, Word
 from espbench.results import RunDirectory
-from espbench.terms import Outcome
+from espbench.terms import PAIRED, Finding, Outcome
 
 _FIT = ("OK", "LOWER_BOUND", "BELOW_MINIMUM")
 
@@ -35,7 +35,10 @@ def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> 
 
 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
-    """Return a problem for each case without a valid figure or proof of encryption; stacks: only these, if any."""
+    """Return a problem for each case without a valid figure or proof of encryption; stacks: only these, if any.
+
+    A comparison at fixed loads has a problem too if it was not made, or if encryption is not proven.
+    """
     wanted = set(stacks)
     entries = {e.case: e for e in run.manifest.cases if not wanted or e.stack in wanted}
     results = [result for result in run.results() if result.case in entries]
@@ -47,7 +50,16 @@ def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
             unfit.append(Problem(result.case, f"{result.status}: {why}"))
         elif entries[result.case].stack_kind != BASELINE and result.encryption != "proven":
             unfit.append(Problem(result.case, "encryption not proven"))
-    return unfit
+    # Their results belong to no case of the plan; each has the stack of the arm that is not the reference.
+    of_pairs = [f for f in run.findings() if f.test == PAIRED and (not wanted or f.stack in wanted)]
+    return [*unfit, *(Problem(f.case, why) for f in of_pairs if (why := _unfit_pairs(f)))]
+
+
+def _unfit_pairs(finding: Finding) -> str:
+    """Say why a comparison at fixed loads may not be judged; empty if it may."""
+    if finding.status != "OK":
+        return f"{finding.status}: {'; '.join(map(str, finding.reasons)) or finding.words}"
+    return "encryption not proven" if finding.encryption == "not proven" else ""
 
 
 def has_throughput(run: RunDirectory) -> bool:

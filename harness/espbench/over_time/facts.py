@@ -6,8 +6,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from espbench.comparison.sorting.comparability import READERS, flat
+from espbench.comparison.sorting.samples import VERSION_OPTIONS, kind_of, options_of
 from espbench.gate import conditions
 from espbench.terms import MACHINE, Finding, Manifest, Outcome
 
@@ -46,33 +48,42 @@ def facts(manifest: Manifest) -> dict[str, str]:
     return known
 
 
-def series_conditions(manifest: Manifest, machine: str = "") -> str:
+def by_conditions(
+    manifest: Manifest, results: Iterable[Outcome | Finding]
+) -> dict[str, list[Outcome | Finding]]:
+    """Sort results by the digest of their conditions; figures of one series, from run to run, have the same digest."""
+    entries = {entry.case: entry for entry in manifest.cases}
+
+    @cache  # most results of a run have the same
+    def digest(machine: str, kind: str, options: str) -> str:
+        return _digest(manifest, machine, kind, options)
+
+    sorted_: dict[str, list[Outcome | Finding]] = {}
+    for result in results:
+        entry = entries.get(result.case)
+        options = options_of(entry.options if entry else {}, VERSION_OPTIONS)
+        conditions_of = digest(manifest.machine_of(result.case), kind_of(entry, result.stack), options)
+        sorted_.setdefault(conditions_of, []).append(result)
+    return sorted_
+
+
+def _digest(manifest: Manifest, machine: str, kind: str, options: str) -> str:
     """Return a digest of the conditions that must be equal if the figures of two runs belong to one series.
 
-    machine: the one that measured them; empty if that is not known, or does not matter. The conditions are the plan's
-    settings, the platform and, in real time, the machine and its CPU. Versions of espbench, kernels and daemons
-    may differ, since a series shows their effect.
+    machine: the one that measured them; empty if that is not known, or does not matter. kind, options: of the stack.
+    The other conditions are the plan's settings, the platform and, in real time, the machine and its CPU. Versions of
+    espbench, kernels and daemons may differ, since a series shows their effect.
     """
     known = conditions.of_plan("", manifest.topology, manifest.line_rate_bps, manifest.conditions)
     own = conditions.own_kernels(known)
     kept = {key: value for key, value in known.items() if key not in own}
-    kept["platform"] = manifest.platform
+    kept |= {"platform": manifest.platform, "kind of the stack": kind, "options of the stack": options}
     if not is_exact(manifest):
         host = (manifest.machines or {}).get(machine, {}).get("host", manifest.host)
         kept |= {key: str(host.get(key)) for key in ("cpu", "cpus usable")}
         kept |= {MACHINE: machine} if machine else {}
     text = json.dumps(kept, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-
-
-def by_machine(
-    manifest: Manifest, results: Iterable[Outcome | Finding]
-) -> dict[str, list[Outcome | Finding]]:
-    """Sort results by the machine that measured them: figures of two machines are never of one series."""
-    sorted_: dict[str, list[Outcome | Finding]] = {}
-    for result in results:
-        sorted_.setdefault(manifest.machine_of(result.case), []).append(result)
-    return sorted_
 
 
 def differences(was: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:

@@ -25,7 +25,11 @@ from espbench.paths import cache_dir
 from espbench.results import RunDirectory
 from espbench.this_machine import kept
 
-VERSION = 2
+VERSION = 3
+# SQLite keeps this number in the header of each index, so that files of other programs are not taken for one.
+APPLICATION_ID = int.from_bytes(b"espb", "big")
+_SQLITE = b"SQLite format 3\0"
+_ID_AT = 68  # its place in the header (https://www.sqlite.org/fileformat.html)
 _WAIT_S = 60.0
 _READ_OFTEN = 200  # runs between two messages about the progress
 _SCHEMA = """
@@ -70,7 +74,8 @@ class History:
 
         A folder is a run directory, or contains some at any depth. file: the index (default: a file in the cache for
         each set of folders). note: is called from time to time with a message about the progress. Raise UsageError if a
-        folder does not exist, or if none of them contains a run, and EspbenchError if the file cannot be used.
+        folder does not exist, if none of them contains a run, or if the file is not an index, and EspbenchError if the
+        file cannot be used.
         """
         for folder in folders:
             if not folder.is_dir():
@@ -86,6 +91,8 @@ class History:
                 "  got: none, at any depth\n  what to do: name the folder that --out said, or runs/"
             )
         path = file or _in_cache(folders)
+        if file is not None:
+            _refuse_foreign(file)
         try:
             return cls(_brought_up(path, stamps, note))
         except sqlite3.OperationalError as error:  # locked, disk full, no permission
@@ -159,6 +166,25 @@ def _stamp(folder: str) -> str:
     return " ".join(parts)
 
 
+def _refuse_foreign(path: Path) -> None:
+    """Raise UsageError if a file is neither empty nor an index: an index that cannot be used is made anew."""
+    if not path.is_file() or not path.stat().st_size:
+        return
+    try:
+        with path.open("rb") as file:
+            header = file.read(_ID_AT + 4)
+    except OSError:
+        return  # SQLite will say why the file cannot be opened
+    if header.startswith(_SQLITE) and header[_ID_AT:] == APPLICATION_ID.to_bytes(4, "big"):
+        return
+    raise UsageError(
+        f"--index {path}: not an index of espbench history\n"
+        "  expected: a new file, or one that this command made\n"
+        f"  got: {'an SQLite file without the mark of an index' if header.startswith(_SQLITE) else 'another file'}\n"
+        "  what to do: name another file; if it is an index that an earlier espbench made, delete it"
+    )
+
+
 def _remove(path: Path) -> None:
     for end in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + end).unlink(missing_ok=True)
@@ -178,6 +204,7 @@ def _brought_up(path: Path, stamps: dict[str, str], note: Callable[[str], None])
             for statement in _SCHEMA.split(";"):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {VERSION}")
+            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         _update(database, stamps, note)
         database.execute("COMMIT")
     except BaseException:
@@ -214,9 +241,9 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         run_facts = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
         moment = _moment(manifest.started)
         series_of = [
-            (facts.series_conditions(manifest, machine), key, of_key)
-            for machine, of_machine in facts.by_machine(manifest, results).items()
-            for key, of_key in figures.figures(of_machine, exact=exact).items()
+            (conditions, key, of_key)
+            for conditions, of_conditions in facts.by_conditions(manifest, results).items()
+            for key, of_key in figures.figures(of_conditions, exact=exact).items()
         ]
     except (EspbenchError, OSError, ValueError) as error:
         problem = str(error).partition("\n")[0]

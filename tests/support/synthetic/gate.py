@@ -44,7 +44,8 @@ class World:
     """The properties of a synthetic measurement; a test changes one at a time.
 
     cost: returns the instructions per frame of a case. capacity_fps: the load up to which nothing is lost. conditions:
-    of the plan, merged into the usual ones.
+    of the plan, merged into the usual ones. is_up: returns whether the gateways of a case can be set up, so that they
+    report their Security Context.
     """
 
     stacks: Sequence[str] = ("plain", "xfrm")
@@ -72,6 +73,7 @@ class World:
     throughput: Cost = lambda entry: LOAD_FPS  # of a run of searches, frames/s
     compare: Mapping[str, Any] = field(default_factory=dict)  # of the manifest
     host: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "invented, 2 cores"})
+    is_up: Callable[[CaseEntry], bool] = lambda entry: True
 
     @property
     def entries(self) -> list[CaseEntry]:
@@ -109,20 +111,22 @@ class World:
 
     def manifest(self, base_loads: Mapping[str, list[BaseLoad]] | None = None) -> Manifest:
         """Return the manifest of a run with these properties."""
+        # A run at the loads of a base measures these cases alone.
+        up = [e for e in self.entries if self.is_up(e) and (base_loads is None or e.case in base_loads)]
         contexts = {
             stack: {
                 "kernel": {"home": self.kernel, "office": self.kernel},
                 "stack_version": {"home": self.version, "office": self.version},
                 "emulation": {"qemu": self.qemu},
             }
-            for stack in dict.fromkeys(entry.stack for entry in self.entries)
+            for stack in dict.fromkeys(entry.stack for entry in up)
         }
         return Manifest(
             format=FORMAT, espbench=self.espbench, name="made-up", plan_path=self.plan_path,
             started="2026-01-02T03:04:05+00:00",
             platform="made-up", platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
             cases=self.entries, conditions=self.plan_conditions, contexts=contexts,
-            context_of_case={entry.case: entry.stack for entry in self.entries}, base_loads=dict(base_loads or {}),
+            context_of_case={entry.case: entry.stack for entry in up}, base_loads=dict(base_loads or {}),
             host=dict(self.host), compare=dict(self.compare),
         )  # fmt: skip
 

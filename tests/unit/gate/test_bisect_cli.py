@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from espbench.cli.gate import measuring
+from espbench.cli.gate import bases, measuring
 from espbench.results import RunDirectory
-from espbench.terms import BaseLoad
+from espbench.terms import BaseLoad, Finding, Reason
 from support.command_line import in_process
 from support.synthetic.gate import PLAN, World, world_of
 
@@ -29,6 +30,8 @@ class Project:
     folder: Path
     world: World
     patience: int = 1000
+    code_at: dict[str, int] = field(default_factory=dict)
+    spoil: Callable[[Finding], Finding | None] = lambda finding: finding
     measured: list[str] = field(default_factory=list)
 
     @property
@@ -69,13 +72,16 @@ class Project:
             raise KeyboardInterrupt
         cost = float(self.built.read_text())
         self.measured.append(self.built.read_text())
+        if code := self.code_at.get(self.built.read_text()):
+            return code, ""
         world = replace(self.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else cost)
         out = Path(argv[argv.index("--out") + 1])
         if "--base-loads" not in argv:
             run = world.run(out)
         else:
             loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
-            run = world.check(out, {case: [BaseLoad(**load) for load in of] for case, of in loads.items()})
+            typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}
+            run = world.check(out, typed, self.spoil)
         return 0, f"{run.path / 'results.csv'}\n"
 
 
@@ -86,6 +92,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path, world_of(plan))
     monkeypatch.setattr(measuring, "_waited_for", made.run)
     return made
+
+
+def installs_where_the_plan_looks(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bases, "own_paths", lambda resolved: [project.built])
 
 
 def step_at(place: int, more: float = 212.0) -> list[float | None]:
@@ -155,12 +165,85 @@ def test_commits_that_do_not_build_are_gone_around(project: Project) -> None:
 
 @pytest.mark.parametrize("costs", [step_at(99), step_at(11, more=1.0)])
 def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(
-    project: Project, costs: list[float | None]
+    project: Project, costs: list[float | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    installs_where_the_plan_looks(project, monkeypatch)
     project.grow(costs)
     done = project.bisect()
     assert done.returncode == 3
     assert "no single commit" in done.stderr
+
+
+def test_steps_of_another_instrument_are_not_mixed(project: Project) -> None:
+    """Between an interruption and its continuation QEMU was replaced: every cost after it is another."""
+    project.grow(step_at(11))
+    project.patience = 5
+    assert project.bisect().returncode == 130
+    project.patience = 1000
+    before, project.world = project.world, replace(project.world, qemu="qemu sha256 ffffffffffffffff")
+    done = project.bisect()
+    assert done.returncode == 2, done.stdout
+    assert "emulation.qemu: the base's qemu sha256 0123456789abcdef; now qemu sha256 ffff" in done.stderr
+    assert "to begin it anew" in done.stderr
+    project.world = before
+    assert "commit 11 costs +212.000" in project.bisect().stdout
+
+
+def test_a_commit_that_espbench_run_refuses_is_gone_around(project: Project) -> None:
+    """It builds, but its kernel lacks what a gateway needs."""
+    costs = step_at(11)
+    costs[8] = 1.0
+    project.grow(costs)
+    project.code_at = {"1.0": 2}
+    done = project.bisect()
+    assert done.returncode == 0, done.stderr
+    assert "left out: espbench run refused it with exit code 2" in done.stderr
+    assert "commit 11 costs +212.000" in done.stdout
+
+
+@pytest.mark.parametrize("code", [1, 4, 130])
+def test_any_other_end_of_a_run_ends_the_bisection(project: Project, code: int) -> None:
+    """The commit is not to blame, so it is measured when the bisection goes on."""
+    costs = step_at(11)
+    costs[8] = 12001.0
+    project.grow(costs)
+    project.code_at = {"12001.0": code}
+    assert project.bisect().returncode == code
+    project.code_at = {}
+    done = project.bisect()
+    assert "left out" not in done.stderr
+    assert "commit 11 costs +212.000" in done.stdout
+
+
+def test_a_bad_commit_that_was_not_measured_is_told_with_the_cause(project: Project) -> None:
+    """Nobody knows what it costs."""
+    project.grow(step_at(11))
+    why = [Reason.of_text("the gateway died")]
+    project.spoil = lambda finding: (
+        finding.model_copy(update={"status": "INVALID", "reasons": why})
+        if "12212" in project.built.read_text()
+        else finding
+    )
+    done = project.bisect()
+    assert done.returncode == 3
+    assert "not judged: 0001-plain-64-one-way: INVALID: the gateway died" in done.stderr
+    assert "costs no more" not in done.stderr
+    assert "no single commit" not in done.stderr
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_command_that_installs_nothing_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    project.grow(step_at(11))
+    project.built.write_text("12000.0")
+    if is_named:
+        installs_where_the_plan_looks(project, monkeypatch)
+    done = project.bisect("--build", "true")
+    assert done.returncode == 2, done.stdout
+    assert "--build true: it installed nothing" in done.stderr
+    assert (str(project.built) if is_named else "names neither a prefix nor a kernel") in done.stderr
+    assert not list((project.folder / "runs").rglob("baseline.json"))
 
 
 def test_in_real_time_it_is_refused(project: Project) -> None:

@@ -274,6 +274,10 @@ def a_case_that_is_not_measured_any_more(situation: Situation) -> None:
     situation.plan.write_text(PLAN.replace("[64, 1456]", "[64]"))
 
 
+def a_loss_goal_without_base(situation: Situation) -> None:
+    situation.plan.write_text(PLAN.replace("loss_goals: [0]", "loss_goals: [0, 0.001%]"))
+
+
 def no_case(situation: Situation) -> None:
     situation.plan.write_text(PLAN[: PLAN.index("  - throughput")] + "  - frame_loss: {trial: 100ms}\n")
 
@@ -309,6 +313,20 @@ def the_run_is_killed(situation: Situation) -> None:
 def a_case_is_invalid(situation: Situation) -> None:
     why = [Reason.of_text("the gateway died")]
     situation.spoil = lambda f: f.model_copy(update={"status": "INVALID", "reasons": why})
+
+
+def no_gateway_can_be_set_up(situation: Situation) -> None:
+    """None says what it is made of."""
+    a_case_is_invalid(situation)
+    situation.after = replace(situation.after, is_up=lambda entry: False)
+
+
+def the_gateways_of_one_stack_cannot_be_set_up(situation: Situation) -> None:
+    down = [Reason.of_text("no tunnel")]
+    situation.after = replace(situation.after, is_up=lambda entry: entry.stack != "xfrm")
+    situation.spoil = lambda f: (
+        f.model_copy(update={"status": "INVALID", "reasons": down}) if f.stack == "xfrm" else f
+    )
 
 
 def a_case_is_violated(situation: Situation) -> None:
@@ -427,7 +445,10 @@ FAULTS: list[tuple[Fault, int]] = [
     (file_that_cannot_be_written, 2),
     (no_such_revision, 2),
     (no_git_tree, 2),
+    (a_loss_goal_without_base, 2),
     (no_case, 3),
+    (no_gateway_can_be_set_up, 3),
+    (the_gateways_of_one_stack_cannot_be_set_up, 3),
     (a_case_is_invalid, 3),
     (a_case_is_violated, 3),
     (encryption_not_proven, 3),
@@ -480,3 +501,19 @@ def test_a_foreign_base_is_told_by_its_difference(situation: Situation) -> None:
     done = situation.check()
     assert done.returncode == 0
     assert "allowed to differ: mpc8548e: emulation.qemu" in done.stdout
+
+
+def test_gateways_that_cannot_be_set_up_are_told_with_the_cause(situation: Situation) -> None:
+    """Their conditions are not known, which does not make the base a foreign one."""
+    no_gateway_can_be_set_up(situation)
+    done = situation.check()
+    assert "INVALID: the gateway died" in done.stdout
+    assert "foreign base" not in done.stderr
+
+
+def test_a_loss_goal_that_is_not_measured_any_more_is_refused(situation: Situation) -> None:
+    """The plan's goal is another one than the base's."""
+    situation.plan.write_text(PLAN.replace("loss_goals: [0]", "loss_goals: [0.001%]"))
+    done = situation.check()
+    assert "no base for 4 of 4 throughputs" in done.stderr
+    assert "repeat 1, 0.001 %" in done.stderr

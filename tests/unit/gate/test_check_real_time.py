@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from espbench.cli.gate import measuring
-from espbench.terms import CaseEntry, Outcome
+from espbench.terms import PAIRED, CaseEntry, Finding, Outcome
 from support.command_line import in_process
 from support.synthetic.gate import PLAN, World, world_of
 
@@ -30,6 +32,8 @@ class Situation:
     base: Path
     after: World
     spoil: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    asked: int = 0
+    pairs: Mapping[str, Any] = field(default_factory=dict)  # of a finding at fixed loads, if there is one
 
     def check(self, *options: str, base: str = "") -> subprocess.CompletedProcess[str]:
         return in_process(
@@ -39,7 +43,17 @@ class Situation:
     def run(self, argv: Sequence[str]) -> tuple[int, str]:
         """Stand in for `espbench run`."""
         assert "--base-loads" not in argv
-        return 0, f"{self.after.run(self.folder / 'runs', self.spoil).path / 'results.csv'}\n"
+        self.asked += 1
+        run = self.after.run(self.folder / "runs", self.spoil)
+        if self.pairs:
+            of_change = run.manifest.cases[-1].model_dump(exclude={"stack_kind", "options", "tunnels"})
+            finding = Finding(
+                **of_change | {"case": f"{of_change['case']}-at", "test": PAIRED}, load_fps=None, quantities=[],
+                trials=2, rfc2544=False, **self.pairs,
+            )  # fmt: skip
+            with run:
+                run.save_results([*run.results(), finding])
+        return 0, f"{run.path / 'results.csv'}\n"
 
 
 def begun(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Situation:
@@ -86,6 +100,25 @@ def test_two_arms_of_one_plan(
     assert done.returncode == code, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("status", "encryption", "why"),
+    [
+        ("VIOLATED", "not proven", "VIOLATED: "),
+        ("INVALID", "not proven", "INVALID: "),
+        ("OK", "not proven", "encryption not proven"),
+    ],
+)
+def test_pairs_that_leaked_or_were_not_made_are_no_green(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, encryption: str, why: str
+) -> None:
+    """The searches of both arms are clean and the same."""
+    situation = begun(tmp_path, ARMS, monkeypatch)
+    situation.pairs = {"status": status, "encryption": encryption}
+    done = situation.check(base="base")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert re.search(rf"not judged: \S+-at: {why}", done.stdout)
+
+
 def test_too_few_repeats_are_no_verdict(situation: Situation) -> None:
     listed = [entry for entry in situation.after.listed if entry.repeat < 3]
     situation.after = replace(situation.after, listed=listed)
@@ -122,3 +155,46 @@ def test_baseline_refuses_a_run_in_real_time(situation: Situation) -> None:
     assert done.returncode == 2
     assert "a run in virtual time" in done.stderr
     assert not (situation.folder / "baseline.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lacking", "missing"),
+    [
+        ("[64, 1456]", "[64, 512, 1456]", "no base for 10 of 30 throughputs", "512 B one-way, repeat 1, 0 %"),
+        ("repeat: 5", "repeat: 6", "no base for 4 of 24 throughputs", "64 B one-way, repeat 6, 0 %"),
+        ("[0]", "[0, 0.001%]", "no base for 20 of 40 throughputs", "64 B one-way, repeat 1, 0.001 %"),
+        ("[64, 1456]", "[64]", "10 throughputs that the plan has not", "1456 B one-way, repeat 1, 0 %"),
+    ],
+)
+def test_a_base_of_other_cases_is_refused(
+    situation: Situation, old: str, new: str, lacking: str, missing: str
+) -> None:
+    """Nothing is measured for it: a figure without its counterpart would be left out of the comparison in silence."""
+    (situation.folder / "plan.yaml").write_text(REAL.replace(old, new))
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, 0), done.stdout
+    assert lacking in done.stderr
+    assert missing in done.stderr
+
+
+def test_a_base_with_more_cases_may_be_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The notes contain the warnings of the comparison."""
+    situation = begun(
+        tmp_path, REAL.replace("tests:", "directions: [one-way, both-ways]\ntests:"), monkeypatch
+    )
+    plan = situation.folder / "plan.yaml"
+    plan.write_text(REAL)
+    situation.after = replace(situation.after, listed=world_of(plan).listed)
+    assert situation.check().returncode == 2
+    done = situation.check("--allow-different", "cases")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "note: Not compared: " in done.stdout
+
+
+@pytest.mark.parametrize("limit", ["throughput=1000", "throughput=2%|50", "instructions=50"])
+def test_a_limit_that_is_a_number_is_refused(situation: Situation, limit: str) -> None:
+    """It would count as 0 %."""
+    done = situation.check("--limit", limit)
+    assert (done.returncode, situation.asked) == (2, 0)
+    assert f"--limit {limit}: no limit for a plan in real time" in done.stderr
+    assert situation.check("--limit", "throughput=0").returncode == 0

@@ -65,3 +65,34 @@ def test_all_that_a_kernel_of_ones_own_tells_is_under_test() -> None:
 def test_what_only_one_side_has_a_device_for_is_no_difference() -> None:
     was = {"a: kind": "1", "b: kind": "1", "mtu": "1500"}
     assert conditions.differences(was, {"a: kind": "2", "mtu": "1500"}) == [("a: kind", "1", "2")]
+
+
+def test_a_profile_whose_name_has_dots_is_one_device() -> None:
+    """Its kernel is under test like that of any other, and it is named as a whole."""
+    own = "/opt/gate/bzImage"
+    profiles = {"gw-1.2": {"memory": "128M", "kernel": {"home": own}}, "gw-1": {"memory": "256M"}}
+    known = conditions.of_plan("1", "t", 1e9, {"profiles": profiles})
+    assert known["gw-1.2: profile.memory"] == "128M"
+    assert known["gw-1: profile.memory"] == "256M"
+    assert conditions.own_kernels(known) == {"gw-1.2: profile.kernel.home"}
+    assert conditions.is_named("gw-1.2: profile.memory", ["gw-1.2"])
+    assert not conditions.is_named("gw-1.2: profile.memory", ["gw-1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("key", "now", "is_told"),
+    [
+        ("board: emulation.qemu", None, False),
+        ("board: emulation.qemu", "a", False),
+        ("board: emulation.qemu", "c", True),
+        ("board: profile.memory", None, True),  # the plan says it, whether a gateway is up or not
+        ("other: emulation.qemu", None, True),
+    ],
+)
+def test_what_gateways_did_not_report_is_no_difference(key: str, now: str | None, is_told: bool) -> None:
+    """Some of the board's cases were not measured; the base has the values of all, of which one is that of these."""
+    scope = {f"{name}: kind": "k" for name in ("board", "other")}
+    found = conditions.differences(
+        {**scope, key: "a / b"}, {**scope, **({key: now} if now else {})}, partly=["board"]
+    )
+    assert bool(found) == is_told

@@ -12,7 +12,10 @@ import pytest
 
 from espbench.cli.gate import measuring
 from espbench.gate import baseline_file
+from espbench.plan import conditions as plan_conditions
+from espbench.plan import load_plan
 from espbench.results import RunDirectory
+from espbench.runs.beds import choose, profiles_of
 from espbench.terms import BaseLoad, Finding
 from support.command_line import in_process
 from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
@@ -30,6 +33,7 @@ class Situation:
     world: World
     spoil: Callable[[Finding], Finding | None] = lambda finding: finding
     asked: int = 0
+    options: Sequence[str] = ()
 
     @property
     def file(self) -> Path:
@@ -38,6 +42,7 @@ class Situation:
     def measure(self, argv: Sequence[str]) -> tuple[int, str]:
         """Stand in for `espbench run`: full at the throughput, and at half of it as dear as in the world."""
         self.asked += 1
+        self.options = argv[argv.index("--base-loads") + 2 :]
         loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
         typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}
         assert Path(argv[argv.index("run") + 1]) == self.folder / "plan.yaml"
@@ -114,3 +119,20 @@ def test_a_plan_that_is_not_the_runs_makes_no_base(
     assert done.returncode == 2
     assert "expected its plan as" in done.stderr
     assert not situation.asked
+
+
+@pytest.mark.parametrize("seed", [7, 1])
+def test_a_run_with_a_seed_of_its_own_makes_a_base(situation: Situation, seed: int) -> None:
+    """The plan in its directory has this seed; the same gateways are measured again with it."""
+    plan = situation.folder / "plan.yaml"
+    if seed == 1:
+        plan.write_text(PLAN + "seed: 9\n")
+    resolved = load_plan(plan, seed=seed)
+    asked = plan_conditions(resolved, profiles_of(choose(resolved)))
+    situation.world = replace(situation.world, asked=asked, plan_text=resolved.text)
+    run = situation.world.run(situation.folder / "runs")
+    done = in_process("baseline", run.path, "--out", situation.file)
+    assert done.returncode == 0, done.stderr
+    assert list(situation.options) == ["--seed", str(seed)]
+    plan.write_text(plan.read_text() + "# more\n")
+    assert in_process("baseline", run.path, "--out", situation.file).returncode == 2

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict, PointVerdict
 from espbench.gate import real_time
 from espbench.gate.limits import DEFAULTS
-from espbench.gate.verdict import Check
+from espbench.gate.verdict import Check, Problem
+from espbench.terms import PAIRED, Finding, Reason
 from support.synthetic import comparison as synthetic
+from support.synthetic.gate import World
 
 WORDS = {"A faster": 0.9, "B faster": 1.1, "no difference shown": 0.9, "no verdict": 0.9}
 
@@ -68,3 +72,32 @@ def test_a_verdict_of_pairs_at_the_same_loads(cpu_word: str, cpu: float, word: s
     )  # fmt: skip
     made = check(PointVerdict(64, ratio(1.0), "no difference shown", ""), verdict)
     assert [row.word for row in made.rows[1:]] == words
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({}, ""),
+        ({"status": "VIOLATED", "encryption": "not proven"}, "VIOLATED: seen in clear"),
+        ({"status": "INVALID"}, "INVALID: seen in clear"),
+        ({"encryption": "not proven"}, "encryption not proven"),
+        ({"encryption": "baseline"}, ""),
+    ],
+)
+def test_pairs_that_leaked_or_were_not_made_are_problems(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    """Their results belong to no case of the manifest, and those without pairs have no verdict of the comparison."""
+    run = World().run(tmp_path)
+    entry = run.manifest.cases[-1]
+    pairs = Finding(
+        **entry.model_dump(exclude={"case", "test", "stack_kind", "options", "tunnels"}), case=f"{entry.case}-at",
+        test=PAIRED, status="OK", load_fps=None, quantities=[], trials=2, rfc2544=False, encryption="proven",
+        reasons=[Reason.of_text("seen in clear")],
+    )  # fmt: skip
+    with run:
+        run.save_results([*run.results(), pairs.model_copy(update=change)])
+    expected = [Problem(f"{entry.case}-at", why)] if why else []
+    assert real_time.problems(run) == expected
+    assert real_time.problems(run, [entry.stack]) == expected
+    assert real_time.problems(run, ["plain"]) == []

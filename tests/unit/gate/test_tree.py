@@ -76,6 +76,36 @@ def test_a_checkout_leaves_the_users_tree_alone(tree: Path, tmp_path: Path) -> N
     assert git(tree, "worktree", "list").count("\n") == 0
 
 
+@pytest.mark.parametrize("kind", ["folder", "clone", "file"])
+def test_a_folder_that_is_no_worktree_is_neither_used_nor_removed(tree: Path, kind: str) -> None:
+    """Git would check out into the user's tree, which contains the folder, and overwrite what is not committed."""
+    (tree / "cost").write_text("not committed\n")
+    repository, folder = Tree(tree), tree / "runs" / "check" / "tree"
+    folder.parent.mkdir(parents=True)
+    if kind == "clone":
+        git(tree, "clone", "-q", str(tree), str(folder))
+    elif kind == "folder":
+        folder.mkdir()
+    else:
+        folder.touch()
+    with pytest.raises(UsageError, match=r"runs/check/tree: no place for a checkout\n(.*\n)+.*remove it"):
+        repository.checkout(folder, repository.commit("main~3"))
+    repository.forget(folder)
+    assert folder.exists()
+    assert (tree / "cost").read_text() == "not committed\n"
+    assert git(tree, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert kind != "clone" or git(folder, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+def test_a_checkout_inside_the_users_tree_is_used_again(tree: Path) -> None:
+    repository, folder = Tree(tree), tree / "runs" / "check" / "tree"
+    for revision in ("main~3", "main"):
+        repository.checkout(folder, repository.commit(revision))
+    assert (folder / "cost").read_text() == "9\n"
+    repository.forget(folder)
+    assert not folder.exists()
+
+
 def test_a_build_that_fails_is_told_with_its_last_words(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(
         BuildFailed, match=r"ended with 7 at abc; all it said is in .*log, at last:\n  no compiler"

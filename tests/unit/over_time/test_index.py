@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -113,6 +116,28 @@ def test_other_conditions_are_another_series(runs: Path, other: dict[str, str]) 
         assert len(history.series()) == 2 * 3 * len(SHAPE.sizes)
 
 
+@pytest.mark.parametrize(
+    ("changed", "is_another"),
+    [
+        ({"options": {"tunnels": 100}}, True),
+        ({"stack_kind": "strongswan"}, True),
+        ({"options": {"prefix": "/opt/mine", "version": "5.9.14"}}, False),
+        ({"stack_kind": "xfrm"}, False),  # as of older runs, which have its label alone
+    ],
+)
+def test_other_options_of_a_stack_are_another_series(
+    runs: Path, changed: dict[str, Any], is_another: bool
+) -> None:
+    """A hundred tunnels cost more than one, whatever the stack's version."""
+    write(runs, 0, VIRTUAL)
+    directory = write(runs, 1, virtual(1.1))
+    with directory:
+        cases = [case.model_copy(update=changed) for case in directory.manifest.cases]
+        directory.update_manifest(cases=cases)
+    with History.open([runs]) as history:
+        assert {series.runs for series in history.series()} == {1 if is_another else 2}
+
+
 def test_in_real_time_another_cpu_is_another_series(runs: Path) -> None:
     write(runs, 0, Night())
     write(runs, 1, Night(cpu="another"))
@@ -191,11 +216,54 @@ def test_an_index_that_is_none_is_made_anew(runs: Path, tmp_path: Path) -> None:
     write(runs, 0, VIRTUAL)
     file = tmp_path / "index.sqlite"
     before = seen(runs, file)
-    for text in (b"no database " * 1000, b""):
+    made = file.read_bytes()
+    for text in (made[:100] + b"no database " * 1000, b""):
         file.write_bytes(text)
         assert seen(runs, file) == before
     file.unlink()
     assert seen(runs, file) == before
+    _execute(file, "PRAGMA user_version = 1", "DROP TABLE series")
+    assert seen(runs, file) == before
+
+
+def test_an_index_in_the_cache_is_made_anew_whatever_it_is(runs: Path, cache: Path) -> None:
+    """Earlier versions did not mark theirs, and the folder is espbench's own."""
+    write(runs, 0, VIRTUAL)
+    before = seen(runs)
+    (file,) = (cache / "espbench" / "history").iterdir()
+    _execute(file, "PRAGMA user_version = 2", "PRAGMA application_id = 0", "DROP TABLE series")
+    assert seen(runs) == before
+    file.write_bytes(b"no database " * 1000)
+    assert seen(runs) == before
+
+
+def _text(file: Path) -> None:
+    file.write_text("notes\n" * 1000)
+
+
+def _of_another_program(file: Path) -> None:
+    _execute(file, "CREATE TABLE photos (name TEXT)", "INSERT INTO photos VALUES ('one')")
+
+
+@pytest.mark.parametrize("make", [_text, _of_another_program])
+def test_a_file_that_is_no_index_stays_as_it_is(
+    runs: Path, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """Neither a text nor the database of another program is taken for an index that has to be made anew."""
+    write(runs, 0, VIRTUAL)
+    file = tmp_path / "mine"
+    make(file)
+    before = file.read_bytes()
+    done = CliRunner().invoke(app, ["history", str(runs), "--index", str(file)])
+    assert isinstance(done.exception, UsageError)
+    assert f"--index {file}: not an index of espbench history" in str(done.exception)
+    assert file.read_bytes() == before
+
+
+def _execute(file: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
 
 
 def test_runs_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

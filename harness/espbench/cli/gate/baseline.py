@@ -14,6 +14,7 @@ from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
 from espbench.gate import baseline_file
 from espbench.gate.from_run import base_of
+from espbench.plan import Plan, load_plan
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
 
@@ -33,7 +34,8 @@ def baseline(
     """
     directory = RunDirectory.open(run)
     base = base_of(directory)
-    base = Measuring(runs or run.parent).with_halves(base, plan_of(directory), directory.manifest.cases)
+    plan, options = plan_of(directory)
+    base = Measuring(runs or run.parent, options).with_halves(base, plan, directory.manifest.cases)
     if out.is_file():
         with contextlib.suppress(UsageError):  # a file that is no base is replaced as a whole
             base = baseline_file.keeping(base, baseline_file.read(out))
@@ -42,15 +44,24 @@ def baseline(
     print(out)
 
 
-def plan_of(run: RunDirectory) -> Path:
-    """Return the file of a run's plan, to which its relative paths refer; raise UsageError if its text has changed."""
+def plan_of(run: RunDirectory) -> tuple[Path, list[str]]:
+    """Return the file of a run's plan, to which its relative paths refer, and the options with which it was measured.
+
+    Raise UsageError if the plan's text has changed.
+    """
     path = Path(run.manifest.plan_path)
-    if not path.is_file() or path.read_text(encoding="utf-8") != run.plan_text:
-        raise UsageError(
-            f"{run.path}: expected its plan as {path}, got {'another text' if path.is_file() else 'no such file'}; "
-            "undo the change, or run the plan again"
-        )
-    return path
+    if path.is_file():
+        if path.read_text(encoding="utf-8") == run.plan_text:
+            return path, []
+        # The text of a run with --seed has that seed in place of the plan's own; the conditions leave out the default.
+        seed = run.manifest.conditions.get("seed", Plan.model_fields["seed"].default)
+        with contextlib.suppress(UsageError):
+            if load_plan(path, seed=seed).text == run.plan_text:
+                return path, ["--seed", str(seed)]
+    raise UsageError(
+        f"{run.path}: expected its plan as {path}, got {'another text' if path.is_file() else 'no such file'}; "
+        "undo the change, or run the plan again"
+    )
 
 
 def band(repeats: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +13,9 @@ import typer
 
 from espbench.cli.gate.bases import Building, building
 from espbench.cli.gate.measuring import Measuring
+from espbench.cli.gate.refusals import refuse_different
 from espbench.errors import UsageError
-from espbench.gate import baseline_file, from_check
+from espbench.gate import baseline_file, conditions, from_check
 from espbench.gate.base import Base, Point
 from espbench.gate.commits.bisecting import Answer, Bisection
 from espbench.gate.commits.history import History, Step, open_history
@@ -72,7 +73,13 @@ def bisect(
     answer = search(span, history, costs.of, costs.figure_of, _say)
     costs.how.close()
     if answer is None:
-        _say(f"no single commit: {span[-1]} costs no more than {span[0]} by more than the limit")
+        for problem in costs.problems:
+            _say(f"not judged: {problem}")
+        more = f"more than {span[0]} by more than the limit"
+        if costs.problems:
+            _say(f"no answer: what could be measured of {span[-1]} does not cost {more}")
+        else:
+            _say(f"no single commit: {span[-1]} does not cost {more}")
         raise typer.Exit(NOT_JUDGED)
     text = as_markdown(span, answer, history)
     write_atomically(folder / "bisect.md", text)
@@ -84,7 +91,10 @@ def bisect(
 
 @dataclass
 class Costs:
-    """Builds commits and measures them: first the good one, whose throughputs give the loads of all, then others."""
+    """Builds commits and measures them: first the good one, whose throughputs give the loads of all, then others.
+
+    run, problems: the directory of the last run, and why cases of it could not be judged.
+    """
 
     how: Building
     measuring: Measuring
@@ -92,21 +102,33 @@ class Costs:
     entries: Sequence[CaseEntry]
     limits: dict[Quantity, Limit]
     history: History
+    run: str = ""
+    problems: list[str] = field(default_factory=list)
 
     def figure_of(self, good: Commit, bad: Commit) -> Row | None:
         """Return the figure in which bad is worst compared with good; None if it is worse in none.
 
-        Raise UsageError if one of them cannot be built.
+        Raise BuildFailed if one of them cannot be built, and UsageError if the command installed nothing.
         """
+        has_written = False
         if not self._file.exists():
-            self.how.build(good)
+            has_written = self.how.build(good)
             made = base_of(self.measuring.run(self.plan))
             base = self.measuring.with_halves(made, self.plan, self.entries)
             write_atomically(self._file, baseline_file.text_of(base))
         base = baseline_file.read(self._file)
-        self.how.build(bad)
+        has_written = self.how.build(bad) or has_written
         rows = self._rows(base)
         worse = [row for row in rows if row.word == "regressed" and row.quantity == "instructions"]
+        if not has_written and not self.problems and not any(row.change for row in rows):
+            self._file.unlink()  # it is of what was there before, so it is no base of the good commit
+            where = ", ".join(map(str, self.how.paths)) or "but it names neither a prefix nor a kernel"
+            raise UsageError(
+                f"--build {self.how.command}: it installed nothing, and good and bad cost the same\n"
+                f"  expected: files where the plan looks for what is tested: {where}\n"
+                "  got: no file written there by the builds of the good and the bad commit\n"
+                "  what to do: let the command install what it builds there (docs/ci.md)"
+            )
         return max(worse, key=lambda row: row.share or 0.0, default=None)
 
     def of(self, commit: Commit) -> Step:
@@ -118,10 +140,17 @@ class Costs:
             self.how.build(commit)
         except BuildFailed as failed:
             return Step(commit.name, None, why=failed.what)
-        for row in self._rows(replace(base, cases=one)):
+        try:
+            rows = self._rows(replace(base, cases=one))
+        except typer.Exit as ended:
+            if ended.exit_code != UsageError.exit_code:
+                raise
+            # The same plan was measured with good and bad, so it is this build that `espbench run` refuses.
+            return Step(commit.name, None, why=f"espbench run refused it with exit code {ended.exit_code}")
+        for row in rows:
             if (row.goal, row.side) == (figure["goal"], figure["side"]) and row.now is not None:
-                return Step(commit.name, row.now, run=self._run)
-        return Step(commit.name, None, run=self._run, why="; ".join(self._problems) or "no figure")
+                return Step(commit.name, row.now, run=self.run)
+        return Step(commit.name, None, run=self.run, why="; ".join(self.problems) or "no figure")
 
     @property
     def _file(self) -> Path:
@@ -129,10 +158,19 @@ class Costs:
         return self.how.work / "baseline.json"
 
     def _rows(self, base: Base) -> list[Row]:
+        """Measure the cases of the base; raise UsageError if not only the build differs from what the base had."""
         entries = [entry for entry in self.entries if Point.of(entry) in base.cases]
         run = self.measuring.run(self.plan, from_check.base_loads(base, entries, self.limits))
+        now = conditions.of_run(run.manifest)
+        refuse_different(
+            base,
+            now.instrument,
+            free={*now.subject, *(key for case in base.cases.values() for key in case.subject)},
+            partly=now.partly,
+            remedy=f"put in place what the bisection began with, or remove {self.how.work} to begin it anew",
+        )
         measured, problems = from_check.measurements(run, base)
-        self._run, self._problems = str(run.path), [f"{p.case}: {p.why}" for p in problems]
+        self.run, self.problems = str(run.path), [f"{p.case}: {p.why}" for p in problems]
         return judge(base, measured, self.limits)
 
 

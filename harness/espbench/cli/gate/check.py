@@ -17,6 +17,7 @@ from espbench.cli.gate.bases import Building, building, unknown
 from espbench.cli.gate.measuring import Measuring
 from espbench.cli.gate.options import Wait
 from espbench.cli.gate.outputs import Outputs
+from espbench.cli.gate.refusals import Judged, refuse_different, refuse_numbers, refuse_other_cases
 from espbench.cli.gate.table import show
 from espbench.comparison import compare
 from espbench.errors import UsageError
@@ -27,7 +28,7 @@ from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import Check, Problem
-from espbench.plan import ResolvedPlan, load_plan
+from espbench.plan import Case, ResolvedPlan, Throughput, load_plan
 from espbench.plan import conditions as plan_conditions
 from espbench.plan.resolved.arms import arms
 from espbench.results import RunDirectory
@@ -39,8 +40,6 @@ _NO_HALVES = (
     "the base has no load but the throughputs, where a gateway that is busy all the time hides what a frame costs; "
     "a file of espbench baseline has half of each too"
 )
-_CASES = "cases"  # a word of --allow-different: the base may have cases that the plan does not have
-_MOST_SHOWN = 8
 _PIPED_WIDTH = 180
 
 
@@ -56,10 +55,25 @@ class Asked:
     measuring: Measuring
 
     @property
-    def entries(self) -> list[CaseEntry]:
+    def cases(self) -> list[Case]:
         """The plan's cases whose throughput is measured."""
         listed = cases_of(self.resolved, self.choices)
-        return [case.entry() for case in listed if kind_of_test(case.test) == GATED]
+        return [case for case in listed if kind_of_test(case.test) == GATED]
+
+    @property
+    def entries(self) -> list[CaseEntry]:
+        """The same cases, as a manifest lists them."""
+        return [case.entry() for case in self.cases]
+
+    @property
+    def judged(self) -> set[Judged]:
+        """The throughputs of these cases: one for each loss goal."""
+        return {
+            (Point.of(case.entry()), case.repeat, goal)
+            for case in self.cases
+            if isinstance(case.settings, Throughput)
+            for goal in case.settings.loss_goals
+        }
 
 
 def check(  # noqa: PLR0913
@@ -120,6 +134,8 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
     if not asked.entries:
         return _empty(asked, against)
     in_virtual_time = virtual(asked.choices)
+    if not in_virtual_time:
+        refuse_numbers(asked.limits)
     if (
         asked.resolved.plan.compare is not None
         and against == _reference(asked.resolved)
@@ -171,14 +187,15 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
     known = _of_plan(asked)
     # The user's own kernels may be what is tested, so their paths may differ; the gateways report the kernels later.
     own = conditions.own_kernels(known)
-    _refuse_different(base, known, free={*asked.allowed, *own})
+    refuse_different(base, known, free={*asked.allowed, *own})
     entries = asked.entries
-    _refuse_other_cases(base, entries, asked.allowed)
+    in_base = {(point, s.repeat, s.goal) for point, case in base.cases.items() for s in case.samples}
+    refuse_other_cases(base.where, in_base, asked.judged, asked.allowed)
     loads = from_check.base_loads(base, entries, asked.limits)
     run = asked.measuring.run(asked.plan, loads)
     recorded = conditions.of_run(run.manifest)
     free = {*asked.allowed, *recorded.subject, *(key for case in base.cases.values() for key in case.subject)}
-    _refuse_different(base, recorded.instrument, free=free)
+    refuse_different(base, recorded.instrument, free=free, partly=recorded.partly)
     points = {Point.of(entry) for entry in entries}
     held = replace(base, cases={point: case for point, case in base.cases.items() if point in points})
     measured, problems = from_check.measurements(run, held)
@@ -193,7 +210,7 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
         problems=problems,
         subjects=_subjects(held, recorded),
         allowed_differences=conditions.differences(
-            base.conditions, recorded.instrument, free={*free} - {*asked.allowed}
+            base.conditions, recorded.instrument, free={*free} - {*asked.allowed}, partly=recorded.partly
         ),
         notes=_notes(held, asked),
     )
@@ -204,48 +221,6 @@ def _of_plan(asked: Asked) -> dict[str, str]:
     line_rate = asked.choices[0].platform.line_rate_bps
     known = plan_conditions(asked.resolved, profiles)
     return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, known)
-
-
-def _refuse_different(base: Base, now: Mapping[str, str], free: Collection[str]) -> None:
-    """Raise UsageError for a base with other conditions.
-
-    If `now` is of a plan alone, the conditions that only gateways report are not compared.
-    """
-    of_plan_alone = not conditions.knows_gateways(now)
-    was = {key: value for key, value in base.conditions.items() if key in now or not of_plan_alone}
-    if differing := conditions.differences(was, now, free=free):
-        lines = [f"    {key}: the base's {old}; now {new}" for key, old, new in differing[:_MOST_SHOWN]]
-        more = [f"    and {len(differing) - _MOST_SHOWN} more"] if len(differing) > _MOST_SHOWN else []
-        raise UsageError(
-            f"{base.where}: a foreign base\n"
-            "  expected: a base measured under the conditions of this plan, espbench and device\n"
-            "  got:\n" + "\n".join([*lines, *more]) + "\n"
-            "  what to do: measure the base anew, or name what may differ: --allow-different "
-            f"'{differing[0][0]}'"
-        )
-
-
-def _refuse_other_cases(base: Base, entries: Sequence[CaseEntry], allowed: Collection[str]) -> None:
-    known = {(point, s.repeat) for point, case in base.cases.items() for s in case.samples}
-    wanted = {(Point.of(entry), entry.repeat) for entry in entries}
-    if missing := sorted(wanted - known, key=lambda w: (w[0].order, w[1])):
-        raise UsageError(
-            f"{base.where}: no base for {len(missing)} of {len(wanted)} cases\n"
-            f"  expected: each case of the plan\n  got: none of {_some(missing)}\n"
-            "  what to do: measure the base anew with this plan; no base is ever made silently"
-        )
-    if _CASES not in allowed and (more := sorted(known - wanted, key=lambda w: (w[0].order, w[1]))):
-        raise UsageError(
-            f"{base.where}: {len(more)} cases that the plan has not\n"
-            f"  expected: the plan's {len(wanted)} cases and no other: a case that is not measured any more can hide "
-            f"a regression\n  got: {_some(more)}\n"
-            f"  what to do: measure the base anew with this plan, or say --allow-different {_CASES}"
-        )
-
-
-def _some(cases: Sequence[tuple[Point, int]]) -> str:
-    names = [f"{point}, repeat {repeat}" for point, repeat in cases[:_MOST_SHOWN]]
-    return "; ".join(names) + (f"; and {len(cases) - _MOST_SHOWN} more" if len(cases) > _MOST_SHOWN else "")
 
 
 def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]]:
@@ -286,10 +261,14 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         )
     known = _of_plan(asked)
     as_base = Base(str(base.path), was.instrument, {})
-    _refuse_different(as_base, known, free={*asked.allowed, *conditions.own_kernels(known), *was.subject})
+    refuse_different(as_base, known, free={*asked.allowed, *conditions.own_kernels(known), *was.subject})
+    in_base = {(Point.of(outcome), outcome.repeat, outcome.loss_goal) for outcome in base.outcomes()}
+    refuse_other_cases(as_base.where, in_base, asked.judged, asked.allowed)
     run = asked.measuring.run(asked.plan)
     now = conditions.of_run(run.manifest, virtual=False)
-    _refuse_different(as_base, now.instrument, free={*asked.allowed, *was.subject, *now.subject})
+    refuse_different(
+        as_base, now.instrument, free={*asked.allowed, *was.subject, *now.subject}, partly=now.partly
+    )
     comparison = compare([base, run], "run", allow_different=True)
     arm = comparison.arms[1].name
     keys = sorted(was.subject.keys() | now.subject.keys())
@@ -304,11 +283,12 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         problems=real_time.problems(run),
         subjects={key: (was.subject.get(key, "nothing"), now.subject.get(key, "nothing")) for key in keys},
         allowed_differences=conditions.differences(
-            was.instrument, now.instrument, free={*was.subject, *now.subject}
+            was.instrument, now.instrument, free={*was.subject, *now.subject}, partly=now.partly
         ),
         notes=[
             "real time: two runs are not paired; for pairs let one plan compare both arms",
             comparison.method,
+            *comparison.warnings,
         ],
     )
 

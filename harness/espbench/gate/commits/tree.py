@@ -67,8 +67,18 @@ class Tree:
         return [good, *commits]
 
     def checkout(self, folder: Path, commit: Commit) -> None:
-        """Put this commit into the folder, a worktree of its own; what was built there before stays."""
+        """Put this commit into the folder, a worktree of its own; what was built there before stays.
+
+        Raise UsageError if the folder exists and is no worktree: git would then change the tree that contains it.
+        """
         if folder.exists():
+            if not _is_worktree(folder):
+                raise UsageError(
+                    f"{folder}: no place for a checkout\n"
+                    "  expected: no such folder, or the checkout that an earlier check or bisection left there\n"
+                    f"  got: {'a folder that is no worktree of git' if folder.is_dir() else 'a file'}\n"
+                    "  what to do: move it away or remove it, or give another --out"
+                )
             _git(folder, "checkout", "--force", "--detach", commit.name, what=f"{folder}: cannot check out")
         else:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +89,8 @@ class Tree:
             )  # fmt: skip
 
     def forget(self, folder: Path) -> None:
-        """Remove the worktree, if there is one."""
-        if folder.exists():
+        """Remove the worktree, if there is one; any other folder stays."""
+        if _is_worktree(folder):
             _git(
                 self.path, "worktree", "remove", "--force", str(folder.absolute()), what=f"{folder}: cannot remove"
             )  # fmt: skip
@@ -111,6 +121,14 @@ def written_since(paths: Sequence[Path], moment_ns: int) -> bool:
         for file in ([path] if path.is_file() else path.rglob("*"))
         if not file.is_dir()
     )
+
+
+def _is_worktree(folder: Path) -> bool:
+    """Return whether the folder is the top of a linked worktree, whose `.git` is a file."""
+    if not (folder / ".git").is_file():
+        return False
+    top = _git(folder, "rev-parse", "--show-toplevel", what=f"{folder}: a damaged checkout; remove it")
+    return Path(top.removesuffix("\n")) == folder.resolve()
 
 
 def _commit(line: str) -> Commit:

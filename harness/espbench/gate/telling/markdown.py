@@ -21,7 +21,9 @@ def text_of(check: Check) -> str:
             "Not judged:\n\n" + "\n".join(f"* {_plain(p.case)}: {_plain(p.why)}" for p in check.problems)
         )
     if check.moved:
-        parts.append(_table(check.moved))
+        others = [row for row in check.moved if row.word != "regressed"]
+        # Regressions come first, so that the end of a long table hides none of them.
+        parts.append(_table([*check.regressed, *others]))
     lines = [
         *(f"{key}: {was} → {now}" for key, (was, now) in check.subjects.items()),
         *(f"allowed to differ: {key}: {was} → {now}" for key, was, now in check.allowed_differences),
