@@ -29,7 +29,8 @@
   drawAll(dark.matches ? "dark" : "light");
   dark.addEventListener("change", () => drawAll(dark.matches ? "dark" : "light"));
   window.addEventListener("beforeprint", () => {
-    for (const folded of document.querySelectorAll(".caution details, details.context")) folded.open = true;
+    // The text points to what is folded; only the list of trials is too long for paper.
+    for (const folded of document.querySelectorAll("details")) folded.open ||= !folded.closest("#trials");
     window.dispatchEvent(new Event("resize"));
   });
 

@@ -527,6 +527,7 @@ FLAGS: Mapping[str, str] = {
     Code.AT_BOUND: "at a lower bound",
     Code.AT_BOUND_BUFFER: "at a lower bound",
     Code.PLAN_LIMIT_REACHED: "the limit of the plan",
+    Code.NO_BURST_LOST: "longest burst tried",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound",
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from espbench.comparison.deciding import overheads, paired_ratios
-from espbench.comparison.deciding.points import arm_point, side
+from espbench.comparison.deciding.points import are_in_turns, arm_point, side
 from espbench.comparison.deciding.statistics import CONFIDENCE
 from espbench.comparison.deciding.verdicts import Point, verdicts
 from espbench.comparison.sorting import comparability
 from espbench.comparison.sorting.axes import AXES, Group, Layout, X, differing, layout
-from espbench.comparison.sorting.model import Axis, Comparison, Name, PairVerdicts, Panel
+from espbench.comparison.sorting.model import ArmPoint, Axis, Comparison, Name, PairVerdicts, Panel
 from espbench.comparison.sorting.one_machine import of_one_machine
 from espbench.comparison.sorting.samples import Run, Sample, read, samples
 from espbench.comparison.telling import costs, remarks, words
@@ -69,13 +69,11 @@ def of(
     plan = layout(measured, axis, reference or _planned_reference(runs, axis))
     plan = plan if allow_different else of_one_machine(plan)
     names = [arm.name for arm in plan.arms]
-    panels, family = _panels(plan, names, {run.name for run in runs if _is_interleaved(run, axis)})
-    common = _common(panels)
-    panels = [
-        replace(p, conditions={k: v for k, v in p.conditions.items() if k not in common}) for p in panels
-    ]
+    interleaved = {run.name for run in runs if _is_interleaved(run, axis)}
+    panels, family = _panels(plan, names, interleaved)
+    common, panels = _common(panels)
     mhz = overheads.cpu_mhz(runs)
-    beside = overheads.overheads(plan.groups, mhz)
+    beside = overheads.overheads(plan.groups, mhz, interleaved)
     is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
     seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
     at_loads = _fixed_loads(runs, axis, names)
@@ -128,7 +126,7 @@ def _planned_reference(runs: Sequence[Run], axis: Axis) -> str | None:
 
 def _panels(plan: Layout, names: Sequence[str], interleaved: set[str]) -> tuple[list[Panel], int]:
     """Return the panels with the verdicts of their pairs, and the number of all verdicts."""
-    bare = [_panel(group, plan.x_name) for group in plan.groups]
+    bare = [_panel(group, plan.x_name, names[0], interleaved) for group in plan.groups]
     pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == Name.FRAME_SIZE)
     return [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)], family
 
@@ -162,15 +160,27 @@ def _is_interleaved(run: Run, axis: Axis) -> bool:
     return by == axis or any({by, axis} == same for same in _SAME_ORDER)
 
 
-def _panel(group: Group, x_name: Name) -> Panel:
+def _panel(group: Group, x_name: Name, reference: str, interleaved: set[str]) -> Panel:
     xs = group.xs()
     curves: dict[str, dict[X, list[Sample]]] = {**group.arms, **group.baselines}
+
+    def point(name: str, x: X) -> ArmPoint:
+        """Return the point of a curve, as a bound if it is one in some verdict or cost."""
+        beside = (
+            [other for other in group.arms if other != name]
+            if name == reference or name in group.baselines
+            else [reference]
+        )
+        others = [curves[other][x] for other in beside if x in curves.get(other, {})]
+        in_turns = all(are_in_turns(curves[name][x], other, interleaved) for other in others)
+        return arm_point(curves[name][x], in_turns=in_turns)
+
     return Panel(
         conditions=group.conditions,
         loss_goal=group.loss_goal,
         x_name=x_name,
         x=xs,
-        curves={name: {x: arm_point(by_x[x]) for x in xs if x in by_x} for name, by_x in curves.items()},
+        curves={name: {x: point(name, x) for x in xs if x in by_x} for name, by_x in curves.items()},
         pairs=[],
         baselines=list(group.baselines),
     )
@@ -189,9 +199,8 @@ def _pairs(
             case = tuple(v for k, v in group.conditions.items() if k != Name.LOSS_GOAL)
             for x in group.xs():
                 if x in mine and x in theirs:
-                    runs = [{s.run for s in arm[x]} for arm in (mine, theirs)]
                     # Repeats form pairs only if one run measured both arms in turns.
-                    in_turns = runs[0] == runs[1] and runs[0] <= interleaved
+                    in_turns = are_in_turns(mine[x], theirs[x], interleaved)
                     first, second = (side(arm[x], in_turns=in_turns) for arm in (theirs, mine))
                     points.setdefault(b, []).append((index, Point(x, (case, x), first, second, (a, b))))
                     paired[b] = paired.get(b, True) and in_turns
@@ -207,6 +216,9 @@ def _pairs(
     return panels, family
 
 
-def _common(panels: Sequence[Panel]) -> dict[str, str]:
+def _common(panels: Sequence[Panel]) -> tuple[dict[str, str], list[Panel]]:
+    """Return the conditions that all panels share, and the panels without these."""
     first = panels[0].conditions
-    return {k: v for k, v in first.items() if all(p.conditions.get(k) == v for p in panels)}
+    common = {k: v for k, v in first.items() if all(p.conditions.get(k) == v for p in panels)}
+    own = [{k: v for k, v in p.conditions.items() if k not in common} for p in panels]
+    return common, [replace(p, conditions=left) for p, left in zip(panels, own, strict=True)]

@@ -170,7 +170,11 @@ def _context(report: Report, compared: ComparisonView | None) -> dict[str, Any]:
         "report": report,
         "manifest": report.manifest,
         **side_by_side.context(compared),
-        "case_title": partial(case_title, names=report.names if report.several_tests else None),
+        "case_title": partial(
+            case_title,
+            names=report.names if report.several_tests else None,
+            with_dut=len({case.dut for case in report.manifest.cases}) > 1,
+        ),
         "case_summary": case_summary,
         "picture_name": picture_name,
         "reading": READING,

@@ -15,6 +15,8 @@ from espbench.comparison.build import of
 from espbench.comparison.sorting.model import Estimate
 from espbench.comparison.sorting.samples import Run
 from espbench.errors import UsageError
+from espbench.reporting.compared.comparison_figures import figures, styles
+from espbench.reporting.compared.comparison_wording import rate, repeats_note
 from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.terms import Remark
@@ -97,6 +99,23 @@ def test_a_figure_that_slow_cpus_lowered_is_a_bound_unless_the_arms_took_turns()
     assert "slow CPUs may have lowered it" in apart.why
 
 
+def test_tables_show_as_a_bound_what_the_verdict_takes_as_one() -> None:
+    """Between runs made at different times, `≥` stands before the figure, and the cost beside a baseline is a bound."""
+    slow = Remark.of(Code.SLOW_MISS, pct=80.0, fps=31e3)
+    arms = repeats("a", 64, 30e3, warnings=[slow]), repeats("b", 64, 40e3), repeats("plain", 64, 90e3)
+    outcomes = [o for arm in arms for o in arm]
+    for is_bound in (False, True):
+        run = sim.run_of(outcomes, None if is_bound else {"by": "stack"})
+        comparison = of([run], by="stack", reference="a")
+        a, b = (comparison.panels[0].curves[name][64] for name in "ab")
+        assert (a.at_least, a.slowed, b.at_least) == (is_bound, is_bound, False)
+        assert rate(a).startswith("≥") is is_bound
+        assert (repeats_note(a) == "slow CPUs may have lowered it") is is_bound
+        assert any("slow CPUs may have lowered them" in text for text in comparison.warnings) is is_bound
+        cost = next(o for o in comparison.overheads if o.arm == "a")
+        assert (cost.slowdown is None, cost.at_most is not None) == (is_bound, is_bound)
+
+
 def test_a_throughput_with_no_rate_shown_to_miss_is_a_lower_bound_too() -> None:
     assert only(by_stack(repeats("a", 64, 40e3, upper_fps=None), repeats("b", 64, 30e3))).word == "A faster"
     assert only(by_stack(repeats("a", 64, 30e3, upper_fps=None), repeats("b", 64, 40e3))).word != "B faster"
@@ -134,6 +153,21 @@ def test_sometimes_below_the_minimum_is_no_mean() -> None:
     verdict = only(by_stack(mixed, repeats("b", 64, 60e3)))
     assert (verdict.word, verdict.ratio) == ("no verdict", None)
     assert "a was below its minimum in 3 of 5 repeats: it has no mean" in verdict.why
+
+
+def test_an_arm_that_is_sometimes_below_the_minimum_has_no_figure_at_all() -> None:
+    """The repeats that have one alone would say too much. Nor has it a CPU cost, or a cost beside a baseline."""
+    cpu: dict[str, Any] = {"cpu_home_us_per_frame": 5.0, "cpu_office_us_per_frame": 5.0}
+    mixed = [*repeats("a", 64, 30e3, n=4, **cpu), sim.made("a", 64, 5, None, **cpu)]
+    comparison = by_stack(mixed, repeats("b", 64, 60e3, **cpu), repeats("plain", 64, 90e3, **cpu))
+    panel = comparison.panels[0]
+    point = panel.curves["a"][64]
+    assert (point.fps, point.mbps, point.cpu_us, point.cpu_home_us, point.at_least) == (None,) * 4 + (False,)
+    assert repeats_note(point) == "BELOW_MINIMUM 1× of 5: no mean"
+    assert only(comparison).cpu_ratio is None
+    assert {o.arm for o in comparison.overheads} == {"b"}
+    chart = figures(panel, ["a", "b"], styles(["a", "b"], list(panel.curves)), legend=False)["fps"]
+    assert [(r["series"], r["mark"]) for r in chart["datasets"]["marks"]] == [("a", "↓")]
 
 
 def test_plain_and_null_are_drawn_beside_two_stacks_and_are_arms_beside_one() -> None:

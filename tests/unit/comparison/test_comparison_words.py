@@ -181,6 +181,28 @@ def test_costs_that_agree_between_goals_are_told_once() -> None:
     assert [re.sub(r": .*", "", text) for text in cost_words(panels, costs)] == notes
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((3.2, None), (None, {"at_least": 3.18})),
+        ((None, {"at_least": 3.2}), (None, {"at_most": 3.2})),
+        ((3.2, None), (3.2, {"n": 1})),
+    ],
+)
+def test_a_figure_a_bound_and_a_figure_without_an_interval_are_not_told_as_one(
+    first: tuple[float | None, Any], second: tuple[float | None, Any]
+) -> None:
+    """They are not alike, however close the numbers are."""
+    panels = [panel("0 %", suite="x"), panel("0.001 %", suite="x")]
+    costs = [
+        cost(64, value, None, panel=n, **(more or {})) for n, (value, more) in enumerate((first, second))
+    ]
+    assert [text.split(" (")[0] for text in cost_words(panels, costs)] == [
+        "At a loss goal of 0 %",
+        "At a loss goal of 0.001 %",
+    ]
+
+
 def overhead_of(comparison: Comparison) -> Overhead:
     return next(o for o in comparison.overheads if o.arm == "a")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 from espbench.cli.compare import compare
 from espbench.comparison.sorting.operations import Figure, Operations, operations
 from espbench.errors import UsageError
+from espbench.reporting.compared import operations_documents
 from espbench.reporting.parts.labels import ABOUT_VIRTUAL
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
+from espbench.terms import Outcome
 from support.synthetic import run as synthetic_run
 
 SHAPE = synthetic_run.Shape(sizes=(64, 512), suites=("3des-sha1",), goals=(0.0,))
@@ -46,6 +49,50 @@ def test_the_bound_of_a_pair_is_its_slower_half_or_both_in_turns() -> None:
     assert one.bound_fps(shares_core=True) == pytest.approx(20e3)
     half = Operations(one.key, figure(60e3), None)
     assert (half.lower, half.slower, half.bound_fps(shares_core=True)) == (None, "", None)
+
+
+def test_neither_is_slower_where_the_search_cannot_tell() -> None:
+    """They may be equal, or differ by less than the distance from what passed to what missed."""
+    key = ("xfrm", "3des-sha1", 4, 64, 0.0)
+    assert Operations(key, figure(30e3), figure(30e3)).slower == ""
+    close = dataclasses.replace(figure(30e3), upper_fps=30.3e3)
+    assert Operations(key, close, figure(30.2e3)).slower == ""
+    assert Operations(key, figure(30.4e3), close).slower == "decryption"
+    assert (
+        operations([made("encryption", 1.0, 1.01), made("decryption", 2.0, 2.02)])[0].slower == "encryption"
+    )
+    assert operations([made("encryption", 1.0, 1.01), made("decryption", 1.005, 1.02)])[0].slower == ""
+
+
+def made(direction: str, fps: float, upper_fps: float) -> Outcome:
+    (case,) = synthetic_run.cases_of(
+        synthetic_run.Shape(stacks=("xfrm",), suites=("3des-sha1",), sizes=(64,), goals=(0.0,))
+    )
+    (outcome,) = synthetic_run.outcomes_of(case, SHAPE)
+    rates = {"throughput_fps": fps, "lower_fps": fps, "upper_fps": upper_fps}
+    return outcome.model_copy(update={"direction": direction, **rates})
+
+
+@pytest.mark.parametrize(
+    ("limited", "shown"),
+    [("", ""), ("pair", "≥ "), ("encryption", "≤ "), ("pair encryption", "–")],
+)
+def test_the_json_tells_bounds_as_the_page_does(limited: str, shown: str) -> None:
+    """A program must not take a lower bound for a figure, or a ratio of two bounds for one."""
+    of = {
+        name: dataclasses.replace(figure(30e3), at_limit=name in limited) for name in ("pair", "encryption")
+    }
+    one = Operations(("xfrm", "3des-sha1", 4, 64, 0.0), of["encryption"], figure(40e3), of["pair"])
+    plain = operations_documents._plain(one, shares_core=False)
+    assert operations_documents._ratio(one, shares_core=False).rstrip("1.0") == shown
+    assert plain["pair_of_bound"] == (None if shown == "–" else 1.0)
+    assert (plain["pair_of_bound_at_least"], plain["pair_of_bound_at_most"]) == (shown == "≥ ", shown == "≤ ")
+    assert (plain["pair_at_least"], plain["encryption_at_least"]) == (
+        "pair" in limited,
+        "encryption" in limited,
+    )
+    assert plain["lower_at_least"] == plain["in_turns_at_least"] == ("encryption" in limited)
+    assert plain["decryption_at_least"] is False
 
 
 def test_only_what_has_no_pair_beside_it_lacks_one(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import random
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +23,7 @@ from espbench.comparison.deciding.paired_ratios import (
     throughput_of_round,
     verdict_words,
 )
+from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.paired_trials import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.runs.beds import no_room
@@ -252,6 +255,51 @@ def test_equal_arms_are_not_told_apart_and_five_per_cent_are() -> None:
     assert all(v.cpu and 1.03 < v.cpu.value < 1.07 for v in dearer)
     assert "b takes" in verdict_words(dearer)[0]
     assert "more CPU per frame than a" in verdict_words(dearer)[0]
+
+
+def invented(**changes: Any) -> FixedLoadVerdict:
+    """A verdict at 64 B at a loss goal of 0 %, with these changes."""
+    conditions = {"DUT": "uml", "suite": "aes128gcm16", "direction": "one-way", "IP version": "IPv4"}
+    verdict = FixedLoadVerdict(
+        conditions, 64, "a", "b", None, "no verdict", Estimate(1.11, 0.95, 1.2903, 6), "no difference shown", [],
+        66, 0, 132, 6, True, "66 pairs", 0.0,
+    )  # fmt: skip
+    return dataclasses.replace(verdict, **changes)
+
+
+def test_no_difference_names_every_difference_that_was_not_excluded() -> None:
+    """An interval from 0.95 to 1.29 does not exclude 29 %: its half width is not what a comparison would have shown."""
+    (words,) = verdict_words([invented()])
+    assert words.endswith(
+        "no difference in throughput is shown; one of up to 29.1 % would not have been seen."
+    )
+    (words,) = verdict_words([invented(throughput=Estimate(0.9, 0.8, 1.05, 6))])
+    assert "one of up to 25.0 % would" in words, "b at 0.8 of a is a at 1.25 of b"
+    (words,) = verdict_words([invented(cpu=Estimate(1.0, 0.98, 1.03, 6), cpu_word="no difference shown")])
+    assert "between b and a is shown; one of up to 3.0 % would not have been seen; no difference" in words
+
+
+def test_a_sentence_at_fixed_loads_says_where_it_holds_and_of_whom() -> None:
+    """The conditions in which the verdicts differ are named, and the loss goal; a throughput has an owner."""
+    slower = {"throughput": Estimate(0.8, 0.75, 0.85, 6), "word": "A faster"}
+    first = invented(**slower)
+    second = invented(
+        conditions={**first.conditions, "suite": "3des-sha1", "IP version": "IPv6"}, loss_goal=1e-5
+    )
+    assert verdict_words([first]) == [
+        "At the same loads, 64 B (loss goal 0 %): no verdict on the CPU per frame of b and a; the throughput of b is "
+        "20.0 % [15.0, 25.0] lower than that of a."
+    ]
+    assert [text.split(":")[0] for text in verdict_words([first, second])] == [
+        "At the same loads, 64 B (aes128gcm16, IPv4, loss goal 0 %)",
+        "At the same loads, 64 B (3des-sha1, IPv6, loss goal 0.001 %)",
+    ]
+    finding = sim.measured(sim.QUIET, 1.0, random.Random(1), SMALL).finding(
+        sim.IDENTITY, {"a": "a", "b": "b"}, "proven", []
+    )
+    assert judge([finding], "stack")[0].loss_goal == 0.0
+    (words,) = not_made([finding.model_copy(update={"paired": {}, "words": "Made up."})])
+    assert words == "simulated, b, aes128gcm16, 64 B, one-way, IPv4: Made up."
 
 
 def test_the_finding_survives_its_file() -> None:

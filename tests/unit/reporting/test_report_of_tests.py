@@ -21,7 +21,8 @@ from espbench.reporting.parts.trial_digest import TrialDigest, digest
 from espbench.reporting.parts.wording import count, figure
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
-from espbench.terms import Finding, Quantity
+from espbench.sentences import Code
+from espbench.terms import Finding, Quantity, Remark
 from support.synthetic import findings as synthetic_findings
 from support.synthetic import run as synthetic_run
 
@@ -213,6 +214,37 @@ def test_back_to_back_frames_with_both_buffer_times(run: RunDirectory, report: R
     not_searched = row_of(part_of(report, "back_to_back"), "plain", 1280)
     assert not_searched.telling.startswith("Not searched: ")
     assert not_searched.rfc2544 == "–", "what was not measured was not too short either"
+
+
+@pytest.mark.parametrize(
+    ("ends", "least", "deviation"), [((100.0, 100.0), "≥ 100", "–"), ((60.0, 100.0), "60", "–")]
+)
+def test_a_burst_whose_end_was_not_found_is_a_lower_bound(
+    run: RunDirectory, ends: tuple[float, float], least: str, deviation: str
+) -> None:
+    """It is shown as one in both tables, even if every result has the remark; the least may still be a figure."""
+    remarks = [Remark.of(Code.NO_BURST_LOST)]
+    bounded = []
+    for f in _findings(run.path):
+        if f.test == "back_to_back" and f.quantities:
+            burst = f.quantities[0].model_copy(update={"value": 80.0, "minimum": ends[0], "maximum": ends[1]})
+            update = {"quantities": [burst, *f.quantities[1:]], "warnings": remarks}
+            bounded.append(f.model_copy(update=update))
+    report = viewed(run, bounded)
+    row = report.tests[0].parts[0].table.rows[0]
+    shown = {k: v.replace("\N{NO-BREAK SPACE}", " ") for k, v in cells(report.tests[0].parts[0], row).items()}
+    of_burst = [shown[f"Burst, frames, {name}"] for name in ("mean", "least", "greatest", "st. dev.")]
+    assert of_burst == ["≥ 80.00", least, "≥ 100", deviation]
+    assert all(v.startswith("≥ ") for k, v in shown.items() if k.startswith("Buffer"))
+    assert shown["Burst, frames, searches"] == "3"
+    every = [c for a in report.test_answers for r in a.rows for c in r.cells]
+    assert {c.text for c in every if c.text} == {"≥\N{NO-BREAK SPACE}80"}
+    assert {flag.word for c in every for flag in c.flags} == {"longest burst tried"}
+    faster = Remark.of(Code.AT_BOUND_BUFFER, fps=1e4, goal=0.0)
+    both = [f.model_copy(update={"warnings": [*remarks, faster]}) for f in bounded]
+    part = viewed(run, both).tests[0].parts[0]
+    shown = cells(part, part.table.rows[0])
+    assert not shown["Buffer, corrected, µs"].startswith("≥"), "with more throughput the buffer is smaller"
 
 
 def test_system_recovery_names_both_loads_and_the_throughput(run: RunDirectory, report: Report) -> None:

@@ -337,7 +337,7 @@ def test_the_slower_of_two_operations_is_not_named_by_a_bound() -> None:
     def slower(fps: float, bound: float) -> tuple[str, bool]:
         (operation,) = operations(
             [
-                first.model_copy(update={"throughput_fps": fps}),
+                first.model_copy(update={"throughput_fps": fps, "upper_fps": 1.01 * fps}),
                 second.model_copy(update={"throughput_fps": bound, **BOUND}),
             ]
         )

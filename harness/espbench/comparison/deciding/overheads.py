@@ -7,11 +7,11 @@ The cost is a factor (the seed articles' `3.2x`), and CPU time per frame in µs 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 from espbench.comparison.deciding import statistics
-from espbench.comparison.deciding.points import Side, cpu_us, side
+from espbench.comparison.deciding.points import Side, are_in_turns, costs_us, side
 from espbench.comparison.deciding.statistics import CONFIDENCE, FEWEST_REPEATS, Prior, Reading, Term
 from espbench.comparison.deciding.verdicts import bare_ratio, ratio_terms
 from espbench.comparison.sorting.axes import Group, X
@@ -21,8 +21,12 @@ from espbench.comparison.sorting.samples import Run, Sample
 Curve = Mapping[X, list[Sample]]
 
 
-def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Overhead]:
-    """Return the overhead of every arm over every baseline, at every point where both were measured."""
+def overheads(groups: Sequence[Group], cpu_mhz: float | None, interleaved: Collection[str]) -> list[Overhead]:
+    """Return the overhead of every arm over every baseline, at every point where both were measured.
+
+    interleaved: the runs that measured their arms in turns; in others, a figure that slow CPUs may have lowered is a
+    bound.
+    """
     costs = []
     for index, group in enumerate(groups):
         if group.baseline:
@@ -31,12 +35,11 @@ def overheads(groups: Sequence[Group], cpu_mhz: float | None = None) -> list[Ove
             if _is_baseline(own):
                 continue
             for baseline, theirs in _baselines(group, arm, groups).items():
-                beside = [
-                    _at(index, arm, baseline, x, side(own[x]), side(theirs[x]), cpu_mhz)
-                    for x in own
-                    if x in theirs
-                ]
-                costs += [overhead for overhead in beside if overhead]
+                for x in (x for x in own if x in theirs):
+                    in_turns = are_in_turns(own[x], theirs[x], interleaved)
+                    sides = side(own[x], in_turns=in_turns), side(theirs[x], in_turns=in_turns)
+                    if overhead := _at(index, arm, baseline, x, sides, cpu_mhz):
+                        costs.append(overhead)
     return costs
 
 
@@ -74,8 +77,9 @@ def _alike(group: Group, baseline: Group) -> bool:
 
 
 def _at(
-    panel: int, arm: str, baseline: str, x: X, own: Side, theirs: Side, cpu_mhz: float | None
+    panel: int, arm: str, baseline: str, x: X, sides: tuple[Side, Side], cpu_mhz: float | None
 ) -> Overhead | None:
+    own, theirs = sides
     slowdown, at_least, at_most = _slowdown(own, theirs)
     extra = _extra_us(own, theirs)
     if slowdown is None and at_least is None and at_most is None and extra is None:
@@ -98,7 +102,7 @@ def _slowdown(own: Side, theirs: Side) -> tuple[Estimate | None, float | None, f
 
 def _extra_us(own: Side, theirs: Side) -> Estimate | None:
     """Return CPU time per frame above the baseline's, µs; with an interval if the repeats are enough for a verdict."""
-    ours, base = ([us for o in side.ok.values() if (us := cpu_us(o)) is not None] for side in (own, theirs))
+    ours, base = (list(costs_us(side).values()) for side in (own, theirs))
     if not ours or not base:
         return None
     n = min(len(ours), len(base))

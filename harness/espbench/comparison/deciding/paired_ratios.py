@@ -26,8 +26,9 @@ from typing import Any, Literal
 
 from espbench.comparison.deciding import statistics, student_t
 from espbench.comparison.deciding.statistics import CONFIDENCE, Prior, Reading, Term
+from espbench.comparison.sorting.axes import size_name
 from espbench.comparison.sorting.model import IP_VERSIONS, Estimate, FixedLoad, FixedLoadVerdict, Name, Word
-from espbench.terms import PAIRED, Finding
+from espbench.terms import PAIRED, Finding, goal_name
 
 FEWEST_ROUNDS = 3
 CpuWord = Literal["B costs less", "B costs more", "no difference shown", "no verdict"]
@@ -149,6 +150,8 @@ def _verdict(m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, axis: st
         rounds=p["rounds"],
         together=p["together"],
         why=_why(m),
+        loss_goal=p.get("loss_goal"),
+        proven=m.finding.encryption != "not proven",
     )
 
 
@@ -235,18 +238,28 @@ def _conditions(finding: Finding, axis: str) -> dict[str, str]:
 
 def not_made(findings: Sequence[Finding]) -> list[str]:
     """Say for each point that was not compared at fixed loads why it was not; a sentence each."""
-    return [f"{f.stack}, {f.suite}, {f.frame_size}: {f.words}" for f in findings if not f.paired.get("rows")]
+    return [
+        f"{f.dut}, {f.stack}, {f.suite}, {size_name(f.frame_size)}, {f.direction}, {IP_VERSIONS[f.ip_version]}: "
+        f"{f.words}"
+        for f in findings
+        if not f.paired.get("rows")
+    ]
 
 
 def verdict_words(verdicts: Sequence[FixedLoadVerdict]) -> list[str]:
-    """Return each verdict as a sentence."""
+    """Return each verdict as a sentence, which names the conditions that the verdicts do not share."""
+    varying = {
+        key
+        for v in verdicts
+        for key, value in v.conditions.items()
+        if value != verdicts[0].conditions.get(key)
+    }
     sentences = []
     for v in verdicts:
-        at = f"{v.x} B" if isinstance(v.x, int) else str(v.x)
-        where = ", ".join(
-            value for key, value in v.conditions.items() if key in ("suite", "stack", "direction")
-        )
-        sentences.append(f"At the same loads, {at} ({where}): {_cpu_words(v)}; {_rate_words(v)}.")
+        where = [value for key, value in v.conditions.items() if key in varying]
+        where += [] if v.loss_goal is None else [f"{Name.LOSS_GOAL} {goal_name(v.loss_goal)}"]
+        at = f"{size_name(v.x)} ({', '.join(where)})" if where else size_name(v.x)
+        sentences.append(f"At the same loads, {at}: {_cpu_words(v)}; {_rate_words(v)}.")
     return sentences
 
 
@@ -254,7 +267,8 @@ def _cpu_words(v: FixedLoadVerdict) -> str:
     if v.cpu is None:
         return f"no verdict on the CPU per frame of {v.b} and {v.a}"
     if v.cpu_word == "no difference shown":
-        return f"no difference in CPU per frame between {v.b} and {v.a} is shown; one of {_unseen(v.cpu)} would be"
+        shown = f"no difference in CPU per frame between {v.b} and {v.a} is shown"
+        return f"{shown}; one of up to {_unseen(v.cpu)} would not have been seen"
     more = "more" if v.cpu_word == "B costs more" else "less"
     return f"{v.b} takes {_per_cent(v.cpu)} {more} CPU per frame than {v.a}"
 
@@ -263,9 +277,9 @@ def _rate_words(v: FixedLoadVerdict) -> str:
     if v.throughput is None:
         return "no verdict on the throughput"
     if v.word == "no difference shown":
-        return f"no difference in throughput is shown; one of {_unseen(v.throughput)} would be"
+        return f"no difference in throughput is shown; one of up to {_unseen(v.throughput)} would not have been seen"
     way = "higher" if v.word == "B faster" else "lower"
-    return f"its throughput is {_per_cent(v.throughput)} {way}"
+    return f"the throughput of {v.b} is {_per_cent(v.throughput)} {way} than that of {v.a}"
 
 
 def _per_cent(e: Estimate) -> str:
@@ -274,5 +288,6 @@ def _per_cent(e: Estimate) -> str:
 
 
 def _unseen(e: Estimate) -> str:
-    """Return the smallest difference that an interval of this width would have shown, in per cent."""
-    return f"{100 * (math.sqrt(e.high / e.low) - 1):.1f} %"
+    """Return the largest difference in either direction that the interval does not exclude, in per cent, rounded up."""
+    most = 100 * (max(e.high, 1 / e.low) - 1)
+    return f"{math.ceil(round(10 * most, 6)) / 10:.1f} %"

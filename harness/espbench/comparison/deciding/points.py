@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from espbench.comparison.deciding import statistics
@@ -103,10 +103,19 @@ def reading(outcome: Outcome) -> Reading:
     return Reading(math.log(low), math.log(fps), math.log(high))
 
 
-def arm_point(samples: Sequence[Sample]) -> ArmPoint:
-    """Return what a report shows of one arm at one point."""
-    here = side(samples)
-    ok = list(here.ok.values())
+def are_in_turns(one: Sequence[Sample], other: Sequence[Sample], interleaved: Collection[str]) -> bool:
+    """Return whether one run measured both in turns; interleaved: the runs that measured their arms in turns."""
+    runs = {s.run for s in one}
+    return runs == {s.run for s in other} and runs <= set(interleaved)
+
+
+def arm_point(samples: Sequence[Sample], *, in_turns: bool = True) -> ArmPoint:
+    """Return what a report shows of one arm at one point; in_turns: as `side` has it.
+
+    If some repeats are below the minimum, the others' figures are no figure of the arm.
+    """
+    here = side(samples, in_turns=in_turns)
+    ok = [] if here.is_mixed else list(here.ok.values())
     fps = statistics.geometric([reading(o) for o in ok]) if ok else None
     return ArmPoint(
         fps=fps,
@@ -116,10 +125,17 @@ def arm_point(samples: Sequence[Sample]) -> ArmPoint:
         cpu_office_us=_mean([o.cpu_office_us_per_frame for o in ok]),
         cpu_us=_mean([cpu_us(o) for o in ok]),
         proven=all(o.encryption != "not proven" for o in ok),
-        at_least=here.is_capped,
+        at_least=bool(ok) and here.is_capped,
         instructions_home=_mean([o.instructions_home_per_frame for o in ok]),
         instructions_office=_mean([o.instructions_office_per_frame for o in ok]),
+        slowed=bool(ok) and here.slowed > 0,
     )
+
+
+def costs_us(side: Side) -> dict[Pair, float]:
+    """Return µs of CPU per frame of the repeats; none if some are below the minimum, since they are missing there."""
+    known = {} if side.is_mixed else {pair: cpu_us(o) for pair, o in side.ok.items()}
+    return {pair: us for pair, us in known.items() if us is not None}
 
 
 def _mean(values: Sequence[float | None]) -> Estimate | None:

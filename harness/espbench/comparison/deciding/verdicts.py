@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from espbench.comparison.deciding import statistics
-from espbench.comparison.deciding.points import Side, cpu_us
+from espbench.comparison.deciding.points import Side, costs_us
 from espbench.comparison.deciding.statistics import CONFIDENCE, FEWEST_REPEATS, Prior, Reading, Term
 from espbench.comparison.sorting.model import Estimate, PointVerdict, Word
-from espbench.terms import Outcome
 
 # Rates come with six digits: bounds closer than this are the same rate.
 SAME = 1e-6
@@ -174,12 +173,10 @@ def bare_ratio(a: Side, b: Side) -> Estimate:
 
 def cpu_ratio(point: Point, paired: bool) -> Estimate | None:
     """Return the ratio B / A of CPU per frame, with the interval of this point alone; None if it is not known."""
-
-    def log(o: Outcome) -> Reading | None:
-        used = cpu_us(o)
-        return Reading(*[math.log(used)] * 3) if used else None
-
-    a, b = ({key: r for key, o in side.ok.items() if (r := log(o))} for side in (point.a, point.b))
+    a, b = (
+        {key: Reading(*[math.log(us)] * 3) for key, us in costs_us(side).items() if us}
+        for side in (point.a, point.b)
+    )
     if paired:
         terms = [Term(tuple(b[key] - a[key] for key in a if key in b))]
     else:

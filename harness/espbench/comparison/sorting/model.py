@@ -64,7 +64,8 @@ class Arm:
 class ArmPoint:
     """One arm at one point: its throughput (frames/s, both directions summed) over the repeats.
 
-    fps is None if no repeat has a figure, or if one is VIOLATED. statuses is the number of repeats by status.
+    fps is None if no repeat has a figure, if one is VIOLATED, or if one is BELOW_MINIMUM: then the others alone would
+    say too much. statuses is the number of repeats by status.
     cpu_home_us and cpu_office_us are µs of CPU per frame at the throughput; cpu_us is their sum, if both are known.
     """
 
@@ -78,6 +79,9 @@ class ArmPoint:
     at_least: bool = False  # fps is a lower bound: some repeat's figure is one
     instructions_home: Estimate | None = None  # per frame, in virtual time
     instructions_office: Estimate | None = None
+    slowed: bool = (
+        False  # fps is a lower bound because slow CPUs may have lowered it, at another time than other arms
+    )
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,8 @@ class FixedLoadVerdict:
     rounds: int
     together: bool  # False: one arm's gateways ran after the other's
     why: str
+    loss_goal: float | None = None  # that a load of the ladder met to count as passed; None in older runs
+    proven: bool = True  # False: the trials may have been of cleartext
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ Key = tuple[str, str, int, int | str, float]  # stack, suite, IP version, frame 
 class Figure:
     """The median throughput of the repeats that have one, frames/s and Mbps; at_limit: it is a lower bound.
 
-    instructions_home and instructions_office are per frame, the medians too; None in real time.
+    instructions_home and instructions_office are per frame, the medians too; None in real time. upper_fps: the median
+    of the lowest rates that missed; None if not every search has one.
     """
 
     fps: float
@@ -29,6 +30,7 @@ class Figure:
     at_limit: bool
     instructions_home: float | None = None
     instructions_office: float | None = None
+    upper_fps: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,14 @@ class Operations:
 
     @property
     def slower(self) -> str:
-        """The slower operation; empty if it is not known, for instance because the lower figure is only a bound."""
-        if self.encryption is None or self.decryption is None or (self.lower and self.lower.at_limit):
+        """The slower operation; empty if it is not known.
+
+        It is not if the lower figure is only a bound, or if both are equal within the resolution of the search.
+        """
+        lower = self.lower
+        if self.encryption is None or self.decryption is None or lower is None or lower.at_limit:
+            return ""
+        if max(self.encryption.fps, self.decryption.fps) <= max(lower.fps, lower.upper_fps or 0.0):
             return ""
         return OPERATIONS[self.encryption.fps > self.decryption.fps]
 
@@ -102,6 +110,7 @@ def _figure(repeats: Sequence[Outcome]) -> Figure | None:
         any(o.is_capped for o in measured),
         _median([o.instructions_home_per_frame for o in measured]),
         _median([o.instructions_office_per_frame for o in measured]),
+        _median([o.upper_fps for o in measured]) if all(o.upper_fps for o in measured) else None,
     )
 
 

@@ -40,13 +40,20 @@ def _alike(these: Costs, those: Costs) -> bool:
     if [o.x for o in these] != [o.x for o in those]:
         return False
     for one, other in zip(these, those, strict=True):
+        if _kind(one) != _kind(other):
+            return False
         figures = ((_slowdown(o), o.extra_us.value if o.extra_us else None) for o in (one, other))
         for a, b in zip(*figures, strict=True):
-            if (a is None) != (b is None):
-                return False
             if a is not None and b is not None and abs(a - b) > (ALIKE - 1) * min(abs(a), abs(b)):
                 return False
     return True
+
+
+def _kind(o: Overhead) -> tuple[bool, ...]:
+    """Return which parts of an overhead are known, and whether they have intervals: a bound is not like a figure."""
+    has_interval = (estimate is not None and estimate.n > 1 for estimate in (o.slowdown, o.extra_us))
+    known = (part is not None for part in (o.slowdown, o.at_least, o.at_most, o.extra_us))
+    return *known, *has_interval
 
 
 def _sentence(costs: Costs, is_size: bool) -> str:

@@ -163,8 +163,8 @@ def figures(panels: Sequence[Panel]) -> list[str]:
         )
     if any(point.at_least for point in points):
         sentences.append(
-            "Some figures are lower bounds (they met the limit of the tester or of the search, or the loads above "
-            "could not be judged): those DUTs may be faster than shown."
+            "Some figures are lower bounds (they met the limit of the tester or of the search, the loads above could "
+            "not be judged, or slow CPUs may have lowered them at another time): those DUTs may be faster than shown."
         )
     return sentences
 

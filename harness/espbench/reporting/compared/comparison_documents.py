@@ -10,6 +10,7 @@ from typing import Any
 from espbench.comparison.sorting.model import Comparison
 from espbench.reporting.compared.comparison_figures import DASHES, Kind, figures
 from espbench.reporting.compared.comparison_view import ComparisonView, compared_view
+from espbench.reporting.compared.fixed_load_tables import point_name
 from espbench.reporting.parts.chart_parts import Spec
 from espbench.reporting.parts.documents import picture, render, render_page
 from espbench.results.durable import to_json, write_atomically
@@ -40,7 +41,7 @@ def write(comparison: Comparison, directory: Path) -> Path:
 
 def context(view: ComparisonView | None) -> dict[str, Any]:
     """Return the variables of both templates."""
-    return {"compared": view, "kind_titles": _KIND_TITLES, "dashes": DASHES}
+    return {"compared": view, "point_name": point_name, "kind_titles": _KIND_TITLES, "dashes": DASHES}
 
 
 def charts(view: ComparisonView, *, legend: bool) -> dict[str, Spec]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from espbench.comparison.sorting.model import Estimate, Panel, PointVerdict
@@ -17,7 +17,7 @@ from espbench.reporting.compared.comparison_wording import (
 )
 from espbench.reporting.parts.chart_parts import MARKS, Spec
 from espbench.reporting.parts.wording import NONE, number
-from espbench.terms import WITH_FIGURE
+from espbench.terms import WITH_FIGURE, Status
 
 GATEWAYS = ("Home + Office", "Home", "Office")
 _CPU_FIELDS = dict(zip(GATEWAYS, ("cpu_us", "cpu_home_us", "cpu_office_us"), strict=True))
@@ -121,10 +121,18 @@ def unplotted(
             failed = [status for status in point.statuses if status not in WITH_FIGURE]
             sign = NONE
             if failed:
-                most = max(failed, key=point.statuses.__getitem__)
-                sign = MARKS["VIOLATED" if "VIOLATED" in failed else most]
+                sign = MARKS[_decisive(failed, point.statuses)]
             marks.append(row | {"mark": sign, "fps": at_foot})
     return marks
+
+
+def _decisive(failed: Sequence[Status], statuses: Mapping[Status, int]) -> Status:
+    """Return the status because of which a point has no figure; if several could be, the most frequent."""
+    if "VIOLATED" in failed:
+        return "VIOLATED"
+    if "BELOW_MINIMUM" in failed and any(statuses.get(status) for status in WITH_FIGURE):
+        return "BELOW_MINIMUM"
+    return max(failed, key=statuses.__getitem__)
 
 
 def _row(name: str, x: int | str, estimate: Estimate | None) -> dict[str, Any]:

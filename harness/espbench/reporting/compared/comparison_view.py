@@ -150,6 +150,12 @@ class ComparisonView:
         return f"{PER_CENT}, simultaneous over {plural(family, 'verdict')}"
 
     @property
+    def fixed_labels(self) -> list[str]:
+        """The labels of the figures at the same loads, whose trials have a proof of their own."""
+        unproven = not all(verdict.proven for verdict in self.comparison.fixed_loads)
+        return list(dict.fromkeys([*self.labels, *([NOT_PROVEN] if unproven else [])]))
+
+    @property
     def shared_labels(self) -> list[str]:
         """The labels that all panels have; they are shown once at the top."""
         return [label for label in self.labels if all(label in panel.labels for panel in self.panels)]
@@ -268,8 +274,9 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
         )
     if any(point.at_least for curve in panel.curves.values() for point in curve.values()):
         parts.append(
-            "Arrows up and ≥ at a throughput: a lower bound, because of the limit of the tester or the search, or "
-            "because the loads above could not be judged. The true figure may be higher."
+            "Arrows up and ≥ at a throughput: a lower bound, because of the limit of the tester or the search, because "
+            "the loads above could not be judged, or because slow CPUs may have lowered it at another time than the "
+            "other arm. The true figure may be higher."
         )
     if any(v.at_least is not None or v.at_most is not None for pair in panel.pairs for v in pair.points):
         parts.append("An arrow at a ratio, ≥ or ≤: a bound; the arrow points towards the true ratio.")

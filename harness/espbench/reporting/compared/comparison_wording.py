@@ -100,10 +100,11 @@ def repeats_note(point: ArmPoint | None) -> str:
     )
     bounds = point.statuses.get("LOWER_BOUND", 0)
     if point.fps is None:
-        return failed or "no figure"
+        no_mean = valid and "VIOLATED" not in point.statuses and "BELOW_MINIMUM" in point.statuses
+        return f"{failed} of {total}: no mean" if no_mean else failed or "no figure"
     notes = [f"lower bound in {bounds} of {total}"] if bounds else []
     if point.at_least and not bounds:
-        notes = ["the tester's or the search's limit"]
+        notes = ["slow CPUs may have lowered it" if point.slowed else "the tester's or the search's limit"]
     if valid < total:
         notes.append(f"{valid} of {total} repeats OK ({failed})")
     elif not has_interval(point.fps):

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict
+from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict, Name
 from espbench.comparison.telling.numbers import factor
+from espbench.reporting.parts.chart_parts import size_name
 from espbench.reporting.parts.table import Table
-from espbench.reporting.parts.wording import NONE, count, number
+from espbench.reporting.parts.wording import NONE, count, goal_name, number
 
 _CPU = {"B costs less": "▲ B costs less", "B costs more": "▼ B costs more"}
 _RATE = {"B faster": "▲ B faster", "A faster": "▼ A faster"}
@@ -25,7 +26,7 @@ def verdicts(judged: Sequence[FixedLoadVerdict]) -> Table:
         [
             str(v.x),
             f"{v.b} / {v.a}",
-            ", ".join(v.conditions.values()),
+            _conditions(v),
             _ratio(v.cpu),
             (_CPU | _NEITHER)[v.cpu_word],
             _ratio(v.throughput),
@@ -41,13 +42,14 @@ def verdicts(judged: Sequence[FixedLoadVerdict]) -> Table:
 def loads(judged: Sequence[FixedLoadVerdict]) -> Table:
     """Return a table with a row for each point and load."""
     head = [
-        "Frame size", "B / A", "Load", "Frames/s", "A, µs/frame", "B, µs/frame", "CPU per frame, B / A", "Loss of A",
-        "Loss of B", "Pairs",
+        "Frame size", "B / A", "Conditions", "Load", "Frames/s", "A, µs/frame", "B, µs/frame",
+        "CPU per frame, B / A", "Loss of A", "Loss of B", "Pairs",
     ]  # fmt: skip
     rows = [
         [
             str(v.x),
             f"{v.b} / {v.a}",
+            _conditions(v),
             f"{load.share * 100:g} %",
             count(load.fps),
             number(load.cpu_a_us, 3),
@@ -60,7 +62,17 @@ def loads(judged: Sequence[FixedLoadVerdict]) -> Table:
         for v in judged
         for load in v.loads
     ]
-    return Table(head, rows, numeric=[0, *range(2, 10)])
+    return Table(head, rows, numeric=[0, *range(3, 11)])
+
+
+def point_name(v: FixedLoadVerdict) -> str:
+    """Return the name of a verdict's point in a list: `64 B, xfrm / null, uml, one-way, IPv4, loss goal 0 %`."""
+    return ", ".join([size_name(v.x), f"{v.b} / {v.a}", _conditions(v)])
+
+
+def _conditions(v: FixedLoadVerdict) -> str:
+    goal = [] if v.loss_goal is None else [f"{Name.LOSS_GOAL} {goal_name(v.loss_goal)}"]
+    return ", ".join([*v.conditions.values(), *goal])
 
 
 def _ratio(estimate: Estimate | None) -> str:

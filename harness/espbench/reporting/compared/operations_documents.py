@@ -192,13 +192,17 @@ def _in_turns(one: Operations) -> str:
 
 def _ratio(one: Operations, *, shares_core: bool) -> str:
     """Write pair / bound; it is a lower bound if the pair's figure is one, an upper bound if those of the bound are."""
+    ratio, above, below = _of_bound(one, shares_core=shares_core)
+    return NONE if ratio is None else f"{'≥ ' if above else '≤ ' if below else ''}{number(ratio, 3)}"
+
+
+def _of_bound(one: Operations, *, shares_core: bool) -> tuple[float | None, bool, bool]:
+    """Return pair / bound, and whether it is at least or at most that; None if both, since it says nothing then."""
     bound = one.bound_fps(shares_core=shares_core)
     if one.pair is None or not bound:
-        return NONE
+        return None, False, False
     above, below = one.pair.at_limit, one.is_bound_limited(shares_core=shares_core)
-    if above and below:
-        return NONE
-    return f"{'≥ ' if above else '≤ ' if below else ''}{number(one.pair.fps / bound, 3)}"
+    return (None, False, False) if above and below else (one.pair.fps / bound, above, below)
 
 
 def _shown(figure: Figure | None) -> str:
@@ -217,15 +221,21 @@ def _unit(points: Sequence[Operations]) -> str:
 
 
 def _plain(one: Operations, *, shares_core: bool) -> dict[str, object]:
+    """Return a point for comparison.json; a figure whose `…_at_least` is true is a lower bound."""
     stack, suite, ip_version, size, goal = one.key
-    bound = one.bound_fps(shares_core=shares_core)
+    ratio, above, below = _of_bound(one, shares_core=shares_core)
+    figures = {
+        "encryption": one.encryption, "decryption": one.decryption, "lower": one.lower, "pair": one.pair,
+    }  # fmt: skip
     return {
         "stack": stack, "suite": suite, "ip_version": ip_version, "frame_size": size, "loss_goal": goal,
-        "encryption_fps": one.encryption.fps if one.encryption else None,
-        "decryption_fps": one.decryption.fps if one.decryption else None,
-        "lower_fps": one.lower.fps if one.lower else None,
+        **{f"{name}_fps": figure.fps if figure else None for name, figure in figures.items()},
+        **{f"{name}_at_least": bool(figure and figure.at_limit) for name, figure in figures.items()},
+        "slower": one.slower,
         "in_turns_fps": one.in_turns_fps,
-        "pair_fps": one.pair.fps if one.pair else None,
+        "in_turns_at_least": one.in_turns_fps is not None and one.is_bound_limited(shares_core=True),
         "pair_shares_core": shares_core,
-        "pair_of_bound": one.pair.fps / bound if one.pair and bound else None,
+        "pair_of_bound": ratio,
+        "pair_of_bound_at_least": above,
+        "pair_of_bound_at_most": below,
     }  # fmt: skip

@@ -6,14 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from espbench.reporting.findings.finding_groups import FindingGroup, groups_of, headline, median_of
+from espbench.reporting.findings.finding_groups import (
+    FindingGroup,
+    groups_of,
+    headline,
+    is_lower_bound,
+    median_of,
+)
 from espbench.reporting.findings.finding_tables import figure_text, unit_of
 from espbench.reporting.findings.finding_view import labels
 from espbench.reporting.findings.finding_words import Names
 from espbench.reporting.parts.final_trials import encryption_of
 from espbench.reporting.parts.notes import Flag, Notes
 from espbench.reporting.parts.statements import flag as short
-from espbench.reporting.parts.wording import NONE, worst
+from espbench.reporting.parts.wording import NONE, at_least, worst
 from espbench.terms import Finding, Manifest, Status
 
 
@@ -121,9 +127,10 @@ def _cell(repeats: list[Finding], notes: Notes) -> FindingCell:
     status = worst([f.status for f in repeats])
     known = [q for f in repeats if (q := headline(f)) and status != "VIOLATED"]
     middle = median_of([q.value for q in known])
+    text = "" if middle is None else figure_text(known[0].model_copy(update={"value": middle}))
     flags = {flag.number: flag for f in repeats for flag in notes.flags(f) if flag.word}
     return FindingCell(
-        text="" if middle is None else figure_text(known[0].model_copy(update={"value": middle})),
+        text=at_least(text, is_bound=bool(text) and any(map(is_lower_bound, repeats))),
         status=status,
         instead=_instead(repeats),
         valid_of=f"{len(known)} of {len(repeats)}" if 0 < len(known) < len(repeats) else "",

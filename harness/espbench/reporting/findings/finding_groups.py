@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from espbench.sentences import Code
 from espbench.terms import Finding, Quantity, kind_of_test
 
 WAYS = ("west-east", "east-west")  # keys of a curve's figures of one direction end with one of these
@@ -84,6 +85,14 @@ def value(f: Finding, key: str) -> float | None:
 def headline(f: Finding) -> Quantity | None:
     """Return the test's main figure, which is its first quantity; None if that has no value."""
     return f.quantities[0] if f.quantities and f.quantities[0].value is not None else None
+
+
+def is_lower_bound(f: Finding) -> bool:
+    """Return whether the main figure is a lower bound: in some search, the longest burst tried lost nothing.
+
+    The mean of such searches is a lower bound even if others found an end of the buffer.
+    """
+    return any(remark.code == Code.NO_BURST_LOST for remark in f.warnings)
 
 
 def way_of(key: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from espbench.reporting.findings.size_figures import (
     latency_domain,
     latency_panel,
 )
-from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS, Spec, size_colours
+from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS, Spec, size_colours, size_name
 from espbench.reporting.parts.wording import count, figure, number, plural
 from espbench.results.run_directory import slug
 from espbench.terms import WITH_FIGURE, Finding
@@ -96,7 +96,7 @@ def _latency(group: FindingGroup, anchor: str) -> Figure:
         if page is None or picture is None:
             continue
         texts = [
-            f"{f.frame_size} B: tagged frame {figure(q.value)} µs, p99 {figure(value(f, Key.LATENCY_P99))} µs"
+            f"{size_name(f.frame_size)}: tagged frame {figure(q.value)} µs, p99 {figure(value(f, Key.LATENCY_P99))} µs"
             for f in of_arm
             if (q := headline(f))
         ]
@@ -191,7 +191,7 @@ def _curves(group: FindingGroup, anchor: str) -> Figure:
 
 def _loss_in_words(findings: Sequence[Finding]) -> str:
     texts = [
-        f"{f.frame_size} B: {figure(q.value)} % lost at {count(f.load_fps)} frames/s"
+        f"{size_name(f.frame_size)}: {figure(q.value)} % lost at {count(f.load_fps)} frames/s"
         for f in findings
         if (q := headline(f))
     ]
@@ -211,8 +211,8 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
         if draw[0] is None or draw[1] is None:
             continue
         texts = [
-            f"{f.suite} {f.frame_size} B: {count(q.value)} frames/s, {number(value(f, Key.OF_THROUGHPUT), 3)} × "
-            "its throughput"
+            f"{f.suite} {size_name(f.frame_size)}: {count(q.value)} frames/s, "
+            f"{number(value(f, Key.OF_THROUGHPUT), 3)} × its throughput"
             for f in of_stack
             if (q := headline(f))
         ]
@@ -224,7 +224,7 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
                 f"{_ALL_BELOW}",
                 draw[0],
                 draw[1],
-                "solid: under flood; dashed: throughput; grey: line rate",
+                "solid: under flood; dashed: throughput" + ("; grey: line rate" if line_rate_bps else ""),
             )
         )
     suites = {suite: colour_of[suite] for suite in dict.fromkeys(f.suite for f in group.findings)}
@@ -234,6 +234,6 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
         + " Where a solid line is below its dashed one, the DUT forwards less under overload."
     )
     return Figure(
-        panels, suites, FLOOD_DASHES, grey="theoretical",
+        panels, suites, FLOOD_DASHES, grey="theoretical" if line_rate_bps else "",
         caption=caption + _medians(group) + _without_figure(group.findings),
     )  # fmt: skip

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from espbench.quantities import Key
-from espbench.reporting.findings.finding_groups import FindingGroup, arm_of, quantity, value
+from espbench.reporting.findings.finding_groups import FindingGroup, arm_of, is_lower_bound, quantity, value
 from espbench.reporting.parts.final_trials import encryption_of
 from espbench.reporting.parts.notes import Flag, Notes
 from espbench.reporting.parts.statements import untold, why
-from espbench.reporting.parts.wording import NONE, count, figure, number
+from espbench.reporting.parts.wording import NONE, at_least, count, figure, number
+from espbench.sentences import Code
 from espbench.terms import Finding, Quantity, Status, line_rate_fps
 
 
@@ -214,13 +215,49 @@ def _frame_loss(group: FindingGroup, line_rate_bps: float) -> _Columns:
 
 
 def _back_to_back() -> _Columns:
+    bursts = _spread(Key.BURST, "Burst", "frames", "searches")
     return [
         (Column("Rate of bursts", "frames/s"), lambda f: count(f.load_fps)),
-        *_spread(Key.BURST, "Burst", "frames", "searches"),
-        (Column("Buffer", "implied, µs"), _cell(Key.IMPLIED_BUFFER_TIME)),
-        (Column("Buffer", "corrected, µs", strong=True), _cell(Key.CORRECTED_BUFFER_TIME)),
-        (Column("Buffer", "corrected, frames"), _cell(Key.CORRECTED_BUFFER)),
+        *((column, _burst(column.unit, cell)) for column, cell in bursts),
+        (Column("Buffer", "implied, µs"), _bound(_cell(Key.IMPLIED_BUFFER_TIME), is_lower_bound)),
+        (
+            Column("Buffer", "corrected, µs", strong=True),
+            _bound(_cell(Key.CORRECTED_BUFFER_TIME), _is_buffer_bound),
+        ),
+        (Column("Buffer", "corrected, frames"), _bound(_cell(Key.CORRECTED_BUFFER), _is_buffer_bound)),
     ]
+
+
+def _burst(statistic: str, cell: Cell) -> Cell:
+    """Return the cell of a column of bursts, for searches of which some may have lost nothing."""
+    match statistic:
+        case "mean" | "greatest":
+            return _bound(cell, is_lower_bound)
+        case "least":  # if some searches found an end, the least of them is a figure
+            return _bound(cell, lambda f: is_lower_bound(f) and _are_equal(f))
+        case "st. dev.":  # that of bounds says nothing
+            return lambda f: NONE if is_lower_bound(f) else cell(f)
+    return cell
+
+
+def _are_equal(f: Finding) -> bool:
+    q = quantity(f, Key.BURST)
+    return q is not None and q.minimum == q.maximum
+
+
+def _is_buffer_bound(f: Finding) -> bool:
+    """Return whether the corrected buffer is a lower bound; a throughput that may be higher would make it smaller."""
+    return is_lower_bound(f) and not any(remark.code == Code.AT_BOUND_BUFFER for remark in f.warnings)
+
+
+def _bound(cell: Cell, is_bound: Callable[[Finding], bool]) -> Cell:
+    """Return the cell with `≥` before the figures that are lower bounds."""
+
+    def bounded(f: Finding) -> str:
+        text = cell(f)
+        return at_least(text, is_bound=text != NONE and is_bound(f))
+
+    return bounded
 
 
 def _system_recovery() -> _Columns:

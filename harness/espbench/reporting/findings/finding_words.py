@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from espbench.terms import Manifest, kind_of_test
+from espbench.terms import PAIRED, Manifest, kind_of_test
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ _KINDS = {
         "Under attack",
         "ipsec-meth 15: how much legitimate traffic is still forwarded, and the CPU cost, at each rate of attack.",
     ),
+    PAIRED: Kind("Comparison at fixed loads"),
     "public_key": Kind(
         "Public-key operations",
         "Measured with OpenSSL inside the gateways, per second of CPU time. No set-up can be faster than these allow.",

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from espbench.reporting.findings.finding_words import Names
+from espbench.reporting.one_run.trial_cases import TrialCase
 from espbench.reporting.parts.security_context import term
 from espbench.reporting.parts.statements import kind, merged
 from espbench.reporting.parts.table import Table
@@ -16,13 +16,14 @@ from espbench.reporting.parts.wording import NONE, count, flat
 from espbench.terms import NOT_SENT, Manifest, Reason, line_rate_fps
 
 
-def losses(manifest: Manifest, trials: TrialDigest) -> Table:
+def losses(cases: Sequence[TrialCase], trials: TrialDigest) -> Table:
     """Return the table of places where VALID trials lost frames, by test (if there are several), DUT and traffic."""
-    several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
+    several = len({case.test for case in cases}) > 1
     groups: dict[tuple[str, ...], Counter[str]] = {}
-    for case in manifest.cases:
-        key = (case.dut, case.stack, case.direction, f"IPv{case.ip_version}")
-        places = groups.setdefault((names.title(case.test), *key) if several else key, Counter())
+    for case in cases:
+        ip = f"IPv{case.ip_version}" if case.ip_version else NONE
+        key = (case.dut, case.stack, case.direction, ip)
+        places = groups.setdefault((case.test, *key) if several else key, Counter())
         places.update(trials.loss_of_case.get(case.case, {}))
     rows = []
     for which, places in groups.items():

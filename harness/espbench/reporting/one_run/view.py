@@ -16,8 +16,9 @@ from espbench.reporting.one_run import run_tables
 from espbench.reporting.one_run.answer import Answer, answers
 from espbench.reporting.one_run.overhead import overhead
 from espbench.reporting.one_run.subject import subject
+from espbench.reporting.one_run.trial_cases import TrialCase, trial_cases
 from espbench.reporting.parts import final_trials
-from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS
+from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS, size_name
 from espbench.reporting.parts.figures import Group, colours, groups_of, theory_is_off_scale
 from espbench.reporting.parts.labels import SHORT, VIRTUAL
 from espbench.reporting.parts.notes import Flag, Note, Notes
@@ -105,6 +106,7 @@ class Report:
     names: Names  # of the tests
     several_tests: bool
     verdicts: list[tuple[Status, int]]
+    compared: list[tuple[Status, int]]  # of the comparisons at fixed loads, which are not among the results
     violated: list[tuple[str, str]]  # (case, reason) of cases in which frames crossed without encryption
     bounds: int  # results that are lower bounds
     unfinished: int
@@ -130,6 +132,7 @@ class Report:
     facts: list[tuple[str, Table]]
     calibration: Table
     trials: TrialDigest
+    trial_cases: list[TrialCase]
     result_count: int
 
 
@@ -142,7 +145,8 @@ def view(
 ) -> Report:
     """Return the view of a run.
 
-    compared: findings of the comparison at fixed loads; here they only show whether cleartext crossed.
+    compared: findings of the comparison at fixed loads. Here they only show how it ended, and whether cleartext
+    crossed.
     """
     findings = _without_leaked_figures(findings)
     results: list[Outcome | Finding] = [*outcomes, *findings]
@@ -150,6 +154,7 @@ def view(
     groups = groups_of(outcomes)
     finished = {r.case for r in results}
     several, names = len({case.test for case in manifest.cases}) > 1, Names.of(manifest)
+    cases = trial_cases(manifest, trials, compared, names)
     tests = finding_sections(findings, manifest, notes, suite_colours(manifest))
     return Report(
         manifest=manifest,
@@ -157,6 +162,7 @@ def view(
         names=names,
         several_tests=several,
         verdicts=_verdicts(results),
+        compared=_verdicts(compared),
         violated=_violated([*results, *compared], names if several else None),
         bounds=sum(r.status == "LOWER_BOUND" for r in results),
         unfinished=sum(case.case not in finished for case in manifest.cases),
@@ -179,12 +185,13 @@ def view(
         test_answers=finding_answers(findings, manifest, notes, {t.test: t.anchor for t in tests}),
         proof=final_trials.proof(outcomes, trials),
         proof_of_tests=finding_proof.proof(findings, trials, names),
-        losses=run_tables.losses(manifest, trials),
+        losses=run_tables.losses(cases, trials),
         invalid=run_tables.invalid(trials),
         contexts=blocks(manifest),
         facts=_facts(manifest),
         calibration=run_tables.calibration(manifest),
         trials=trials,
+        trial_cases=cases,
         result_count=len(results),
     )
 
@@ -224,8 +231,7 @@ def _violated(results: Sequence[Outcome | Finding], names: Names | None) -> list
     of_case: dict[str, tuple[str, str]] = {}
     for r in (r for r in results if r.status == "VIOLATED"):
         named = ["Compared at fixed loads"] if r.test == PAIRED else [names.title(r.test)] if names else []
-        size = f"{r.frame_size} B" if isinstance(r.frame_size, int) else r.frame_size
-        named += [r.dut, r.stack, r.suite, size, r.direction, f"IPv{r.ip_version}"]
+        named += [r.dut, r.stack, r.suite, size_name(r.frame_size), r.direction, f"IPv{r.ip_version}"]
         name = " · ".join([*named, f"repeat {r.repeat}"] if r.repeat > 1 else named)
         why = [
             condensed(r.reasons) or r.words,
@@ -296,9 +302,11 @@ def _section(
             f"{plural(missing, 'result')} without a figure: marks at the foot ({MARKS_IN_WORDS}); their height means "
             "nothing."
         )
-    best = [f"{r.suite} {r.size} B at goal {r.goal}: {r.mbps} Mbps" for r in rows if r.status in WITH_FIGURE][
-        :6
-    ]
+    best = [
+        f"{r.suite} {r.size}{' B' if r.size.isdigit() else ''} at goal {r.goal}: {r.mbps} Mbps"
+        for r in rows
+        if r.status in WITH_FIGURE
+    ][:6]
     return Section(
         # The number keeps anchors distinct: two labels may be equal once slug() has removed some characters.
         anchor=f"figure-{position}-"
