@@ -72,7 +72,7 @@ def test_a_process_that_is_gone_has_neither_time_nor_start() -> None:
 
 
 def test_a_process_that_may_not_be_seen_has_no_start_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With hidepid=1 other users' files in /proc exist, and cannot be read."""
+    """Other users' files in /proc exist and cannot be read, with hidepid=1."""
 
     def refused(path: Path, *_: object, **__: object) -> str:
         raise PermissionError(13, "Permission denied", str(path))

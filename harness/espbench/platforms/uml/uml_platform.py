@@ -112,8 +112,7 @@ class UmlTestbed(Testbed):
             self.made += running.entries
             guest.wait_ready()
         if self.group is not None:
-            self.group.take([guest.process.pid])
-            pin(guest.process.pid, running.cpus)
+            _take(self.group, {guest.process.pid: running.cpus})
         waits = _waits_of(guest)
         running.gateway.plug_in(
             guest.channel,
@@ -236,10 +235,7 @@ class UmlPlatform:
             guests[side], uptime_s = self._ready(side, starting, placement.cpus[side])
             marks.append((f"{side} up (guest uptime {uptime_s:.2f} s)", time.monotonic()))
         if group is not None:
-            group.take(one.guest.process.pid for one in booting.values())
-            # Before Linux 6.2 a move into a control group of cpuset undoes what a process was pinned to.
-            for side, one in booting.items():
-                pin(one.guest.process.pid, placement.cpus[side])
+            _take(group, {one.guest.process.pid: placement.cpus[side] for side, one in booting.items()})
         for running in guests.values():
             configure(running.gateway, running.addressing)
         marks.append(("configure", time.monotonic()))
@@ -394,6 +390,16 @@ class UmlPlatform:
             cpus=cpus,
             pass_fds=fds,
         )
+
+
+def _take(group: CpuGroup, guests: Mapping[int, Sequence[int]]) -> None:
+    """Put guests into the group, and pin them again; guests: process id → CPUs.
+
+    Before Linux 6.2 a move into a control group of cpuset undoes what a process was pinned to.
+    """
+    group.take(guests)
+    for pid, cpus in guests.items():
+        pin(pid, list(cpus))
 
 
 def _waits_of(guest: Guest) -> Callable[[], int]:
