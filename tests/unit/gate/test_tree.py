@@ -138,3 +138,17 @@ def test_whether_something_was_written(tmp_path: Path) -> None:
     assert written_since([old, folder], moment)
     assert not written_since([old], moment)
     assert not written_since([], moment)
+
+
+def test_in_a_git_hook_the_users_index_is_not_touched(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hook's environment names the repository that called it."""
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    repository = Tree(tree)
+    repository.checkout(tmp_path / "out", repository.commit("main~3"))
+    monkeypatch.undo()
+    assert (tmp_path / "out" / "cost").read_text() != (tree / "cost").read_text()
+    assert git(tree, "status", "--porcelain") == ""
+    assert git(tree, "symbolic-ref", "--short", "HEAD") == "main"

@@ -16,6 +16,13 @@ from pathlib import Path
 from espbench.errors import EspbenchError, UsageError
 
 _LAST_LINES = 12
+# As `git rev-parse --local-env-vars` lists them.
+_OF_A_REPOSITORY = frozenset({
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
+    "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SHALLOW_FILE",
+    "GIT_COMMON_DIR",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -136,11 +143,18 @@ def _commit(line: str) -> Commit:
     return Commit(name, subject)
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment for git. In a git hook it names the user's repository and index, which are not meant."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY} | {
+        "LC_ALL": "C"
+    }
+
+
 def _git(folder: Path, *arguments: str, what: str) -> str:
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False,
-            env=os.environ | {"LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+            env=_environment(), stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except FileNotFoundError:
         raise UsageError("git: not found; a revision takes it: apt-get install git") from None
