@@ -9,7 +9,7 @@ from itertools import pairwise
 from espbench.catalogue.suites import suites
 from espbench.claims.model import BusCount, BusIncrease, BusShare, Claim, Configuration
 from espbench.claims.our_value import OurValue, lacking, ranged, statement
-from espbench.claims.points import BusBytes, Points
+from espbench.claims.points import BusBytes, Points, case_key
 from espbench.claims.wording import name, sizes_in_words
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.terms import FCS_BYTES
@@ -97,8 +97,7 @@ def _sent(each: BusBytes, frame_size: int) -> float:
 def _counted(
     dut: str, of: Configuration, sizes: Sequence[int], measured: Points
 ) -> dict[int, BusBytes] | OurValue:
-    suite = "none" if of.behaviour == "plain" else of.suite
-    counts = {size: measured.bus.get((dut, of.behaviour, suite, of.direction, size)) for size in sizes}
+    counts = {size: measured.bus.get(case_key(dut, of, size)) for size in sizes}
     if absent := [size for size, each in counts.items() if each is None]:
         return lacking(f"{dut}, {name(of)}: bus test at {sizes_in_words(absent)}")
     return {size: each for size, each in counts.items() if each is not None}

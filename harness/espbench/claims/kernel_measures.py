@@ -3,6 +3,9 @@
 
 Unless a function says otherwise, it uses results at level 0, of one thread of one engine, compiled by the usual
 compiler at -O2, with memories as stated.
+
+The paper could not compile SHA-1 for the IXP1200 (its footnote 2). So figures of the IXP1200, and comparisons with it,
+leave SHA-1 out, although our compiler can.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ KERNELS = ("aes", "des", "rc5", "rc6", "blowfish", "idea", "rc4", "seal", "md5",
 HASHES, STREAMS = ("md5", "sha1"), ("rc4", "seal")
 BLOCKS = ("aes", "des", "rc5", "rc6", "blowfish", "idea")
 CIPHERS = (*BLOCKS, *STREAMS)
+NOT_COMPILED = {"ixp1200": ("sha1",)}
+"""Processor → kernels that the paper could not compile for it."""
 USUAL = "gcc"
 _NEW = "ixp2800"
 _NEAR_LINEAR = 7.0  # least gain by 8 engines
@@ -31,6 +36,8 @@ _NEARLY_DOUBLED = 1.8
 _LINEAR = 1.9  # gain by twice the threads
 _BUSY = 0.95  # least share of an engine's time
 _FULL_GAIN = 2.3  # least gain by a clock that is 2.33 times as high
+_HELPED = 1.1  # least gain by four threads that counts as one
+_SLOWER = 0.98  # greatest share of another speed that counts as slower
 
 
 class Lacking(Exception):
@@ -77,9 +84,17 @@ class Kernels:
         assert processor is not None
         return processor.stated.model_dump(mode="json")
 
-    def all(self, dut: str) -> dict[str, KernelResult]:
-        """Return the result at level 0 of each of the ten kernels, on one thread."""
-        return {kernel: self.one(dut, kernel) for kernel in KERNELS}
+    def all(self, dut: str, *others: str) -> dict[str, KernelResult]:
+        """Return the result at level 0, on one thread, of each kernel that the paper has on this processor.
+
+        others: processors that it is compared with, which must have the kernel, too.
+        """
+        return {kernel: self.one(dut, kernel) for kernel in kernels_of(dut, *others)}
+
+
+def kernels_of(*duts: str) -> tuple[str, ...]:
+    """Return the kernels that the paper has on all of these processors."""
+    return tuple(n for n in KERNELS if not any(n in NOT_COMPILED.get(dut, ()) for dut in duts))
 
 
 def answer(
@@ -221,14 +236,14 @@ def _des_longest(k: Kernels, dut: str) -> OurValue:
 
 def _hashes_longer(k: Kernels, dut: str) -> OurValue:
     sizes = {n: float(r.instructions) for n, r in k.all(dut).items()}
-    holds = min(sizes[n] for n in HASHES) > max(sizes[n] for n in CIPHERS)
+    holds = min(sizes[n] for n in HASHES if n in sizes) > max(sizes[n] for n in CIPHERS)
     return statement((), _listed(sizes), holds=holds)
 
 
 def _code_shrinks(k: Kernels, dut: str) -> OurValue:
     ratios = {
         n: k.one(_NEW, n).instructions / k.one(GENERATIONS[0], n).instructions
-        for n in KERNELS
+        for n in kernels_of(*GENERATIONS)
         if n != "blowfish"
     }
     return statement((), _listed(ratios, "{:.2f}"), holds=max(ratios.values()) < 1)
@@ -300,7 +315,7 @@ def _hashes_to_ciphers(k: Kernels, dut: str) -> OurValue:
     ratios = {}
     for d in GENERATIONS:
         mbps = {n: r.mbps for n, r in k.all(d).items()}
-        ratios[d] = min(mbps[n] for n in HASHES) / max(mbps[n] for n in CIPHERS)
+        ratios[d] = min(mbps[n] for n in HASHES if n in mbps) / max(mbps[n] for n in CIPHERS)
     return ranged([*ratios.values()], text=_listed(ratios, "{:.2f}"))
 
 
@@ -358,24 +373,26 @@ def _mean_idle(k: Kernels, dut: str) -> OurValue:
 
 
 def _idles_most(k: Kernels, dut: str) -> OurValue:
-    idle = {d: _mean_share(k.all(d), lambda r: r.waiting) for d in GENERATIONS}
+    idle = {d: _mean_share(k.all(d, *GENERATIONS), lambda r: r.waiting) for d in GENERATIONS}
     return statement((), _listed(idle, "{:.1f} %"), holds=max(idle, key=lambda d: idle[d]) == _NEW)
 
 
 def _idle_over_half(k: Kernels, dut: str) -> OurValue:
     idle = {n: 100 * r.waiting for n, r in k.all(dut).items()}
     expected = ("aes", "rc4", "rc5", "rc6", "blowfish", "seal")
-    return _is_set([n for n in KERNELS if idle[n] > 50], expected, idle, "{:.0f} %")
+    return _is_set([n for n in idle if idle[n] > 50], expected, idle, "{:.0f} %")
 
 
 def _rarely_aborted(k: Kernels, dut: str) -> OurValue:
-    aborted = {d: _mean_share(k.all(d), lambda r: r.aborted) for d in GENERATIONS}
+    aborted = {d: _mean_share(k.all(d, *GENERATIONS), lambda r: r.aborted) for d in GENERATIONS}
     holds = max(aborted[d] for d in GENERATIONS[1:]) < aborted[GENERATIONS[0]]
     return statement((), _listed(aborted, "{:.1f} %"), holds=holds)
 
 
 def _idle_rises(older: str, newer: str) -> Callable[[Kernels, str], dict[str, float]]:
-    return lambda k, dut: {n: 100 * (k.one(newer, n).waiting - k.one(older, n).waiting) for n in KERNELS}
+    return lambda k, dut: {
+        n: 100 * (k.one(newer, n).waiting - k.one(older, n).waiting) for n in kernels_of(older, newer)
+    }
 
 
 def _six_idle_more(k: Kernels, dut: str) -> OurValue:
@@ -400,7 +417,7 @@ def _other_branch_time(k: Kernels, dut: str) -> OurValue:
     shares = {
         f"{d} {n}": 100 * k.one(d, n).time_share("branch", "jump")
         for d in (GENERATIONS[0], _NEW)
-        for n in KERNELS
+        for n in kernels_of(d)
         if n not in ("rc6", "idea")
     }
     order = sorted(shares, key=lambda name: -shares[name])
@@ -435,7 +452,7 @@ def _memory_rise(k: Kernels, dut: str) -> OurValue:
 
 
 def _memory_time_of_hashes(k: Kernels, dut: str) -> OurValue:
-    values = {n: 100 * k.one(dut, n).memory_time for n in HASHES}
+    values = {n: 100 * r.memory_time for n, r in k.all(dut).items() if n in HASHES}
     return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
@@ -510,7 +527,8 @@ def _unrolling_slows(older: str, newer: str) -> Callable[[Kernels, str], OurValu
     def measure(k: Kernels, dut: str) -> OurValue:
         new, old = (k.one(_NEW, "blowfish", compiler=compiler) for compiler in (newer, older))
         text = f"{new.instructions} instructions at {new.mbps:.4g} Mbps against {old.instructions} at {old.mbps:.4g}"
-        return statement((), text, holds=new.instructions > old.instructions and new.mbps < old.mbps)
+        holds = new.instructions > old.instructions and new.mbps <= _SLOWER * old.mbps
+        return statement((), text, holds=holds)
 
     return measure
 
@@ -557,9 +575,14 @@ def _busy_gain_nothing(k: Kernels, dut: str) -> OurValue:
 
 
 def _threads_help(k: Kernels, dut: str) -> OurValue:
-    gains = _scaled(k, (1, 1), (1, 4))
-    top = sorted(gains, key=lambda n: -gains[n])[:3]
-    return _is_set(top, ("aes", "blowfish", "seal"), gains, "{:.2f}")
+    """Return whether AES, Blowfish and SEAL gain from four threads, on one engine and on two."""
+    gains = {
+        f"{n} on {'one engine' if engines == 1 else 'two'}": gain
+        for engines in (1, 2)
+        for n, gain in _scaled(k, (engines, engines), (1, 4)).items()
+        if n in ("aes", "blowfish", "seal")
+    }
+    return statement((), _listed(gains, "{:.2f}"), holds=min(gains.values()) >= _HELPED)
 
 
 def _two_engines(k: Kernels, dut: str) -> OurValue:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from itertools import pairwise
@@ -51,7 +51,7 @@ from espbench.claims.model import (
     Trend,
 )
 from espbench.claims.our_value import OurValue, lacking, of, ranged, statement
-from espbench.claims.points import Point, Points
+from espbench.claims.points import Point, Points, case_key
 from espbench.claims.public_key_measures import public_key
 from espbench.claims.wording import name, sizes_in_words
 from espbench.results.accelerator import AcceleratorResult
@@ -74,42 +74,31 @@ def _measure(m: Measure, claim: Claim, points: Points) -> OurValue:
 def _at(
     dut: str, configuration: Configuration, sizes: Sequence[int], points: Points
 ) -> list[Point] | OurValue:
-    """Return the points at those of these sizes that were measured.
-
-    If the smallest or the largest size was not measured, return a value that says so.
-    """
+    """Return the points at these sizes; if any of them has no figure, a value that names it, and its status."""
     curve = points.curve(dut, configuration)
-    if absent := [size for size in (min(sizes), max(sizes)) if size not in curve]:
-        absent = list(dict.fromkeys(absent))
-        return lacking(
-            f"{dut}, {name(configuration)}: {sizes_in_words(absent)}{_why(dut, configuration, absent, points)}"
-        )
-    return [curve[size] for size in sizes if size in curve]
+    if absent := [size for size in sizes if size not in curve]:
+        return _without(dut, configuration, absent, points.without_figure(dut, configuration))
+    return [curve[size] for size in sizes]
 
 
 def _both(
     m: Ratio | CostRatio | Trend, claim: Claim, points: Points
 ) -> tuple[list[Point], list[Point]] | OurValue:
-    """Return the points of both configurations at the sizes that both have."""
+    """Return the points of both configurations at the claim's sizes."""
     above = _at(claim.dut(m.of), m.of, m.frame_sizes, points)
     below = _at(claim.dut(m.to), m.to, m.frame_sizes, points)
     if isinstance(above, OurValue):
         return above
-    if isinstance(below, OurValue):
-        return below
-    shared = {p.frame_size for p in above} & {p.frame_size for p in below}
-    return [p for p in above if p.frame_size in shared], [p for p in below if p.frame_size in shared]
+    return below if isinstance(below, OurValue) else (above, below)
 
 
-def _why(dut: str, configuration: Configuration, sizes: Sequence[int], points: Points) -> str:
-    """Return in brackets the statuses of cases that were measured and have no figure."""
-    tried = {
-        status
-        for key, status in points.failed.items()
-        if key[:4] == (dut, configuration.behaviour, configuration.suite, configuration.direction)
-        and key[4] in sizes
-    }
-    return f" ({', '.join(sorted(tried))})" if tried else ""
+def _without(
+    dut: str, configuration: Configuration, sizes: Sequence[int], tried: Mapping[int, set[str]]
+) -> OurValue:
+    """Return a value that names the sizes without a figure, with the statuses of those that were tried."""
+    statuses = sorted({status for size in sizes for status in tried.get(size, ())})
+    why = f" ({', '.join(statuses)})" if statuses else ""
+    return lacking(f"{dut}, {name(configuration)}: {sizes_in_words(sizes)}{why}")
 
 
 @_measure.register
@@ -142,13 +131,15 @@ def _loads(points: Sequence[Point]) -> str:
 
 @_measure.register
 def _cpu_falls(m: CpuFalls, claim: Claim, measured: Points) -> OurValue:
-    curve = {size: p for size, p in measured.curve(claim.dut(m.of), m.of).items() if m.start <= size <= m.end}
+    dut = claim.dut(m.of)
+    curve = {size: p for size, p in measured.curve(dut, m.of).items() if m.start <= size <= m.end}
+    tried = measured.without_figure(dut, m.of)
+    if failed := sorted(size for size in tried if m.start <= size <= m.end):
+        return _without(dut, m.of, failed, tried)
     points = list(curve.values())
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
     if len(loads) < 3 or not {m.start, m.end} <= curve.keys():
-        return lacking(
-            f"{claim.dut(m.of)}, {name(m.of)}: three frame sizes, of which {sizes_in_words([m.start, m.end])}"
-        )
+        return lacking(f"{dut}, {name(m.of)}: three frame sizes, of which {sizes_in_words([m.start, m.end])}")
     steps = [after - before for before, after in pairwise(loads)]
     if m.steadily:
         holds = all(step < -_SAME_LOAD for step in steps)
@@ -186,7 +177,12 @@ def _trend(m: Trend, claim: Claim, measured: Points) -> OurValue:
     sign = 1 if m.goes == "rises" else -1
     steps = [sign * (after / before - 1) for before, after in pairwise(ratios)]
     holds = sign * (ratios[-1] / ratios[0] - 1) > _SAME_RATIO and min(steps, default=0) > -_SAME_RATIO
-    return statement([*above, *below], _ratios(ratios, above), holds=holds)
+    text = _ratios(ratios, above)
+    if m.constant_first:
+        by_cpu = [r for r, a, b in zip(ratios, above, below, strict=True) if a.limit == b.limit == "CPU"]
+        holds = holds and len(by_cpu) > 1 and max(by_cpu) / min(by_cpu) - 1 <= _SAME_RATIO
+        text += f"; sizes at which the CPU limits both: {len(by_cpu)}"
+    return statement([*above, *below], text, holds=holds)
 
 
 @_measure.register
@@ -202,12 +198,8 @@ def _slower_operation(m: SlowerOperation, claim: Claim, measured: Points) -> Our
         return encryption
     if isinstance(decryption, OurValue):
         return decryption
-    slower = {p.frame_size: p.fps for p in encryption}
-    for p in decryption:
-        slower[p.frame_size] = min(p.fps, slower.get(p.frame_size, p.fps))
-    shared = [p for p in both if p.frame_size in slower]
-    ratios = [p.fps / slower[p.frame_size] for p in shared]
-    return ranged(ratios, [*both, *encryption, *decryption], _ratios(ratios, shared))
+    ratios = [b.fps / min(e.fps, d.fps) for b, e, d in zip(both, encryption, decryption, strict=True)]
+    return ranged(ratios, [*both, *encryption, *decryption], _ratios(ratios, both))
 
 
 @_measure.register
@@ -226,10 +218,7 @@ def _limit_at(m: LimitAt, claim: Claim, measured: Points) -> OurValue:
 @_measure.register
 def _flood_ratio(m: FloodRatio, claim: Claim, measured: Points) -> OurValue:
     dut, of = claim.dut(m.of), m.of
-    suite = "none" if of.behaviour == "plain" else of.suite
-    ratios = {
-        size: measured.flood.get((dut, of.behaviour, suite, of.direction, size)) for size in m.frame_sizes
-    }
+    ratios = {size: measured.flood.get(case_key(dut, of, size)) for size in m.frame_sizes}
     if absent := [size for size, ratio in ratios.items() if ratio is None]:
         return lacking(f"{dut}, {name(of)}: flood and throughput at {sizes_in_words(absent)}")
     known = {size: ratio for size, ratio in ratios.items() if ratio is not None}
@@ -295,8 +284,7 @@ def _saturates_first(m: SaturatesFirst, claim: Claim, measured: Points) -> OurVa
         theirs = _at(dut, m.of, m.frame_sizes, measured)
         if isinstance(theirs, OurValue):
             return theirs
-        loads = {p.frame_size: p.cpu_pct or 0.0 for p in theirs}
-        gaps = [loads[p.frame_size] - (p.cpu_pct or 0.0) for p in own if p.frame_size in loads]
+        gaps = [(t.cpu_pct or 0.0) - (p.cpu_pct or 0.0) for t, p in zip(theirs, own, strict=True)]
         holds = holds and min(gaps) >= -_SAME_LOAD and max(gaps) > _SAME_LOAD
         texts.append(f"{dut}: {_loads(theirs)}")
         used += theirs
@@ -305,10 +293,15 @@ def _saturates_first(m: SaturatesFirst, claim: Claim, measured: Points) -> OurVa
 
 @_measure.register
 def _goal_gain(m: GoalGain, claim: Claim, measured: Points) -> OurValue:
-    loose, strict = (measured.curve(claim.dut(m.of), m.of, goal) for goal in (m.goal, m.to))
+    dut = claim.dut(m.of)
+    loose, strict = (measured.curve(dut, m.of, goal) for goal in (m.goal, m.to))
+    of_loose, of_strict = (measured.without_figure(dut, m.of, goal) for goal in (m.goal, m.to))
+    tried = of_loose | of_strict
+    if failed := sorted(tried.keys() & (loose.keys() | of_loose.keys()) & (strict.keys() | of_strict.keys())):
+        return _without(dut, m.of, failed, tried)
     shared = [size for size in loose if size in strict]
     if not shared:
-        return lacking(f"{claim.dut(m.of)}, {name(m.of)}: both loss goals at one frame size")
+        return lacking(f"{dut}, {name(m.of)}: both loss goals at one frame size")
     gains = [100 * (loose[size].fps / strict[size].fps - 1) for size in shared]
     used = [curve[size] for size in shared for curve in (loose, strict)]
     text = ", ".join(f"{gain:+.1f} % at {size} B" for gain, size in zip(gains, shared, strict=True))

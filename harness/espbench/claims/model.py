@@ -80,13 +80,17 @@ class Ratio(_Data):
 
 
 class Trend(_Data):
-    """The ratio of two throughputs falls, or rises, from the smallest to the largest of these frame sizes."""
+    """The ratio of two throughputs falls, or rises, from the smallest to the largest of these frame sizes.
+
+    constant_first: before, while the CPU limits both, it stays the same; so it must limit both at two sizes or more.
+    """
 
     quantity: Literal["trend"]
     of: Configuration
     to: Configuration
     frame_sizes: list[Size] = Field(min_length=2)
     goes: Literal["falls", "rises"]
+    constant_first: bool = False
 
 
 class SlowerOperation(_Data):
@@ -306,13 +310,12 @@ class PublicKeyTable(_Data):
 
 
 class PublicKeyOverhead(_Data):
-    """The share of time that driver, descriptor and operands take, %, at all published sizes and clocks.
+    """The share of time that driver, descriptor and operands take, at all published sizes and clocks, beside ciphers'.
 
-    beside ciphers: whether every such share is below the least share in the driver-level test (`n+1 after n`).
+    The claim holds if every such share is below the least share in the driver-level test (`n+1 after n`).
     """
 
     quantity: Literal["public key overhead"]
-    beside: Literal["", "ciphers"] = ""
     dut: str = ""
 
 

@@ -90,13 +90,31 @@ class Points:
         """Return frame size → point, in ascending order; goal None: of each size the loosest goal up to 0.001 %."""
         by_size: dict[int, Point] = {}
         for p in sorted(self.points, key=lambda p: (p.frame_size, p.loss_goal)):
-            suite = {"plain": "none", "null": "null-null"}.get(configuration.behaviour, configuration.suite)
-            same = (p.dut, p.behaviour, p.suite, p.direction) == (
-                dut, configuration.behaviour, suite, configuration.direction,
+            same = case_key(dut, configuration, p.frame_size) == (
+                p.dut, p.behaviour, p.suite, p.direction, p.frame_size,
             )  # fmt: skip
             if same and (p.loss_goal <= MOST_LOSS if goal is None else p.loss_goal == goal):
                 by_size[p.frame_size] = p
         return by_size
+
+    def without_figure(
+        self, dut: str, configuration: Configuration, goal: float | None = None
+    ) -> dict[int, set[str]]:
+        """Return frame size → statuses, of sizes that were tried and are not in the curve."""
+        curve = self.curve(dut, configuration, goal)
+        tried: dict[int, set[str]] = {}
+        for key, status in self.failed.items():
+            size, of_goal = key[4:]
+            same = key[:5] == case_key(dut, configuration, size)
+            if same and size not in curve and (goal is None or of_goal == goal):
+                tried.setdefault(size, set()).add(status)
+        return tried
+
+
+def case_key(dut: str, configuration: Configuration, frame_size: int) -> CaseKey:
+    """Return the key of a configuration's cases: in clear and with NULL/NULL, the suite is not the configuration's."""
+    suite = {"plain": "none", "null": "null-null"}.get(configuration.behaviour, configuration.suite)
+    return dut, configuration.behaviour, suite, configuration.direction, frame_size
 
 
 def points(
@@ -211,7 +229,7 @@ def _limit(p: Point, key: Key, line_rate: float) -> Limit:
         return "CPU"
     if _fills_the_link(p.fps, key, line_rate):
         return "link"
-    return "accelerator" if p.behaviour in ("async", "polling", "dual-pass") else "other"
+    return "accelerator" if p.behaviour in ("async", "polling", "dual-pass", "lean") else "other"
 
 
 def _fills_the_link(fps: float, key: Key, line_rate: float) -> bool:

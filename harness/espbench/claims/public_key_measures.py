@@ -37,8 +37,7 @@ def public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
         case PublicKeyTable():
             return _table(m, results, dut)
         case PublicKeyOverhead():
-            overhead = _overhead(results, dut)
-            return overhead if not m.beside else _beside_ciphers(overhead, measured, dut)
+            return _beside_ciphers(_overhead(results, dut), measured, dut)
         case PublicKeyGain():
             return _gain(m, results, dut)
         case PublicKeyCpu():

@@ -188,15 +188,16 @@ class Session:
     def _run_case(self, case: Case, pair: Setup | None) -> Setup | None:
         running = procedure_for(case, self._book.known(case), self._directory.trials_of(case.id))
         number = self._book.number(case)
-        began = time.monotonic()
-        self._observer.case_started(case, number, len(self._cases), len(running.trials))
+        began, on_disk = time.monotonic(), len(running.trials)
+        self._observer.case_started(case, number, len(self._cases), on_disk)
         pair = self._one_case.measure(
             running, pair, lambda left_s: self._observer.time_left(self._time_left(left_s, case))
         )
         results = running.results(
             CaseFacts(case.dut, self._encryption(case, running.trials), self._warnings(case))
         )
-        self._case_seconds.append(time.monotonic() - began)
+        if not on_disk:  # else a part of the case was measured before, and its time is not known
+            self._case_seconds.append(time.monotonic() - began)
         self._book.finish(case, results)
         self._observer.case_done(results)
         return pair

@@ -108,6 +108,10 @@ def _examine(
     offered_fps, received_fps = sent.tx_frames / flood.duration_s, sent.rx_frames / flood.duration_s
     rate = rate_fps or _PACED_SHARE * (min(offered_fps, received_fps) or offered_fps)
     paced = generator.offer(streams(rate), seconds, _RESIDUE_S, quiet_s=_QUIET_S)
+    if paced.duration_s <= 0:
+        raise GeneratorFailed(
+            f"calibrating: expected frames for {seconds:g} s at {rate:g} frames/s, none left"
+        )
     (stream,) = paced.streams
     returns = stream.rx_frames > 0
     latency = stream.latency_us if returns else None

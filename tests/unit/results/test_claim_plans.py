@@ -142,6 +142,15 @@ def test_its_plans_measure_what_a_claim_asks_for(claim: Claim) -> None:
     assert our_value(claim, run_of(claim.plans)).missing == ""
 
 
+OF_SIZES = [c for c in MEASURED if hasattr(c.ours, "frame_sizes")]
+
+
+@pytest.mark.parametrize("claim", OF_SIZES, ids=[c.id for c in OF_SIZES])
+def test_its_plans_have_every_size_that_a_claim_names(claim: Claim) -> None:
+    sizes = {case.frame_size for name in claim.plans for case in cases_of(name)}
+    assert set(getattr(claim.ours, "frame_sizes", ())) <= sizes
+
+
 @pytest.mark.parametrize(
     "claim", [c for c in MEASURED if len(c.plans) > 1], ids=[c.id for c in MEASURED if len(c.plans) > 1]
 )

@@ -85,6 +85,45 @@ def test_an_order_takes_more_than_a_search_cannot_tell() -> None:
     assert [c.id for c in orders if c.value == 1 and c.tolerance == 0] == []
 
 
+def test_a_bound_in_percent_has_no_tolerance() -> None:
+    """`At most 12 %` is not `at most 13.2 %`."""
+    bounds = [c for c in claims() if c.unit == "%" and c.qualifier in ("above", "below")]
+    assert len(bounds) > 10
+    assert [c.id for c in bounds if c.tolerance] == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["accelerator-aes", "accelerator-worst", "low-level", "low-level-no-crossover", "mpc8548e-aes"],
+)
+def test_a_row_that_can_hardly_fail_says_so(row: str) -> None:
+    (one,) = [c for c in claims() if c.id == row]
+    assert "by itself" in one.note or "cannot fail" in one.note
+
+
+@pytest.mark.parametrize(
+    ("row", "untested"), [("sa-lifetime-time", "first use"), ("sa-lifetime-idle", "whichever comes first")]
+)
+def test_a_row_says_no_more_than_its_test_sees(row: str, untested: str) -> None:
+    (one,) = [c for c in claims() if c.id == row]
+    assert untested not in one.says
+    assert "not tested" in one.note
+
+
+@pytest.mark.parametrize(
+    ("row", "first"),
+    [
+        ("loss-goal-gain-lossy-link", "over 100 percent"),
+        ("mpc8360ea-errors-cpu", "by itself no"),
+        ("mpc8379e-gap-closes", "holds; 1.9, 1.0, 1.0"),
+    ],
+)
+def test_a_prediction_that_was_changed_stays_and_the_change_is_marked(row: str, first: str) -> None:
+    (one,) = [c for c in claims() if c.id == row]
+    assert one.predicted.startswith(first)
+    assert ". Revised " in one.predicted
+
+
 def test_a_claim_without_our_side_says_why() -> None:
     with pytest.raises(ValueError, match="cannot"):
         claim()
@@ -301,13 +340,12 @@ def test_several_runs_give_one_set_of_points_and_repeats_their_median() -> None:
         ("mpc8548e", "async", 1456, "accelerator"),
         ("mpc8548e", "polling", 1456, "CPU"),
         ("mpc8548e", "plain", 1456, "link"),
+        ("mpc8548e", "lean", 1456, "accelerator"),
     ],
 )
 def test_what_limits(dut: str, behaviour: str, size: int, limit: Limit) -> None:
     limits = [
-        p.limit
-        for p in points_of(Shape(duts=(dut,))).points
-        if (p.behaviour, p.frame_size) == (behaviour, size)
+        p.limit for p in points_of(Shape(duts=(dut,), behaviours=(behaviour,))).points if p.frame_size == size
     ]
     assert limits == [limit]
 
@@ -718,11 +756,85 @@ def test_an_order_that_holds_at_some_sizes_only_differs(qualifier: str) -> None:
     assert one.word == "differs"
 
 
-def test_a_range_of_sizes_needs_its_ends_and_names_what_it_has() -> None:
-    """A short run with fewer sizes is judged by those it has; one without the smallest or the largest is not."""
-    ours = {"quantity": "ratio", "of": PLAIN, "to": ASYNC, "frame_sizes": [64, 512, 1456]}
-    asked = {"value": 1, "unit": "x", "qualifier": "above", "tolerance": 0, "ours": ours}
-    ends = judged(Shape(sizes=(64, 1456)), **asked)
-    assert ends.word == "agrees"
-    assert "512 B" not in ends.ours.text
-    assert judged(Shape(sizes=(64, 512)), **asked).why == "mpc8548e, plain, both ways: 1456 B"
+BETWEEN = {"quantity": "ratio", "of": PLAIN, "to": ASYNC, "frame_sizes": [64, 512, 1456]}
+FASTER = {"value": 1, "unit": "x", "qualifier": "above", "tolerance": 0}
+
+
+@pytest.mark.parametrize(("sizes", "absent"), [((64, 512), 1456), ((64, 1456), 512), ((512, 1456), 64)])
+def test_every_size_that_a_claim_names_must_be_measured(sizes: tuple[int, ...], absent: int) -> None:
+    """Also one between the others: a claim of all sizes is not judged by some."""
+    assert judged(Shape(), ours=BETWEEN, **FASTER).word == "agrees"
+    one = judged(Shape(sizes=sizes), ours=BETWEEN, **FASTER)
+    assert (one.word, one.why) == ("not measured", f"mpc8548e, plain, both ways: {absent} B")
+
+
+@pytest.mark.parametrize("status", ["VIOLATED", "INVALID", "BELOW_MINIMUM"])
+@pytest.mark.parametrize(
+    "ours",
+    [
+        BETWEEN,
+        BETWEEN | {"quantity": "trend", "goes": "falls"},
+        BETWEEN | {"quantity": "cost ratio", "of": ASYNC, "to": PLAIN},
+        {"quantity": "cpu", "of": ASYNC, "frame_sizes": [64, 512, 1456]},
+        {"quantity": "cpu falls", "of": ASYNC},
+        {"quantity": "goal gain", "of": ASYNC, "goal": 1e-5, "to": 0.0},
+    ],
+    ids=["ratio", "trend", "cost ratio", "cpu", "cpu falls", "goal gain"],
+)
+def test_a_size_between_that_failed_is_no_agreement(status: str, ours: dict[str, object]) -> None:
+    """A leak at a size of the claim would else be as good as no measurement there."""
+    of_claim = {} if ours["quantity"] in ("trend", "cpu falls") else {"value": 1, "unit": "x"}
+    shape = Shape(failing={("async", 512): status}, goals={0.0: 0.9, 1e-5: 1.0})
+    one = judged(shape, ours=ours, **of_claim)
+    why = f"mpc8548e, async 3des-sha1, both ways: 512 B ({status})"
+    assert (one.word, one.why) == ("not measured", why)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "name"), [("plain", "plain"), ("null", "null"), ("async", "async 3des-sha1")]
+)
+def test_a_figure_that_failed_has_its_status_whatever_the_suite(behaviour: str, name: str) -> None:
+    """Cases in clear and with NULL/NULL have suites of their own."""
+    ours = {"quantity": "throughput", "of": {"behaviour": behaviour}, "frame_size": 1456}
+    one = judged(Shape(failing={(behaviour, 1456): "INVALID"}), value=1057, unit="Mbps", ours=ours)
+    assert one.why == f"mpc8548e, {name}, both ways: 1456 B (INVALID)"
+
+
+def test_a_flood_of_null_is_found_under_its_suite() -> None:
+    ratio = {64: {Key.FLOOD_FORWARDING: 1.1e5, Key.OF_THROUGHPUT: 1.1}}
+    measured = findings("flood", ratio, suite="null-null")
+    of = {"behaviour": "null", "direction": "one-way"}
+    asked = claim(ours={"quantity": "flood", "of": of, "frame_sizes": [64]}, **FASTER)
+    flooded = Points((), flood=floods([(manifest_of(measured, "null"), measured)]))
+    assert judge_all([asked], flooded)[0].word == "agrees"
+
+
+CONSTANT = {
+    "quantity": "trend", "of": LEAN, "to": ASYNC, "frame_sizes": list(SIZES), "goes": "falls", "constant_first": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cycles", "word", "sizes"), [(4_600.0, "agrees", 3), (2_900.0, "differs", 1)])
+def test_an_advantage_is_constant_until_the_accelerator_limits(
+    monkeypatch: pytest.MonkeyPatch, cycles: float, word: str, sizes: int
+) -> None:
+    """One size before that does not show that it is constant."""
+    monkeypatch.setitem(made.CYCLES, "lean", cycles)
+    shape = Shape(behaviours=("async", "lean"))
+    assert judged(shape, ours=CONSTANT | {"constant_first": False}).word == "agrees"
+    one = judged(shape, ours=CONSTANT)
+    assert one.ours.text.endswith(f"sizes at which the CPU limits both: {sizes}")
+    assert one.word == word
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1.03, "agrees"), (1.1, "differs")])
+def test_an_advantage_that_falls_while_the_cpu_limits_is_not_constant(factor: float, word: str) -> None:
+    manifest, outcomes = made.outcomes(Shape(behaviours=("async", "lean")))
+    falling = [
+        o.model_copy(update={"throughput_fps": factor * (o.throughput_fps or 0)})
+        if o.stack == "lean" and o.frame_size == 64
+        else o
+        for o in outcomes
+    ]
+    (one,) = judge_all([claim(ours=CONSTANT)], points([(manifest, falling)]))
+    assert one.word == word

@@ -96,9 +96,10 @@ def test_software_against_the_unit(times: int, word: str) -> None:
     assert judged["rsa-software-small"][0] == "not measured"
 
 
-@pytest.mark.parametrize(("overhead_ns", "word"), [(40, "agrees"), (5_000, "differs")])
-def test_overhead_is_negligible_where_it_is_below_a_percent(overhead_ns: int, word: str) -> None:
-    assert words([result(e, overhead_ns=overhead_ns) for e in table()])["rsa-overhead"][0] == word
+@pytest.mark.parametrize("overhead_ns", [40, 5_000])
+def test_half_a_sentence_without_a_number_has_no_verdict(overhead_ns: int) -> None:
+    """The paper says negligible only beside ciphers, which rsa-overhead-compared judges."""
+    assert words([result(e, overhead_ns=overhead_ns) for e in table()])["rsa-overhead"][0] == "not measured"
 
 
 @pytest.mark.parametrize(("busy_pct", "word"), [(40, "agrees"), (60, "differs"), (100, "differs")])

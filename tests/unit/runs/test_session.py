@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from espbench.errors import UsageError
 from espbench.platforms.base import BUILD
 from espbench.platforms.uml.uml_kernel import UmlKernel, build_of
+from espbench.runs import session
+from espbench.runs.session import Session
 from espbench.runs.setups import same_as_before
 
 BEFORE = {
@@ -73,3 +76,34 @@ def test_the_build_of_a_kernel_is_its_bytes_and_those_of_its_own_modules(tmp_pat
     assert build_of(own) != before[1]
     executable.write_bytes(b"another kernel")
     assert build_of(plain) != before[0]
+
+
+def test_the_time_left_is_that_of_cases_that_were_measured_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case that was on disk takes no time, which says nothing of the next one."""
+    made = object.__new__(Session)
+    cases = [cast(Any, SimpleNamespace(id=str(number), dut="uml")) for number in range(20)]
+    on_disk = {"0", "1"}
+    clock = [0.0]
+
+    def measure(running: Any, pair: None, on_left: Any) -> None:
+        clock[0] += 0.0 if running.trials else 900.0
+
+    nothing: Any = SimpleNamespace(case_started=lambda *_: None, case_done=lambda *_: None)
+    book = SimpleNamespace(
+        known=lambda case: None, number=lambda case: int(case.id) + 1, finish=lambda *_: None
+    )
+    made.__dict__ |= {
+        "_cases": cases, "_case_seconds": [], "_book": book, "_observer": nothing,
+        "_directory": SimpleNamespace(trials_of=lambda case: [1] if case in on_disk else []),
+        "_one_case": SimpleNamespace(measure=measure, pace=1.0),
+    }  # fmt: skip
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    monkeypatch.setattr(
+        session, "procedure_for",
+        lambda case, known, trials: SimpleNamespace(trials=trials, results=lambda facts: []),
+    )  # fmt: skip
+    monkeypatch.setattr(Session, "_encryption", lambda *_: "proven")
+    monkeypatch.setattr(Session, "_warnings", lambda *_: [])
+    for case in cases[:4]:
+        made._run_case(case, None)
+    assert made._time_left(300.0, cases[3]) == 300 + 16 * 900

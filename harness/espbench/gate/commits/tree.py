@@ -16,7 +16,7 @@ from pathlib import Path
 from espbench.errors import EspbenchError, UsageError
 
 _LAST_LINES = 12
-# As `git rev-parse --local-env-vars` lists them.
+# These are the variables that `git rev-parse --local-env-vars` lists.
 _OF_A_REPOSITORY = frozenset({
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
     "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE",

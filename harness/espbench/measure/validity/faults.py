@@ -42,8 +42,8 @@ RESIDUE_LIMIT_PCT = 50.0
 TAKEN_LIMIT_PCT = 2.0
 # The largest share of a measured outage that the host may have caused.
 OUTAGE_STALLS = 0.1
-# The generator reports steps above this limit; smaller differences are the noise of reading two clocks. A step shifts the
-# latencies of all frames after it.
+# The generator reports steps above this limit; smaller differences are the noise of reading two clocks. A step shifts
+# the latencies of all frames after it.
 CLOCK_STEP_LIMIT_MS = 0.02
 
 

@@ -13,10 +13,17 @@ from espbench.plan.keys.ports import ExternalPort
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
+# These tests drive the gateways' daemons, interrupt a gateway, measure on it, or forge packets with its keys.
+_TESTS_OF_GATEWAYS = (
+    "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset", "attack",
+    "public_key",
+)  # fmt: skip
+
 
 def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find all mistakes that only a plan with `topology: external` can have."""
     yield from _labels(resolved.plan)
+    yield from _tests(resolved.plan)
     yield from _of_other_plans(resolved.plan)
     yield from _ports(resolved.plan)
 
@@ -47,6 +54,20 @@ def _labels(plan: Plan) -> Iterator[Problem]:
                 "no options with topology: external",
                 option,
                 "espbench does not configure the box: remove it",
+                on_key=True,
+                involves=(("topology",),),
+            )
+
+
+def _tests(plan: Plan) -> Iterator[Problem]:
+    """Find tests for which espbench must drive the gateways, or know their keys."""
+    for index, test in enumerate(plan.tests):
+        if test.name in _TESTS_OF_GATEWAYS:
+            yield Problem(
+                ("tests", index, test.name),
+                f"a test that needs no access to the boxes, with topology: {plan.topology}",
+                test.name,
+                "espbench cannot reach these boxes: remove it, or use platform: remote for boxes that you log in to",
                 on_key=True,
                 involves=(("topology",),),
             )

@@ -14,9 +14,9 @@ from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.terms import OPERATIONS
 
 _STACKS = ("plain", "xfrm", "null", "lean-esp")
-# These tests negotiate, or interrupt one gateway of a pair.
+# These tests negotiate, interrupt one gateway of a pair, or measure both.
 _TESTS_OF_PAIRS = (
-    "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset",
+    "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset", "public_key",
 )  # fmt: skip
 _PLATFORMS = ("netns", "uml", "qemu_e500", "qemu_x86")
 

@@ -79,10 +79,13 @@ def _minimum_is_lower(resolved: ResolvedPlan, settings: Throughput) -> bool:
         return True
     if low.unit == high.unit:
         return low.value < high.value
-    if plan.line_rate is None and "%" in (low.unit, high.unit):
+    # All profiles of a plan have the same line rate.
+    of_profile = next((profile.line_rate for _, profile in resolved.duts if profile is not None), None)
+    line_rate = plan.line_rate or of_profile
+    if line_rate is None and "%" in (low.unit, high.unit):
         return True
 
     def fps(rate: Rate, size: int | str) -> float:
-        return rate.to_fps(mean_frame_size(resolved.traffic, size), plan.line_rate or 0.0)
+        return rate.to_fps(mean_frame_size(resolved.traffic, size), line_rate or 0.0)
 
     return all(fps(low, size) < fps(high, size) for size in plan.frame_sizes)

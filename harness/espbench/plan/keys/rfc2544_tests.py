@@ -115,7 +115,7 @@ class SystemRecovery(AtThroughput):
 
     keys_are: ClassVar[str] = "a key of a system_recovery test"
 
-    overload: Duration = 60.0
+    overload: TrialDuration = 60.0
     """The duration of the overload; RFC 2544 asks for 60 s at 110 % of the throughput."""
     recovery: TrialDuration = 60.0
     """The duration of the reduced load."""

@@ -23,5 +23,6 @@ def with_value(text: str, key: str, value: int) -> str:
     if root.flow_style:
         begin = root.start_mark.index + 1
         return f"{text[:begin]}{key}: {value}, {text[begin:]}"
-    before = text if text.endswith("\n") else f"{text}\n"
-    return f"{before}{' ' * root.start_mark.column}{key}: {value}\n"
+    end = root.end_mark.index  # behind it there may be an end mark of the document
+    before = text[:end] if text[:end].endswith("\n") else f"{text[:end]}\n"
+    return f"{before}{' ' * root.start_mark.column}{key}: {value}\n{text[end:]}"

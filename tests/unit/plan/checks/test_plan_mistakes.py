@@ -429,3 +429,27 @@ def test_no_odd_value_gets_past_the_reader_as_anything_but_a_usage_error(
     except UsageError as error:
         for line in str(error).splitlines():
             assert re.match(r"plans/x\.yaml:\d+:\d+: (\S+: )?expected .*,? got.*; .+", line)
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset", "attack",
+     "public_key"],
+)  # fmt: skip
+def test_a_test_for_which_espbench_must_drive_the_boxes_is_refused(test: str) -> None:
+    """Espbench cannot log in to them, whatever their label is."""
+    for label in ("strongswan", "plain"):
+        text = EXTERNAL.replace("tests:\n", f"stacks: [{label}]\ntests:\n  - {test}: {{}}\n", 1)
+        assert text != EXTERNAL
+        assert f"tests[0].{test}: expected a test that needs no access to the boxes" in _said(text)
+
+
+def test_a_minimum_in_percent_is_compared_by_the_profiles_line_rate() -> None:
+    """Netns has 10 Gbit/s: half of it is more than 1,000 frames/s."""
+    text = GOOD.replace("dut: auto", "dut: netns").replace("trial: 2s", "minimum: 50%, maximum: 1kfps")
+    assert 'throughput.minimum: expected less than maximum (1000fps), got "50%"' in _said(text)
+
+
+def test_an_overload_that_lasts_no_time_is_refused() -> None:
+    text = GOOD + "  - system_recovery: {overload: 0s}\n"
+    assert "system_recovery.overload: expected a duration of more than zero" in _said(text)

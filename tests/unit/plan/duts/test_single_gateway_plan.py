@@ -86,6 +86,8 @@ def test_the_line_rate_is_that_of_the_longer_frames_of_the_ciphertext_side() -> 
          "expected auto, af_xdp or af_packet with topology: single-gateway, got xdp"),
         ("throughput: {trial: 2s, final_trial: 10s}", "failover: {}",
          "expected tests of traffic with topology: single-gateway, got failover"),
+        ("throughput: {trial: 2s, final_trial: 10s}", "public_key: {}",
+         "expected tests of traffic with topology: single-gateway, got public_key"),
         ("512]", "1518]",
          "expected frames of at most 1464 B with topology: single-gateway (3des-sha1, IPv4, MTU 1500)"),
         ("dut: uml", "dut: remote-example", "expected a DUT of platform netns, uml, qemu_e500, qemu_x86 with"),

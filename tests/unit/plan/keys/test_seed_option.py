@@ -31,6 +31,7 @@ tests:
         ("  name: a\n  repeat: 2\n", "  name: a\n  repeat: 2\n  seed: 77\n"),
         ("{name: a, repeat: 2}\n", "{seed: 77, name: a, repeat: 2}\n"),
         ("name: a\nlinks: {seed: 1}\n", "name: a\nlinks: {seed: 1}\nseed: 77\n"),
+        ("---\nname: a\n...\n", "---\nname: a\nseed: 77\n...\n"),
         ("- no\n- mapping\n", "- no\n- mapping\n"),
     ],
 )
