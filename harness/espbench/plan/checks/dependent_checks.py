@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in a plan's tests other than throughput: a load that no test measures, a tag after the trial's end."""
+"""Finds tests that do not fit the plan: a load that no test measures, a tag after the trial, a lack of the generator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from espbench.plan.keys.model import Throughput
+from espbench.plan.keys.model import Plan, Throughput
 from espbench.plan.keys.rfc2544_tests import AtThroughput, BackToBack, Flood, Latency
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.reading.units import format_duration, format_fraction
@@ -54,4 +54,23 @@ def dependent_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "measure it in a plan of its own: only throughputs are compared",
                 on_key=True,
                 involves=(("compare",),),
+            )
+
+
+def unfit_tests(
+    plan: Plan, expected: Mapping[str, str], remedy: str, key: str = "topology", got: str = ""
+) -> Iterator[Problem]:
+    """Find the plan's tests that its value of `key` excludes.
+
+    `expected` says, by the name of each excluded test, what would be allowed. `got` is the test's name if not given.
+    """
+    for index, test in enumerate(plan.tests):
+        if test.name in expected:
+            yield Problem(
+                ("tests", index, test.name),
+                expected[test.name],
+                got or test.name,
+                remedy,
+                on_key=True,
+                involves=((key,),),
             )

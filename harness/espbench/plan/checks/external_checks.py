@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from espbench.plan.checks.dependent_checks import unfit_tests
 from espbench.plan.keys.model import Plan
 from espbench.plan.keys.ports import ExternalPort
 from espbench.plan.reading.reader import Problem, shown
@@ -23,7 +24,14 @@ _TESTS_OF_GATEWAYS = (
 def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find all mistakes that only a plan with `topology: external` can have."""
     yield from _labels(resolved.plan)
-    yield from _tests(resolved.plan)
+    yield from unfit_tests(
+        resolved.plan,
+        dict.fromkeys(
+            _TESTS_OF_GATEWAYS,
+            f"a test that needs no access to the boxes, with topology: {resolved.plan.topology}",
+        ),
+        "espbench cannot reach these boxes: remove it, or use platform: remote for boxes that you log in to",
+    )
     yield from _of_other_plans(resolved.plan)
     yield from _ports(resolved.plan)
 
@@ -54,20 +62,6 @@ def _labels(plan: Plan) -> Iterator[Problem]:
                 "no options with topology: external",
                 option,
                 "espbench does not configure the box: remove it",
-                on_key=True,
-                involves=(("topology",),),
-            )
-
-
-def _tests(plan: Plan) -> Iterator[Problem]:
-    """Find tests for which espbench must drive the gateways, or know their keys."""
-    for index, test in enumerate(plan.tests):
-        if test.name in _TESTS_OF_GATEWAYS:
-            yield Problem(
-                ("tests", index, test.name),
-                f"a test that needs no access to the boxes, with topology: {plan.topology}",
-                test.name,
-                "espbench cannot reach these boxes: remove it, or use platform: remote for boxes that you log in to",
                 on_key=True,
                 involves=(("topology",),),
             )

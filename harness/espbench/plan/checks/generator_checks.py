@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from espbench.plan.checks.dependent_checks import unfit_tests
 from espbench.plan.keys.generator_choice import shown_server
 from espbench.plan.keys.model import Plan
 from espbench.plan.reading.reader import Problem, shown
@@ -36,7 +37,14 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find every mistake in `generator` that none of its keys shows alone."""
     plan = resolved.plan
     yield from _too_fast(plan)
-    yield from _unfit_tests(plan)
+    name = plan.generator.name
+    yield from unfit_tests(
+        plan,
+        {test: f"a generator that {lack}" for test, lack in _LACKS.get(name, {}).items()},
+        "use generator: native, or remove this test",
+        key="generator",
+        got=f"generator: {name}",
+    )
     trex = plan.generator.trex
     if trex is None:
         return
@@ -82,21 +90,6 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "none",
                 "TRex neither asks for it nor answers: add it, and a static neighbour on the DUT "
                 "for the port's own address",
-                involves=(("generator",),),
-            )
-
-
-def _unfit_tests(plan: Plan) -> Iterator[Problem]:
-    """Find tests that need more of the generator than it can do."""
-    name = plan.generator.name
-    for index, test in enumerate(plan.tests):
-        if lack := _LACKS.get(name, {}).get(test.name):
-            yield Problem(
-                ("tests", index, test.name),
-                f"a generator that {lack}",
-                f"generator: {name}",
-                "use generator: native, or remove this test",
-                on_key=True,
                 involves=(("generator",),),
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from espbench.catalogue.suites import suites
+from espbench.plan.checks.dependent_checks import unfit_tests
 from espbench.plan.keys.model import SINGLE, Plan
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.resolved.frame_sizes import largest_whole, sizes_of
@@ -50,7 +51,11 @@ def single_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     if plan.topology == SINGLE:
         yield from _gateway(resolved)
         yield from _stacks(plan)
-        yield from _tests(plan)
+        yield from unfit_tests(
+            plan,
+            dict.fromkeys(_TESTS_OF_PAIRS, f"tests of traffic with topology: {SINGLE}"),
+            "it is about two gateways: measure a pair, topology: gateway-to-gateway",
+        )
         yield from _generator(plan)
         yield from _frames(resolved)
 
@@ -87,19 +92,6 @@ def _stacks(plan: Plan) -> Iterator[Problem]:
                     "the tester speaks no other: remove it",
                     involves=(("topology",),),
                 )
-
-
-def _tests(plan: Plan) -> Iterator[Problem]:
-    for index, test in enumerate(plan.tests):
-        if test.name in _TESTS_OF_PAIRS:
-            yield Problem(
-                ("tests", index, test.name),
-                f"tests of traffic with topology: {SINGLE}",
-                test.name,
-                "it is about two gateways: measure a pair, topology: gateway-to-gateway",
-                on_key=True,
-                involves=(("topology",),),
-            )
 
 
 def _generator(plan: Plan) -> Iterator[Problem]:
