@@ -30,7 +30,6 @@ from bare_roots import REPOSITORY, Tried, checked, end_by_signals, make_root, st
 from installed import PLAN, release_of_container
 
 USER = 1000  # the id of the image's user
-BASE = "docker.io/library/debian:{}-slim"  # as in Containerfile
 # Older versions of crun and runc try to raise these limits, which a virtual machine may refuse.
 LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024")
 
@@ -89,13 +88,18 @@ def built_and_used(tried: Tried, podman: list[str], runtime: str) -> Counter[str
         return statuses(work / "runs")
 
 
+def base_name() -> str:
+    """Return the name of the base image, from Containerfile's FROM line."""
+    lines = (REPOSITORY / "Containerfile").read_text().splitlines()
+    return next(line.split()[1] for line in lines if line.startswith("FROM "))
+
+
 def base(podman: list[str], root: Path) -> None:
     """Make a bare Debian, and import it under the name of Containerfile's base image."""
-    release = release_of_container()
-    make_root(release, root)
+    make_root(release_of_container(), root)
     tar = ["tar", "--create", "--numeric-owner", "--exclude=./root/espbench", "-C", str(root), "."]
     with subprocess.Popen(tar, stdout=subprocess.PIPE) as packed:
-        name = BASE.format(release)
+        name = base_name()
         done = subprocess.run(
             [*podman, "import", "--quiet", "-", name], stdin=packed.stdout, capture_output=True, text=True, check=False
         )  # fmt: skip

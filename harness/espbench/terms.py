@@ -50,6 +50,9 @@ Phase = Literal["search", "final", "measure"]  # measure: a trial of a test that
 # without encryption.
 Status = Literal["OK", "LOWER_BOUND", "BELOW_MINIMUM", "INVALID", "UNRESOLVABLE", "VIOLATED"]
 PAIRED = "fixed-load"  # the name of the test in a comparison at fixed loads
+ARM_AT_FIXED_LOADS = re.compile(
+    r"(.+)-at-([ab])"
+)  # the case and the arm in the name that `at_fixed_loads` makes
 AT_BASE_LOADS = "at-base-loads"  # the name of the test at the loads of a base (`espbench check`)
 WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
 Validity = Literal["VALID", "INVALID"]
@@ -121,6 +124,11 @@ def line_rate_fps(frame_size: float, bits_per_second: float) -> float:
 def kind_of_test(test: str) -> str:
     """Return the kind of a test: `latency` for `latency-2`, the second latency test of a plan."""
     return _AGAIN.sub("", test)
+
+
+def at_fixed_loads(case: str, arm: str = "") -> str:
+    """Return the name of a comparison at fixed loads, by its arm b's case; with `arm` ("a", "b") that of its trials."""
+    return f"{case}-at-{arm}" if arm else f"{case}-at"
 
 
 def within_goal(frames: int, lost: int, goal: float) -> bool:

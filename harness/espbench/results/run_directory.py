@@ -26,7 +26,17 @@ from espbench.results.records import first_mistake
 from espbench.results.run_lock import NAME as LOCK
 from espbench.results.run_lock import RunLock
 from espbench.results.trial_log import Damage, TrialLog
-from espbench.terms import PAIRED, CaseEntry, Finding, Manifest, Outcome, Trial, kind_of_test
+from espbench.terms import (
+    ARM_AT_FIXED_LOADS,
+    PAIRED,
+    CaseEntry,
+    Finding,
+    Manifest,
+    Outcome,
+    Trial,
+    at_fixed_loads,
+    kind_of_test,
+)
 from espbench.version import __version__
 
 # Version of the run directory; espbench reads its own version and older ones.
@@ -39,7 +49,6 @@ _ANOTHER = "restore {name} from a copy of the run, or measure again"
 _NAME_LIMIT = 60
 # The name of an arm of a comparison at fixed loads, under which its trials are stored: that of a case, and which arm
 # it is (runs/paired_run.py).
-_OF_PAIR = re.compile(r"(.+)-at-[ab]")
 
 
 class RunDirectory:
@@ -199,17 +208,19 @@ class RunDirectory:
         They are if trials of either arm are damaged, or if a throughput is searched again that its loads may depend on.
         The loads are shares of the throughputs of both arms, which are measured at the same point except for one axis.
         """
-        arm = _OF_PAIR.fullmatch(case)
+        arm = ARM_AT_FIXED_LOADS.fullmatch(case)
         if arm is None or case in entries or (entry := entries.get(arm[1])) is None:
             return False
-        arms = {f"{arm[1]}-at-{letter}" for letter in "ab"}
+        arms = {at_fixed_loads(arm[1], letter) for letter in "ab"}
         return bool(arms & cut) or any(_beside(entry) == _beside(again) for again in searched_again)
 
     def filed(self, cases: Collection[str]) -> list[str]:
         """Return the names under which trials of these cases are filed; also those of comparisons at fixed loads."""
         begun = self._log.counts()
         return [
-            name for name in begun if name in cases or ((of := _OF_PAIR.fullmatch(name)) and of[1] in cases)
+            name
+            for name in begun
+            if name in cases or ((of := ARM_AT_FIXED_LOADS.fullmatch(name)) and of[1] in cases)
         ]
 
     def begin_anew(self, cases: Collection[str]) -> Path | None:
@@ -219,7 +230,7 @@ class RunDirectory:
         """
         self.lock()
         filed = self.filed(cases)
-        names = {*cases, *(f"{case}-at" for case in cases)}
+        names = {*cases, *map(at_fixed_loads, cases)}
         results = self.results()
         kept = [result for result in results if result.case not in names]
         if len(kept) < len(results):

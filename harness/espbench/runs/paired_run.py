@@ -28,7 +28,17 @@ from espbench.runs.book import Records
 from espbench.runs.setups import Notebook, Setups
 from espbench.sentences import Code
 from espbench.stacks.daemons.daemon import NegotiationFailed
-from espbench.terms import PAIRED, Encryption, Finding, Outcome, Reason, Remark, Statement, Trial
+from espbench.terms import (
+    PAIRED,
+    Encryption,
+    Finding,
+    Outcome,
+    Reason,
+    Remark,
+    Statement,
+    Trial,
+    at_fixed_loads,
+)
 
 # The time that a trial takes in addition to its duration, s: learning frames, counters, late frames. It is used only to
 # estimate the time left.
@@ -78,14 +88,14 @@ class Rivals:
 
     @property
     def id(self) -> str:
-        return f"{self.b.id}-at"
+        return at_fixed_loads(self.b.id)
 
     def case(self, arm: Arm) -> Case:
         return self.a if arm == "a" else self.b
 
     def trials_id(self, arm: Arm) -> str:
         """Return the case name under which the arm's trials are recorded."""
-        return f"{self.id}-{arm}"
+        return at_fixed_loads(self.b.id, arm)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds tests that do not fit the plan: a load that no test measures, a tag after the trial, a lack of the generator."""
+"""Finds tests that do not fit the plan: no test measures their load, a tag comes too late, the generator cannot."""
 
 from __future__ import annotations
 

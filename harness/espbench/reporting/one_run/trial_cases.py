@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,10 +10,9 @@ from espbench.reporting.findings.finding_words import Names
 from espbench.reporting.one_run.subject import case_title
 from espbench.reporting.parts.trial_digest import TrialDigest
 from espbench.reporting.parts.wording import NONE
-from espbench.terms import PAIRED, CaseEntry, Finding, Manifest
+from espbench.terms import ARM_AT_FIXED_LOADS, PAIRED, CaseEntry, Finding, Manifest, at_fixed_loads
 
 # The trials of a comparison at fixed loads are filed under the case of the arm that is not the reference.
-_ARM = re.compile(r"(.+)-at-([ab])")
 _FIELDS = {
     "suite": "suite",
     "dut": "dut",
@@ -52,14 +50,16 @@ def trial_cases(
     references = {f.case: str(f.paired["a"]) for f in compared if f.paired.get("a")}
     others = []
     for case in trials.total_of_case:
-        arm = _ARM.fullmatch(case)
+        arm = ARM_AT_FIXED_LOADS.fullmatch(case)
         if case in entries:
             continue
         if arm is None or (entry := entries.get(arm[1])) is None:
             others.append(TrialCase(case, case, names.title(PAIRED), NONE, NONE, NONE, 0))
             continue
         field = _FIELDS.get(str(manifest.compare.get("by")), "stack")
-        reference = references.get(f"{arm[1]}-at") or str(manifest.compare.get("reference") or _REFERENCE)
+        reference = references.get(at_fixed_loads(arm[1])) or str(
+            manifest.compare.get("reference") or _REFERENCE
+        )
         here, beside = (
             (reference, getattr(entry, field)) if arm[2] == "a" else (getattr(entry, field), reference)
         )

@@ -26,7 +26,7 @@ from espbench.runs.workers.machines import as_seen_on, begun_on, merged, warned,
 from espbench.runs.workers.messages import Learnt, ResultsMade, RunFacts, ShareTask
 from espbench.runs.workers.process import WorkerLost
 from espbench.runs.workers.shares import Share, shares
-from espbench.terms import PAIRED, Finding, Outcome
+from espbench.terms import PAIRED, Finding, Outcome, at_fixed_loads
 
 # A machine counts as gone when it was not seen for this time, s: a worker that ended may be started again before.
 GONE_AFTER_S = 30.0
@@ -183,7 +183,7 @@ class OnBenches:
         """Remove what a machine that is gone measured of a share: all figures of a share are of one machine."""
         cases = job.share.cases
         copy = self._directory.begin_anew(cases)
-        for name in (*cases, *(f"{case}-at" for case in cases)):
+        for name in (*cases, *map(at_fixed_loads, cases)):
             self._results.pop(name, None)
         self._directory.update_manifest(**without(self._directory.manifest, cases))
         job.observer.note(why + (f"; the trials so far are kept as {copy}" if copy else ""))
