@@ -74,9 +74,9 @@ class Plan:
         """Measure the plan as `espbench run` does, and return the run. If `out` has an unfinished run of it,
         continue that run.
 
-        That is the newest run with exactly the same plan text and seed, if some of its cases have no answer. jobs,
-        cluster, wait: as the command's options. executor: in virtual time, measures the cases, `jobs` at once
-        (lending.py). on_progress is called when another trial or case is on disk; an exception from it interrupts
+        That is the newest run of the same file with exactly the same text and seed, if some of its cases have no
+        answer. jobs, cluster, wait: as the command's options. executor: in virtual time, measures the cases, `jobs` at
+        once (lending.py). on_progress is called when another trial or case is on disk; an exception from it interrupts
         the run like Ctrl-C, and the run can be continued. Virtual time needs no root.
 
         UsageError for a mistake in the plan, or a run that cannot be continued here; MachineLacks; Interrupted;
@@ -250,7 +250,10 @@ def _folders(out: Path) -> set[Path]:
 
 
 def _unfinished(out: Path, plan: Plan) -> Path | None:
-    """Return the newest run with exactly this plan's text, if some of its cases have no result; else None."""
+    """Return the newest run of this plan if some of its cases have no result; else None.
+
+    A plan is its file and its text: what its relative paths name depends on the folder of the file.
+    """
     try:
         text = plan.path.read_text(encoding="utf-8")
         if plan.seed is not None:
@@ -262,7 +265,12 @@ def _unfinished(out: Path, plan: Plan) -> Path | None:
     for path in sorted(_folders(out), reverse=True):
         try:
             run = RunDirectory.open(path)
-            if run.plan_text == text and not run.manifest.base_loads:
+            manifest = run.manifest
+            if (
+                run.plan_text == text
+                and manifest.plan_path == str(plan.path.resolve())
+                and not manifest.base_loads
+            ):
                 answered = {result.case for result in run.results()}
                 return None if {entry.case for entry in run.manifest.cases} <= answered else path
         except (OSError, EspbenchError):

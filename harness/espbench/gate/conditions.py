@@ -51,7 +51,17 @@ class Key(NamedTuple):
     @property
     def words(self) -> set[str]:
         """The scope, and the words of the name; a user may name the key by any of them."""
-        return {self.scope, *re.split(r"[.:]\s*", self.name)} - {""}
+        return {self.scope, *self.name_words} - {""}
+
+    @property
+    def name_words(self) -> set[str]:
+        """The words of the name alone: a device may be called like a part of its profile, such as `kernel`."""
+        return {*re.split(r"[.:]\s*", self.name)} - {""}
+
+    @property
+    def is_of_kernel(self) -> bool:
+        """Whether the condition is of a device's kernel, or of what comes with it."""
+        return bool(self.scope) and not self.name_words.isdisjoint(_OF_KERNELS)
 
 
 @dataclass(frozen=True)
@@ -154,11 +164,7 @@ def knows_gateways(recorded: Mapping[str, str]) -> bool:
 
 def own_kernels(recorded: Mapping[str, str]) -> set[str]:
     """Return the keys of the user's own kernels and modules among the conditions that `of_plan` returned."""
-    return {
-        key
-        for key, value in recorded.items()
-        if Key.read(key).scope and is_named(key, _OF_KERNELS) and "/" in value
-    }
+    return {key for key, value in recorded.items() if Key.read(key).is_of_kernel and "/" in value}
 
 
 def relevant(conditions: Mapping[str, str], dut: str, stack: str) -> dict[str, str]:
@@ -179,7 +185,7 @@ def _of_gateways(manifest: Manifest, entry: CaseEntry) -> Iterator[tuple[str, st
 
 def _is_own_kernel(manifest: Manifest, key: str) -> bool:
     """Return whether a condition belongs to a kernel that the profile names by its path."""
-    dut = Key.read(key).scope
-    profile = manifest.conditions.get("profiles", {}).get(dut, {})
-    named = [value for part, value in flat({key: profile.get(key) for key in _OF_KERNELS}) if part]
-    return any("/" in path for path in named) and is_named(key, _OF_KERNELS)
+    condition = Key.read(key)
+    profile = manifest.conditions.get("profiles", {}).get(condition.scope, {})
+    named = [value for part, value in flat({part: profile.get(part) for part in _OF_KERNELS}) if part]
+    return condition.is_of_kernel and any("/" in path for path in named)

@@ -3,35 +3,87 @@
 
 Two arms of one plan are compared in pairs (docs/comparison.md). Two runs are not compared, because pairs exist only
 within a run. A figure is `regressed` if the comparison shows a difference, and its best estimate exceeds the limit's
-share.
+share. A figure without a shown difference is `same` only if the comparison would have shown a large one: its interval
+excludes that the figure is worse by more than LARGE, or by more than the limit if that is larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from espbench.comparison.sorting.model import Comparison, Estimate, FixedLoadVerdict, PointVerdict
+from espbench.comparison.sorting.model import Comparison, Estimate
 from espbench.gate.from_run import BASELINE
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.verdict import Figure, Problem, Row, Word
 from espbench.results import RunDirectory
 from espbench.terms import PAIRED, Finding, Outcome
 
+_WORSE, _BETTER = ("A faster", "B costs more"), ("B faster", "B costs less")
+LARGE = 0.10  # the share by which verdicts on throughput should be right (docs/comparison.md)
 _FIT = ("OK", "LOWER_BOUND", "BELOW_MINIMUM")
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A figure as a comparison judged it: its word there, the ratio to the base (None: only a bound is known), why."""
+
+    case: str
+    quantity: Figure
+    shown: str
+    ratio: Estimate | None
+    why: str
+
+    @property
+    def worst(self) -> float:
+        """The largest share by which the figure may be worse than the base's, as far as the interval tells."""
+        if self.ratio is None:
+            return math.inf
+        return self.ratio.high - 1 if self.quantity == "CPU per frame" else 1 - self.ratio.low
+
+    def word(self, limit: Limit) -> Word:
+        """Return the check's word. A difference of which only a bound is known is never within the limit."""
+        if self.shown in _WORSE or self.shown in _BETTER:
+            if self.ratio is not None and abs(self.ratio.value - 1) <= limit.share:
+                return "moved"
+            return "regressed" if self.shown in _WORSE else "improved"
+        is_blind = self.shown == "no verdict" or self.worst > max(limit.share, LARGE)
+        return "no verdict" if is_blind else "same"
 
 
 def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> list[Row]:
     """Return a row for each verdict on this arm against the reference, by searches and by trials at fixed loads."""
-    judged = []
+    return [_row(judged, _limit(judged, limits)) for judged in _judged(comparison, arm)]
+
+
+def unseen(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> str:
+    """Return a note: how much worse a figure without a shown difference may be; empty if there is no such figure."""
+    same = [j for j in _judged(comparison, arm) if j.word(_limit(j, limits)) == "same"]
+    if not same:
+        return ""
+    worst = max(same, key=lambda judged: judged.worst)
+    return (
+        f"no difference shown: a figure that is the same may be worse by up to {100 * worst.worst:.1f} % "
+        f"({worst.quantity}, {worst.case})"
+    )
+
+
+def _limit(judged: _Judged, limits: Mapping[Quantity, Limit]) -> Limit:
+    return limits["instructions" if judged.quantity == "CPU per frame" else "throughput"]
+
+
+def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
     for panel in comparison.panels:
         for pair in panel.pairs:
-            if pair.b == arm:
-                judged += [_searched(point, panel.conditions, limits["throughput"]) for point in pair.points]
-    for verdict in comparison.fixed_loads:
-        if verdict.b == arm:
-            judged += _at_fixed_loads(verdict, limits)
-    return judged
+            for p in pair.points if pair.b == arm else ():
+                yield _Judged(_case(panel.conditions, p.x), "throughput", p.word, p.ratio, p.why)
+    for v in comparison.fixed_loads:
+        if v.b == arm:
+            case = f"{_case(v.conditions, v.x)}, in pairs"
+            yield _Judged(case, "CPU per frame", v.cpu_word, v.cpu, v.why)
+            yield _Judged(case, "throughput", v.word, v.throughput, v.why)
 
 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
@@ -67,40 +119,15 @@ def has_throughput(run: RunDirectory) -> bool:
     return any(isinstance(result, Outcome) for result in run.results())
 
 
-def _searched(point: PointVerdict, conditions: Mapping[str, str], limit: Limit) -> Row:
-    word = _word(point.word, point.ratio, limit, worse="A faster", better="B faster")
-    return _row(_case(conditions, point.x), "throughput", point.ratio, limit, word, point.why)
-
-
-def _at_fixed_loads(verdict: FixedLoadVerdict, limits: Mapping[Quantity, Limit]) -> Sequence[Row]:
-    case = f"{_case(verdict.conditions, verdict.x)}, in pairs"
-    of_cpu, of_rate = limits["instructions"], limits["throughput"]
-    cpu = _word(verdict.cpu_word, verdict.cpu, of_cpu, worse="B costs more", better="B costs less")
-    rate = _word(verdict.word, verdict.throughput, of_rate, worse="A faster", better="B faster")
-    return [
-        _row(case, "CPU per frame", verdict.cpu, of_cpu, cpu, verdict.why),
-        _row(case, "throughput", verdict.throughput, of_rate, rate, verdict.why),
-    ]
-
-
-def _word(shown: str, ratio: Estimate | None, limit: Limit, *, worse: str, better: str) -> Word:
-    """Return the check's word for a verdict of the comparison.
-
-    ratio: the estimate of the difference. If it is None, only a bound is known, which is never within the limit.
-    """
-    if shown not in (worse, better):
-        return "no verdict" if shown == "no verdict" else "same"
-    if ratio is not None and abs(ratio.value - 1) <= limit.share:
-        return "moved"
-    return "regressed" if shown == worse else "improved"
-
-
-def _row(case: str, quantity: Figure, ratio: Estimate | None, limit: Limit, word: Word, why: str) -> Row:
+def _row(judged: _Judged, limit: Limit) -> Row:
+    ratio, word, why = judged.ratio, judged.word(limit), judged.why
+    if word == "no verdict" and ratio is not None and judged.shown != word:
+        why = f"a figure that is worse by {100 * judged.worst:.0f} % would not have been seen; {why}"
     return Row(
-        case=case,
+        case=judged.case,
         goal=None,
         load_fps=None,
-        quantity=quantity,
+        quantity=judged.quantity,
         side="",
         base=1.0,
         low=1.0,

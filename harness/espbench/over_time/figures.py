@@ -14,6 +14,7 @@ from espbench.terms import PAIRED, Finding, Outcome
 
 _IN_REAL_TIME = ("cpu_home_us_per_frame", "cpu_office_us_per_frame")
 _IN_VIRTUAL_TIME = ("instructions_home_per_frame", "instructions_office_per_frame")
+_BOUND = "LOWER_BOUND"  # also of an OK result, whose search reached the limit of the tester or of the plan
 # Column of results.csv → its name for people, its unit, and whether more or less is better.
 _OF_OUTCOME = {
     "throughput_fps": ("throughput", "frames/s", "more"),
@@ -55,7 +56,7 @@ class Figures:
 
 
 def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, Figures]:
-    """Return every figure of a run. A LOWER_BOUND is none: it shows what the run could judge, not the DUT."""
+    """Return every figure of a run. A bound is none: it shows what the run could judge, not the DUT."""
     by_key: dict[Key, Figures] = {}
     for result in results:
         if result.test == PAIRED:
@@ -63,8 +64,9 @@ def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, F
         of_result = _of_outcome(result, exact=exact) if isinstance(result, Outcome) else _of_finding(result)
         for key, value in of_result:
             of_key = by_key.setdefault(key, Figures())
-            of_key.statuses.append(result.status)
-            if value is not None and result.status == "OK":
+            is_bound = isinstance(result, Outcome) and result.is_lower_bound
+            of_key.statuses.append(_BOUND if is_bound else result.status)
+            if value is not None and result.status == "OK" and not is_bound:
                 of_key.by_repeat[result.repeat] = value
     return by_key
 

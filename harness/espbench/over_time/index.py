@@ -25,7 +25,7 @@ from espbench.paths import cache_dir
 from espbench.results import RunDirectory
 from espbench.this_machine import kept
 
-VERSION = 3
+VERSION = 4
 # SQLite keeps this number in the header of each index, so that files of other programs are not taken for one.
 APPLICATION_ID = int.from_bytes(b"espb", "big")
 _SQLITE = b"SQLite format 3\0"
@@ -35,8 +35,9 @@ _READ_OFTEN = 200  # runs between two messages about the progress
 _SCHEMA = """
 CREATE TABLE run (
   id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, name TEXT, plan TEXT, started TEXT, moment REAL, espbench TEXT,
-  platform TEXT, exact INTEGER, cases INTEGER, statuses TEXT, facts INTEGER, problem TEXT
+  platform TEXT, exact INTEGER, cases INTEGER, statuses TEXT, facts INTEGER, problem TEXT, digest TEXT DEFAULT ''
 );
+CREATE INDEX run_by_digest ON run (digest);
 CREATE INDEX run_in_time ON run (moment, path);
 CREATE TABLE facts (id INTEGER PRIMARY KEY, told TEXT UNIQUE);
 CREATE TABLE series (
@@ -217,13 +218,9 @@ def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable
     """Remove runs that are gone or changed, read those that are new or changed, and search the series concerned."""
     known = dict(database.execute("SELECT path, stamp FROM run"))
     for path in known.keys() - {path for path, stamp in known.items() if stamps.get(path) == stamp}:
-        (number,) = database.execute("SELECT id FROM run WHERE path = ?", (path,)).fetchone()
-        database.execute(
-            "UPDATE series SET stale = 1 WHERE id IN (SELECT series FROM point WHERE run = ?)", (number,)
-        )
-        database.execute("DELETE FROM point WHERE run = ?", (number,))
-        database.execute("DELETE FROM run WHERE id = ?", (number,))
-    unread = [path for path, stamp in stamps.items() if known.get(path) != stamp]
+        _forget(database, path)
+    kept = {path for (path,) in database.execute("SELECT path FROM run")}
+    unread = [path for path in stamps if path not in kept]
     for done, path in enumerate(unread, 1):
         _read(database, path, stamps[path])
         if done % _READ_OFTEN == 0:
@@ -232,8 +229,40 @@ def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable
     database.execute("DELETE FROM series WHERE runs = 0")
 
 
+def _forget(database: sqlite3.Connection, path: str) -> None:
+    """Remove a run, and its copies: one of them may now stand for it."""
+    row = database.execute("SELECT id, digest FROM run WHERE path = ?", (path,)).fetchone()
+    if row is None:  # it was a copy of a run that was removed before
+        return
+    number, digest = row
+    database.execute(
+        "UPDATE series SET stale = 1 WHERE id IN (SELECT series FROM point WHERE run = ?)", (number,)
+    )
+    database.execute("DELETE FROM point WHERE run = ?", (number,))
+    database.execute("DELETE FROM run WHERE id = ?", (number,))
+    database.execute("DELETE FROM run WHERE digest = ? AND digest != '' AND problem != ''", (digest,))
+
+
+def _take_for_a_copy(database: sqlite3.Connection, path: str, stamp: str, digest: str) -> bool:
+    """Record a run without its figures if the index has the same run in another folder; return whether it has.
+
+    Copies of one run would confirm each other's figures. digest: of the manifest, which has the time of its start.
+    """
+    first = database.execute("SELECT path FROM run WHERE digest = ? AND problem = ''", (digest,)).fetchone()
+    if first is None:
+        return False
+    database.execute(
+        "INSERT INTO run (path, stamp, name, problem, digest) VALUES (?, ?, ?, ?, ?)",
+        (path, stamp, Path(path).name, f"a copy of {first[0]}", digest),
+    )
+    return True
+
+
 def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
     try:
+        digest = hashlib.sha256(Path(path, "manifest.json").read_bytes()).hexdigest()
+        if _take_for_a_copy(database, path, stamp, digest):
+            return
         directory = RunDirectory.open(Path(path))
         results = directory.results()
         manifest = directory.manifest
@@ -257,10 +286,10 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
     statuses = json.dumps(Counter(result.status for result in results))
     run = database.execute(
         "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"
-        " problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        " digest, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
         (
             path, stamp, Path(path).name, manifest.name, manifest.started, moment, manifest.espbench,
-            manifest.platform, exact, len(manifest.cases), statuses, facts_id,
+            manifest.platform, exact, len(manifest.cases), statuses, facts_id, digest,
         ),
     ).lastrowid  # fmt: skip
     for conditions, key, of_key in series_of:

@@ -205,6 +205,85 @@ def test_profiles_are_held_against_each_other_by_name_and_tests_too() -> None:
     assert of([runs[0], run("two", repeats("a", 4e4), conditions=twice)]).differences == []
 
 
+PLAIN_CONDITIONS: dict[str, Any] = {
+    "mtu": 1500,
+    "tests": [{"throughput": {"trial": "2s"}}],
+    "profiles": {"gw": {"memory": "64M", "board": {"core": "e500v2", "bus": None}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"links": {"west": "loss 1%"}}, "links.west: one: not set; two: loss 1%"),
+        ({"seed": 7}, "seed: one: not set; two: 7"),
+        (
+            {"tests": [{"throughput": {"trial": "2s", "lifetime_bytes": 10}}]},
+            "tests.throughput.lifetime_bytes: one: not set; two: 10",
+        ),
+        (
+            {"profiles": {"gw": {**PLAIN_CONDITIONS["profiles"]["gw"], "overlay": "/mine"}}},
+            "profile gw: overlay: one: not set; two: /mine",
+        ),
+        (
+            {"profiles": {"gw": {"memory": "64M", "board": {"core": "e500v2", "bus": "333"}}}},
+            "profile gw: board.bus: one: not set; two: 333",
+        ),
+    ],
+    ids=["links", "seed", "lifetime", "overlay", "bus"],
+)
+def test_what_only_one_plan_sets_is_a_difference(changed: dict[str, Any], told: str) -> None:
+    one = run("one", repeats("a", 4e4), conditions=PLAIN_CONDITIONS)
+    two = run("two", repeats("a", 3e4), conditions=PLAIN_CONDITIONS | changed)
+    for runs in ([one, two], [two, one]):
+        assert set(told.partition(": one: ")[2].split("; two: ")) <= set(
+            differences(runs, "run")[0].values.values()
+        )
+    assert told in refused([one, two], "run")
+
+
+def test_two_kernels_of_one_release_are_two_arms() -> None:
+    """The one is the user's build with a patch; neither may stand for the other."""
+    outcomes = [o for dut, fps in (("a", 4e4), ("b", 2e4), ("c", 3e4)) for o in repeats("xfrm", fps, dut=dut)]
+    made = run("one", outcomes, "kernel")
+    contexts: dict[str, dict[str, Any]] = {
+        e.case: {"kernel": {"home": "6.12.0" if e.dut == "c" else "6.1.1"}} for e in made.manifest.cases
+    }
+    update = {"contexts": contexts, "context_of_case": {case: case for case in contexts}}
+    comparison = of([Run(made.name, made.manifest.model_copy(update=update), made.outcomes)], reference="a")
+    assert [arm.name for arm in comparison.arms] == ["6.1.1 (a)", "6.1.1 (b)", "6.12.0"]
+    ratios = {pair.b: pair.points[0].ratio for pair in comparison.panels[0].pairs}
+    assert {b: round(ratio.value, 2) for b, ratio in ratios.items() if ratio} == {
+        "6.1.1 (b)": 0.5,
+        "6.12.0": 0.75,
+    }
+
+
+def test_modules_follow_from_the_kernel() -> None:
+    """A kernel has modules of its own; an overlay has nothing to do with it."""
+    profile = PLAIN_CONDITIONS["profiles"]["gw"]
+    runs = [
+        said(
+            run(name, repeats("a", 4e4), conditions=PLAIN_CONDITIONS | {"profiles": {name: profile | own}}),
+            name,
+        )
+        for name, own in (("6.1", {}), ("6.6", {"modules": "/lib/6.6"}))
+    ]
+    assert differences(runs, "kernel") == []
+
+
+def test_a_profile_or_a_test_that_only_one_run_has_is_no_difference() -> None:
+    more = {
+        "tests": [*PLAIN_CONDITIONS["tests"], {"burst": {"trial": "9s"}}],
+        "profiles": {**PLAIN_CONDITIONS["profiles"], "other": {"memory": "1G"}},
+    }
+    runs = [
+        run("one", repeats("a", 4e4), conditions=PLAIN_CONDITIONS),
+        run("two", repeats("a", 3e4), conditions=PLAIN_CONDITIONS | more),
+    ]
+    assert differences(runs, "run") == []
+
+
 def test_a_run_without_settings_beside_one_with_is_told() -> None:
     runs = [run("new", repeats("a", 4e4), conditions={"mtu": 1500}), run("old", repeats("a", 4e4))]
     note = "old records no settings: trial lengths, resolution and flows could not be checked."

@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from espbench.comparison.deciding.paired_ratios import (
+    FEWEST_ROUNDS,
+    common_scatter,
     cpu_of_load,
     hodges_lehmann,
     judge,
@@ -23,6 +25,7 @@ from espbench.comparison.deciding.paired_ratios import (
     throughput_of_round,
     verdict_words,
 )
+from espbench.comparison.deciding.statistics import Reading, Term
 from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.paired_trials import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
@@ -255,6 +258,15 @@ def test_equal_arms_are_not_told_apart_and_five_per_cent_are() -> None:
     assert all(v.cpu and 1.03 < v.cpu.value < 1.07 for v in dearer)
     assert "b takes" in verdict_words(dearer)[0]
     assert "more CPU per frame than a" in verdict_words(dearer)[0]
+
+
+def test_a_point_without_rounds_lends_no_scatter_to_others() -> None:
+    """Two points that agree borrow less from each other than six do."""
+    term = Term(tuple(Reading(v, v, v) for v in (0.00, 0.01, 0.02, 0.03, 0.04, 0.05)))
+    short = Term(term.readings[: FEWEST_ROUNDS - 1])
+    two = common_scatter([term, term])
+    assert common_scatter([term, term, short, Term(()), Term(()), short]) == two
+    assert common_scatter([term] * 6).weight > two.weight > 0
 
 
 def invented(**changes: Any) -> FixedLoadVerdict:

@@ -511,6 +511,21 @@ def test_gateways_that_cannot_be_set_up_are_told_with_the_cause(situation: Situa
     assert "foreign base" not in done.stderr
 
 
+def test_a_base_with_more_repeats_may_be_allowed(situation: Situation) -> None:
+    """Only the repeats that both have are measured, and judged."""
+    situation.plan.write_text(PLAN.replace("tests:", "repeat: 2\ntests:"))
+    situation.before = world_of(situation.plan)
+    rebase(situation)
+    situation.plan.write_text(PLAN)
+    done = situation.check()
+    assert done.returncode == 2
+    assert "--allow-different cases" in done.stderr
+    situation.options = ["--allow-different", "cases"]
+    done = situation.check()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed: 12 figures of 4 cases" in done.stdout
+
+
 def test_a_loss_goal_that_is_not_measured_any_more_is_refused(situation: Situation) -> None:
     """The plan's goal is another one than the base's."""
     situation.plan.write_text(PLAN.replace("loss_goals: [0]", "loss_goals: [0.001%]"))

@@ -62,6 +62,19 @@ def test_all_that_a_kernel_of_ones_own_tells_is_under_test() -> None:
         assert "board: emulation.qemu" in recorded.instrument
 
 
+def test_a_device_called_kernel_is_under_test_only_in_its_kernel() -> None:
+    """The name of a device is the user's; its memory and its QEMU measure, whatever it is called."""
+    profile = {"memory": "64M", "kernel": {"home": "/opt/gate/bzImage", "office": "/opt/gate/bzImage"}}
+    manifest = World(conditions={"profiles": {"kernel": profile}}).manifest()
+    contexts = {stack: {"emulation": {"qemu": "sha256 02"}} for stack in manifest.contexts}
+    cases = [entry.model_copy(update={"dut": "kernel"}) for entry in manifest.cases]
+    recorded = conditions.of_run(manifest.model_copy(update={"contexts": contexts, "cases": cases}))
+    assert set(recorded.subject) == {"kernel: profile.kernel.home", "kernel: profile.kernel.office"}
+    assert {"kernel: profile.memory", "kernel: emulation.qemu"} <= recorded.instrument.keys()
+    known = conditions.of_plan("1", "t", 1e9, {"profiles": {"kernel": {"initrd": "/boot/initrd", **profile}}})
+    assert conditions.own_kernels(known) == set(recorded.subject)
+
+
 def test_what_only_one_side_has_a_device_for_is_no_difference() -> None:
     was = {"a: kind": "1", "b: kind": "1", "mtu": "1500"}
     assert conditions.differences(was, {"a: kind": "2", "mtu": "1500"}) == [("a: kind", "1", "2")]

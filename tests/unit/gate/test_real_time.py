@@ -3,30 +3,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict, PointVerdict
+from espbench.comparison.sorting.model import Comparison, Estimate, FixedLoadVerdict, PointVerdict
 from espbench.gate import real_time
-from espbench.gate.limits import DEFAULTS
+from espbench.gate.limits import DEFAULTS, Limit, Quantity
 from espbench.gate.verdict import Check, Problem
 from espbench.terms import PAIRED, Finding, Reason
 from support.synthetic import comparison as synthetic
 from support.synthetic.gate import World
 
-WORDS = {"A faster": 0.9, "B faster": 1.1, "no difference shown": 0.9, "no verdict": 0.9}
+WORDS = {"A faster": 0.9, "B faster": 1.1, "no difference shown": 0.995, "no verdict": 0.9}
 
 
-def check(point: PointVerdict, fixed: FixedLoadVerdict | None = None) -> Check:
-    """The verdict on one point of a comparison, and on one at fixed loads."""
+def comparison_of(point: PointVerdict, fixed: FixedLoadVerdict | None = None) -> Comparison:
+    """A comparison with one point, and perhaps one at fixed loads."""
     made = synthetic.comparison(sizes=(64,))
     (panel,) = made.panels
     pair = replace(panel.pairs[0], points=[point])
-    made = replace(made, panels=[replace(panel, pairs=[pair])], fixed_loads=[fixed] if fixed else [])
-    rows = real_time.rows(made, pair.b, DEFAULTS)
+    return replace(made, panels=[replace(panel, pairs=[pair])], fixed_loads=[fixed] if fixed else [])
+
+
+def check(
+    point: PointVerdict,
+    fixed: FixedLoadVerdict | None = None,
+    limits: Mapping[Quantity, Limit] = DEFAULTS,
+) -> Check:
+    """The verdict on one point of a comparison, and on one at fixed loads."""
+    made = comparison_of(point, fixed)
+    rows = real_time.rows(made, made.panels[0].pairs[0].b, limits)
     return Check("plan", "base", [], "run", "1", False, rows, [], {}, [], [])
 
 
@@ -40,7 +50,7 @@ def ratio(value: float) -> Estimate:
         ("A faster", 0.9, "regressed", 5),
         ("A faster", 0.99, "moved", 0),
         ("B faster", 1.1, "improved", 0),
-        ("no difference shown", 0.9, "same", 0),
+        ("no difference shown", 0.995, "same", 0),
         ("no verdict", 0.9, "no verdict", 3),
     ],
 )
@@ -49,6 +59,43 @@ def test_a_verdict_of_the_searches(word: str, value: float, verdict: str, code: 
     made = check(PointVerdict(64, ratio(value), word, "five repeats"))  # type: ignore[arg-type]
     assert [row.word for row in made.rows] == [verdict]
     assert made.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("low", "limit", "word"),
+    [(0.95, 0.02, "same"), (0.85, 0.02, "no verdict"), (0.85, 0.2, "same"), (0.6, 0.2, "no verdict")],
+)
+def test_what_could_hide_a_large_regression_is_no_green(low: float, limit: float, word: str) -> None:
+    """The noisier a machine is, the less a check may say; a wide limit asks for less."""
+    limits = {**DEFAULTS, "throughput": Limit(share=limit)}
+    made = check(
+        PointVerdict(64, Estimate(0.97, low, 1.05, 3), "no difference shown", "three repeats"), limits=limits
+    )
+    assert [row.word for row in made.rows] == [word]
+    assert made.exit_code == (0 if word == "same" else 3)
+    unseen = f"a figure that is worse by {100 * (1 - low):.0f} % would not have been seen; three repeats"
+    assert made.rows[0].why == (unseen if word == "no verdict" else "three repeats")
+
+
+def test_more_cpu_per_frame_is_worse() -> None:
+    verdict = FixedLoadVerdict(
+        {}, 64, synthetic.REFERENCE, synthetic.OTHER, Estimate(1.0, 0.7, 1.05, 6), "no difference shown",
+        Estimate(1.0, 0.96, 1.4, 6), "no difference shown", [], 12, 0, 24, 6, True, "twelve pairs",
+    )  # fmt: skip
+    same = PointVerdict(64, ratio(1.0), "no difference shown", "")
+    assert [row.word for row in check(same, verdict).rows[1:]] == ["same", "same"]
+    dearer = replace(verdict, cpu=Estimate(1.0, 0.7, 1.3, 6))
+    assert [row.word for row in check(same, dearer).rows[1:]] == ["no verdict", "same"]
+
+
+def test_a_note_says_how_much_worse_what_is_the_same_may_be() -> None:
+    made = comparison_of(PointVerdict(64, Estimate(1.0, 0.953, 1.02, 5), "no difference shown", ""))
+    note = real_time.unseen(made, made.panels[0].pairs[0].b, DEFAULTS)
+    assert note.startswith(
+        "no difference shown: a figure that is the same may be worse by up to 4.7 % (throughput, "
+    )
+    shown = comparison_of(PointVerdict(64, ratio(0.9), "A faster", ""))
+    assert real_time.unseen(shown, shown.panels[0].pairs[0].b, DEFAULTS) == ""
 
 
 def test_a_bound_has_no_size_that_would_excuse_it() -> None:

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from espbench.cli.main import app
 from espbench.errors import UsageError
 from espbench.over_time import Change, History, telling
+from espbench.sentences import Code
+from espbench.terms import Remark
 from support.synthetic import run as synthetic_run
 from support.synthetic.series import SHAPE, Night, write
 
@@ -179,6 +181,22 @@ def test_what_is_no_figure_is_no_point_but_a_status(runs: Path) -> None:
     assert telling.move(jumps[0]).endswith("→ VIOLATED frames/s")
 
 
+def test_a_bound_is_no_figure_whatever_its_status(runs: Path) -> None:
+    """A search that met the plan's maximum is OK; with another maximum, the DUT has not changed."""
+    for number, factor in enumerate((1.0, 0.9)):
+        made = write(runs, number, virtual(factor))
+        at_limit = [
+            outcome.model_copy(update={"warnings": [Remark.of(Code.AT_MAXIMUM, fps=1.0)]})
+            for outcome in made.outcomes()
+        ]
+        with made:
+            made.save_results(at_limit)
+    with History.open([runs]) as history:
+        points = [point for series in history.series() for point in history.points(series)]
+        assert {(point.value, point.status) for point in points} == {(None, "LOWER_BOUND")}
+        assert history.changes() == []
+
+
 def _add(runs: Path) -> None:
     write(runs, 9, virtual(2.0))
 
@@ -264,6 +282,27 @@ def _execute(file: Path, *statements: str) -> None:
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as database:
         for statement in statements:
             database.execute(statement)
+
+
+def test_a_copy_of_a_run_confirms_nothing(runs: Path) -> None:
+    """It stands in no series; when the run itself is gone, the copy stands for it."""
+    for number in range(4):
+        write(runs, number, virtual(0.9 if number == 3 else 1.0))
+    archive = runs / "archive"
+    last = runs / "20260104T120000Z-nightly"
+    for name in ("again", "once more"):
+        shutil.copytree(last, archive / name)
+    with History.open([runs]) as history:
+        copies = [run for run in history.runs() if run.problem]
+        assert sorted(run.name for run in copies) == ["again", "once more"]
+        assert {run.problem for run in copies} == {f"a copy of {last.resolve()}"}
+        assert {series.runs for series in history.series()} == {4}
+    shutil.rmtree(last)
+    with History.open([runs]) as history:
+        assert {series.runs for series in history.series()} == {4}
+        assert [run.problem for run in history.runs() if run.problem] == [
+            f"a copy of {(archive / 'again').resolve()}"
+        ]
 
 
 def test_runs_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from espbench.cli.gate import measuring
+from espbench.cli.profile.profiling import finals_of, say_if_another
+from espbench.results import RunDirectory
+from espbench.terms import BaseLoad
 from support.command_line import in_process
 from support.plans import pair_plan, write_plan
 from support.synthetic.gate import PLAN, World, world_of
@@ -71,3 +74,46 @@ def test_gateways_that_tell_no_functions_are_refused(tmp_path: Path, board: Worl
             in said
         )
         assert f"got: {got}" in said
+
+
+def test_a_run_with_a_damaged_line_is_refused(tmp_path: Path, board: World) -> None:
+    """Its final trials are not known for certain."""
+    run = board.run(tmp_path)
+    log = run.path / "trials.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([lines[0].replace("0", "1", 1), *lines[1:]]))
+    manifest = run.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("made-up", "qemu_e500"))
+    said = refused(tmp_path, run.path)
+    assert "nothing to profile\n  expected: trials as they were written" in said
+    assert f"what to do: let espbench run --resume {run.path} measure" in said
+
+
+def test_a_goal_without_a_figure_does_not_hide_the_one_that_has_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On links that lose frames, no load meets a goal of no loss; the other goal's throughput is profiled."""
+    world = World()
+    with world.run(tmp_path) as run:
+        results = [
+            outcome.model_copy(update=update)
+            for outcome in run.outcomes()
+            for update in (
+                {"loss_goal": 0.0, "status": "BELOW_MINIMUM", "final_trial": None, "throughput_fps": None},
+                {"loss_goal": 0.01},
+            )
+        ]
+        run.save_results(results)
+    run = RunDirectory.open(run.path)
+    finals = finals_of(run)
+    assert {case: (o.loss_goal, t.sequence) for case, (o, t) in finals.items()} == {
+        entry.case: (0.01, 1) for entry in world.entries
+    }
+    loads = {
+        case: [BaseLoad(goal=1.0, load_fps=t.intended_fps, duration_s=0.1, floor_fps=1.0)]
+        for case, (_, t) in finals.items()
+    }
+    say_if_another(run, world.check(tmp_path / "same", loads))
+    assert capsys.readouterr().err == ""
+    say_if_another(run, replace(world, cost=lambda entry: 1.0).check(tmp_path / "other", loads))
+    assert capsys.readouterr().err.count("it was measured on other gateways") == len(world.entries)

@@ -55,7 +55,11 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shape = synthetic_run.Shape(
         stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64, 512, 1424), goals=(0.0,), trials_per_case=2
     )
-    source = synthetic_run.build(tmp_path / "source", shape, "nightly").path
+    made = synthetic_run.build(tmp_path / "source", shape, "nightly")
+    with made:
+        here = str((tmp_path / "plan.yaml").resolve())
+        made.save_manifest(made.manifest.model_copy(update={"plan_path": here}))
+    source = made.path
     (source / "plan.yaml").write_text(PLAN)
     (tmp_path / "plan.yaml").write_text(PLAN)
     (tmp_path / "stand_in.py").write_text(STAND_IN)
@@ -142,6 +146,19 @@ def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
     assert plan(tmp_path).run(out).path == begun
     assert arguments(tmp_path) == ["run", "--no-report", "--resume", str(begun)]
     assert plan(tmp_path).run(out).path != begun
+    assert "--resume" not in arguments(tmp_path)
+
+
+def test_the_same_text_in_another_folder_is_another_plan(tmp_path: Path, stand_in: Path) -> None:
+    """What `dut: ./gateway.yaml` or `prefix: ./build` names depends on the folder."""
+    begun = write(tmp_path / "out", 5, Night()).path
+    directory = RunDirectory.open(begun)
+    directory.save_manifest(RunDirectory.open(stand_in).manifest)
+    directory.save_results([])
+    (begun / "plan.yaml").write_text(PLAN)
+    (tmp_path / "after").mkdir()
+    shutil.copy(tmp_path / "plan.yaml", tmp_path / "after")
+    assert espbench.Plan(tmp_path / "after/plan.yaml").run(tmp_path / "out").path != begun
     assert "--resume" not in arguments(tmp_path)
 
 

@@ -20,6 +20,7 @@ from espbench.cli.gate.outputs import Outputs
 from espbench.cli.gate.refusals import Judged, refuse_different, refuse_numbers, refuse_other_cases
 from espbench.cli.gate.table import show
 from espbench.comparison import compare
+from espbench.comparison.sorting.model import Comparison
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, conditions, from_check, real_time
 from espbench.gate.base import Base, Point
@@ -191,13 +192,12 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
     entries = asked.entries
     in_base = {(point, s.repeat, s.goal) for point, case in base.cases.items() for s in case.samples}
     refuse_other_cases(base.where, in_base, asked.judged, asked.allowed)
-    loads = from_check.base_loads(base, entries, asked.limits)
+    held = _judged_of(base, asked.judged)
+    loads = from_check.base_loads(held, entries, asked.limits)
     run = asked.measuring.run(asked.plan, loads)
     recorded = conditions.of_run(run.manifest)
     free = {*asked.allowed, *recorded.subject, *(key for case in base.cases.values() for key in case.subject)}
     refuse_different(base, recorded.instrument, free=free, partly=recorded.partly)
-    points = {Point.of(entry) for entry in entries}
-    held = replace(base, cases={point: case for point, case in base.cases.items() if point in points})
     measured, problems = from_check.measurements(run, held)
     return Check(
         plan=asked.resolved.plan.name,
@@ -214,6 +214,16 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
         ),
         notes=_notes(held, asked),
     )
+
+
+def _judged_of(base: Base, judged: Collection[Judged]) -> Base:
+    """Return the base without the throughputs that the plan does not have: other cases, repeats and loss goals."""
+    cases = {
+        point: replace(case, samples=kept)
+        for point, case in base.cases.items()
+        if (kept := [s for s in case.samples if (point, s.repeat, s.goal) in judged])
+    }
+    return replace(base, cases=cases)
 
 
 def _of_plan(asked: Asked) -> dict[str, str]:
@@ -288,6 +298,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         notes=[
             "real time: two runs are not paired; for pairs let one plan compare both arms",
             comparison.method,
+            *_unseen(comparison, [arm], asked),
             *comparison.warnings,
         ],
     )
@@ -309,8 +320,14 @@ def _between_arms(asked: Asked, reference: str) -> Check:
         problems=real_time.problems(run),
         subjects={arm.name: (reference, arm.detail) for arm in comparison.arms if arm.name != reference},
         allowed_differences=[],
-        notes=[comparison.method, *comparison.warnings],
+        notes=[comparison.method, *_unseen(comparison, others, asked), *comparison.warnings],
     )
+
+
+def _unseen(comparison: Comparison, arms: Sequence[str], asked: Asked) -> list[str]:
+    """Return a note for each arm: how much worse it may be where no difference is shown."""
+    notes = [(arm, real_time.unseen(comparison, arm, asked.limits)) for arm in arms]
+    return [f"{arm}: {note}" for arm, note in notes if note]
 
 
 def _reference(resolved: ResolvedPlan) -> str:

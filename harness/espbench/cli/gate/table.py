@@ -30,6 +30,9 @@ def show(check: Check, console: Console) -> None:
                 figures.change(row), row.limit, row.word, style=_STYLES.get(row.word),
             )  # fmt: skip
         console.print(table)
+    for row in check.rows:
+        if row.word == "no verdict":
+            console.print(f"not judged: {row.case}: {row.name}: {row.why}", soft_wrap=True)
     for problem in check.problems:
         console.print(f"not judged: {problem.case}: {problem.why}", soft_wrap=True)
     for text in check.notes:

@@ -19,7 +19,7 @@ from espbench.profile.sampled import SampledProfile
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
 from espbench.runs.beds import cases_of, choose, virtual
-from espbench.terms import BaseLoad, CaseEntry, Outcome, kind_of_test
+from espbench.terms import BaseLoad, CaseEntry, Outcome, Trial, kind_of_test
 
 GRAPH = "profile.html"
 _ANY_LOSS = 1.0  # a loss goal that every trial meets
@@ -57,6 +57,7 @@ class Profiling:
             return kept
         if subject.is_dir():
             run = open_run(subject)
+            _demand_whole(run)
             plan, beside = run.path / "plan.yaml", run.manifest.plan_path
             entries = run.manifest.cases
         else:
@@ -83,7 +84,7 @@ class Profiling:
         write_atomically(made.path / csv_file.FILE, csv_file.text_of(counted))
         write_atomically(made.path / GRAPH, flame.page(title, counted))
         if own and not self._half:
-            _say_if_another(run, made)
+            say_if_another(run, made)
         return made, counted
 
     def _kept(self, subject: Path) -> tuple[RunDirectory, Profiles] | None:
@@ -129,6 +130,14 @@ def open_run(path: Path) -> RunDirectory:
     return run
 
 
+def _demand_whole(run: RunDirectory) -> None:
+    if damage := run.damage():
+        raise UsageError(
+            f"{run.path}: nothing to profile\n  expected: trials as they were written, at whose loads it is measured\n"
+            f"  got: {damage[0]}\n  what to do: let espbench run --resume {run.path} measure the damaged cases again"
+        )
+
+
 def entries_of(plan: Path) -> list[CaseEntry]:
     """List a plan's cases; UsageError where its gateways could be neither counted nor sampled."""
     resolved = load_plan(plan)
@@ -147,26 +156,30 @@ def _demand(where: Path, what: str, platform: str, *, counted: bool) -> None:
         )
 
 
-def _loads_of(run: RunDirectory, share: float) -> Loads:
-    """Return the throughputs of a run: of several loss goals the strictest that has one."""
-    loads: Loads = {}
+def finals_of(run: RunDirectory) -> dict[str, tuple[Outcome, Trial]]:
+    """Return each case's throughput with its final trial: of several loss goals the strictest that has one."""
+    finals: dict[str, tuple[Outcome, Trial]] = {}
     for outcome in sorted(run.outcomes(), key=lambda outcome: outcome.loss_goal):
-        at = (Point.of(outcome), outcome.repeat)
-        if kind_of_test(outcome.test) == GATED and outcome.final_trial is not None and at not in loads:
-            trial = run.trials_of(outcome.case)[outcome.final_trial]
-            loads[at] = (round(share * trial.intended_fps, 3), trial.intended_duration_s)
-    return loads
+        if kind_of_test(outcome.test) == GATED and outcome.case not in finals:
+            trials = [t for t in run.trials_of(outcome.case) if t.sequence == outcome.final_trial]
+            if trials:
+                finals[outcome.case] = outcome, trials[0]
+    return finals
 
 
-def _say_if_another(run: RunDirectory, made: RunDirectory) -> None:
+def _loads_of(run: RunDirectory, share: float) -> Loads:
+    """Return the throughputs of a run."""
+    return {
+        (Point.of(outcome), outcome.repeat): (round(share * final.intended_fps, 3), final.intended_duration_s)
+        for outcome, final in finals_of(run).values()
+    }
+
+
+def say_if_another(run: RunDirectory, made: RunDirectory) -> None:
     """Warn if the profiled trials are not the run's own ones, because its gateways differed."""
-    finals: dict[str, Outcome] = {}
-    for outcome in sorted(run.outcomes(), key=lambda outcome: -outcome.loss_goal):
-        finals[outcome.case] = outcome
+    finals = finals_of(run)
     for name in made.manifest.base_loads:
-        outcome = finals[name]
-        assert outcome.final_trial is not None
-        was = instructions.per_frame(run.trials_of(name)[outcome.final_trial])
+        was = instructions.per_frame(finals[name][1])
         now = instructions.per_frame(made.trials_of(name)[0])
         if was != now:
             print(

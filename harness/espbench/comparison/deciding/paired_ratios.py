@@ -18,7 +18,7 @@ next. The scatter is moderated as in statistics.py. All verdicts hold together (
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from statistics import fmean, median
@@ -52,13 +52,14 @@ def judge(findings: Sequence[Finding], axis: str) -> list[FixedLoadVerdict]:
     """
     measured = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
     alpha = (1 - CONFIDENCE) / max(1, 2 * len(measured))  # each finding has two verdicts: CPU and throughput
-    priors = [
-        statistics.prior(
-            [t for m in measured if (t := getattr(m, what)).df >= FEWEST_ROUNDS - 1], len(measured)
-        )
-        for what in ("cpu", "throughput")
-    ]
-    return [_verdict(m, priors[0], priors[1], alpha, axis) for m in measured]
+    of_cpu, of_rate = (common_scatter(getattr(m, what) for m in measured) for what in ("cpu", "throughput"))
+    return [_verdict(m, of_cpu, of_rate, alpha, axis) for m in measured]
+
+
+def common_scatter(terms: Iterable[Term]) -> Prior:
+    """Return the common scatter of the points that have a verdict; a point with too few rounds lends none."""
+    judged = [term for term in terms if len(term.readings) >= FEWEST_ROUNDS]
+    return statistics.prior(judged, len(judged))
 
 
 def _measured(finding: Finding) -> _Measured:

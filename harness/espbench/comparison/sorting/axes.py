@@ -167,11 +167,21 @@ def _names(samples: Sequence[Sample], axis: Axis) -> Callable[[Sample], str]:
             return label if len(of_label[label]) <= 1 else f"{label} ({s.version or 'version unknown'})"
 
         return version
+    if axis == "kernel":
+        of_kernel: dict[str, set[str]] = {}
+        for s in samples:
+            of_kernel.setdefault(s.kernel, set()).add(s.outcome.dut)
+
+        def kernel(s: Sample) -> str:
+            # Two builds may have the same release, such as the user's own with and without a patch.
+            release = s.kernel or "kernel not recorded"
+            return release if len(of_kernel[s.kernel]) == 1 else f"{release} ({s.outcome.dut})"
+
+        return kernel
     by_axis: dict[Axis, Callable[[Sample], str]] = {
         "stack": lambda s: s.outcome.stack,
         "suite": lambda s: s.outcome.suite,
         "dut": lambda s: s.outcome.dut,
-        "kernel": lambda s: s.kernel or "kernel not recorded",
         "frame_size": lambda s: size_name(s.outcome.frame_size),
         "run": lambda s: s.run,
     }

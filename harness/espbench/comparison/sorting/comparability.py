@@ -22,11 +22,12 @@ READERS = {"python", "pydantic", "pandas", "vl-convert-python"}
 # Points are matched by the values of these keys: one run may have more of them than another.
 _OF_POINTS = {"loss_goals", "stacks", "suites", "frame_sizes", "directions", "ip_versions", "repeat"}
 _TOLD_ELSEWHERE = ("topology", "line_rate")
+_TESTS, _UNSET = "tests", "not set"
 Places = tuple[tuple[Part, str], ...]  # part, and a key within it; empty: the whole part
 # Conditions that differ whenever the axis does.
 _FOLLOWS: dict[Axis, Places] = {
     "dut": (("platform", ""), ("placement", ""), ("queues", ""), ("profile", "")),
-    "kernel": (("tools", "linux.uml"), ("profile", "kernel")),
+    "kernel": (("tools", "linux.uml"), ("profile", "kernel"), ("profile", "modules")),
     "version": (("version", ""),),
 }
 # The parts of emulated gateways that depend on the stack, by their names in the Security Context. The last is of the
@@ -61,7 +62,8 @@ def refuse_mixed_time(runs: Sequence[Run]) -> None:
 def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     """Return every condition that two runs record with different values, and that is not the axis.
 
-    A condition that a run does not record (an older run, another platform) is no difference.
+    A key that one of two plans sets and the other leaves at its default is a difference. Any other condition that a run
+    does not record (an older run, another platform) is none.
     """
     follows = _follows(runs, axis)
     return [difference for difference in _unequal(runs, axis) if not is_within(difference, follows)]
@@ -133,10 +135,39 @@ def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     facts = {run.name: dict(_facts(run, axis)) for run in runs}
     unequal = []
     for condition in dict.fromkeys(key for of_run in facts.values() for key in of_run):
-        values = {name: of_run[condition] for name, of_run in facts.items() if of_run.get(condition)}
+        values = {
+            run.name: value
+            for run in runs
+            if (value := facts[run.name].get(condition) or _unset(run, facts[run.name], condition, axis))
+        }
         if len(set(values.values())) > 1:
             unequal.append(Difference(condition.title, values, condition))
     return unequal
+
+
+def _unset(run: Run, facts: Mapping[Condition, str], condition: Condition, axis: Axis) -> str:
+    """Return what stands for a key that the plan or profile of this run does not set.
+
+    It is empty for what this run cannot have: a profile or a test of the other run, or any key if the run is older than
+    the recording of settings.
+    """
+    recorded = run.manifest.conditions
+    if not recorded or condition.part not in ("settings", "profile"):
+        return ""
+    profiles = recorded.get("profiles") or {}
+    if condition.part == "profile":
+        is_here = _is_one_profile(profiles, axis) or any(
+            condition.is_within("profile", name) for name in profiles
+        )
+        return _UNSET if is_here else ""
+    test = ".".join(condition.key.split(".")[:2])
+    of_test = condition.is_within("settings", _TESTS)
+    return _UNSET if not of_test or any(fact.is_within("settings", test) for fact in facts) else ""
+
+
+def _is_one_profile(profiles: Mapping[str, Any], axis: Axis) -> bool:
+    """Return whether this run's profile is what is compared, so that its conditions do not carry its name."""
+    return axis in ("dut", "kernel") and len(profiles) == 1
 
 
 def _follows(runs: Sequence[Run], axis: Axis) -> Places:
@@ -219,7 +250,7 @@ def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Conditio
     """
     profiles = recorded.get("profiles") or {}
     for name, profile in profiles.items():
-        is_axis = axis in ("dut", "kernel") and len(profiles) == 1
+        is_axis = _is_one_profile(profiles, axis)
         for key, value in flat(profile):
             if is_axis:
                 yield Condition("profile", key, f"profile: {key}"), value
