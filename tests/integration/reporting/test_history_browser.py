@@ -147,7 +147,7 @@ def test_the_keyboard_alone_filters_and_opens_a_series(browser: Browser, page: P
     keys = ["Tab", "Tab", *"512 b", *["Tab"] * 2, *["Tab"] * 3, "Tab", "Tab", "Enter"]
     value = "({hash: location.hash, focus: document.activeElement.id, title: document.title})"
     shown = "document.activeElement.id === 'detail'"
-    values = good(browser.visit(page, READY, value, keys=keys, after=shown))
+    values = good(browser.visit(page, READY, value, keys=[(keys, shown)]))
     assert re.fullmatch(r"#series=\d+", values["hash"])
     assert values["focus"] == "detail"
     assert "512\xa0B" in values["title"]
@@ -159,11 +159,10 @@ def test_back_in_the_lists_the_keyboard_is_where_it_was(browser: Browser, page: 
     value = (
         "({back: document.activeElement === document.querySelectorAll('#series a')[1], hash: location.hash})"
     )
+    opened = "document.activeElement.id === 'detail'"
     back = "!document.getElementById('lists').hidden && location.hash === ''"
-    assert good(browser.visit(page, start, value, keys=["Enter", "Tab", "Enter"], after=back)) == {
-        "back": True,
-        "hash": "",
-    }
+    keys = [(["Enter"], opened), (["Tab", "Enter"], back)]
+    assert good(browser.visit(page, start, value, keys=keys)) == {"back": True, "hash": ""}
 
 
 def test_two_runs_are_chosen_by_the_keyboard(browser: Browser, page: Path) -> None:
@@ -171,7 +170,7 @@ def test_two_runs_are_chosen_by_the_keyboard(browser: Browser, page: Path) -> No
     value = "({said: document.getElementById('chosen').textContent, link: document.getElementById('beside').hash})"
     start = f"{READY} && (document.querySelector('#runs input').focus(), true)"
     both = "document.getElementById('beside').hash.includes(',')"
-    values = good(browser.visit(page, start, value, keys=["Space", "Tab", "Tab", "Space"], after=both))
+    values = good(browser.visit(page, start, value, keys=[(["Space", "Tab", "Tab", "Space"], both)]))
     assert re.fullmatch(r"#runs=\d+,\d+", values["link"])
     assert values["said"].count("nightly") == 2
 
