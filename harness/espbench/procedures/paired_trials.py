@@ -155,6 +155,17 @@ class PairedLoads:
             self._end_round()
 
     @property
+    def set_up_order(self) -> tuple[Arm, Arm]:
+        """The order in which the arms' gateways of this round are set up, if they stand at the same time.
+
+        It alternates: gateways that are always set up second could differ from the first ones in each round alike, for
+        instance in the memory that they get, and the interval would not include that.
+        """
+        first: Arm = random.Random(f"{self._seed} set-up").choice(ARMS)
+        first = first if self._round % 2 else other(first)
+        return first, other(first)
+
+    @property
     def left(self) -> int:
         """The number of trials still to make, if none is void."""
         of_round = 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)

@@ -283,7 +283,7 @@ class PairedRun:
         """
         if failure := self._failed.pop((point.id, arm), None):
             raise failure
-        wanted = ARMS if self._together else (arm,)
+        wanted = self._running[point.id].set_up_order if self._together else (arm,)
         if not self._together and other(arm) in self._standing:
             self._close()
         for each in wanted:
