@@ -60,7 +60,7 @@ class Key(NamedTuple):
 
     @property
     def is_of_kernel(self) -> bool:
-        """Whether the condition is of a device's kernel, or of what comes with it."""
+        """True if the condition belongs to a device's kernel, or to what comes with it."""
         return bool(self.scope) and not self.name_words.isdisjoint(_OF_KERNELS)
 
 

@@ -10,7 +10,7 @@ excludes that the figure is worse by more than LARGE, or by more than the limit 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,16 +58,18 @@ def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> 
     return [_row(judged, _limit(judged, limits)) for judged in _judged(comparison, arm)]
 
 
-def unseen(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> str:
-    """Return a note: how much worse a figure without a shown difference may be; empty if there is no such figure."""
-    same = [j for j in _judged(comparison, arm) if j.word(_limit(j, limits)) == "same"]
-    if not same:
-        return ""
-    worst = max(same, key=lambda judged: judged.worst)
-    return (
-        f"no difference shown: a figure that is the same may be worse by up to {100 * worst.worst:.1f} % "
-        f"({worst.quantity}, {worst.case})"
-    )
+def unseen(comparison: Comparison, arms: Sequence[str], limits: Mapping[Quantity, Limit]) -> list[str]:
+    """Return a note for each arm that has figures without a shown difference: how much worse these may be."""
+    notes = []
+    for arm in arms:
+        same = [j for j in _judged(comparison, arm) if j.word(_limit(j, limits)) == "same"]
+        if same:
+            worst = max(same, key=lambda judged: judged.worst)
+            notes.append(
+                f"{arm}: a figure without a shown difference may be worse by up to {100 * worst.worst:.1f} % "
+                f"({worst.quantity}, {worst.case})"
+            )
+    return notes
 
 
 def _limit(judged: _Judged, limits: Mapping[Quantity, Limit]) -> Limit:

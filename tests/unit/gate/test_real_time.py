@@ -90,12 +90,12 @@ def test_more_cpu_per_frame_is_worse() -> None:
 
 def test_a_note_says_how_much_worse_what_is_the_same_may_be() -> None:
     made = comparison_of(PointVerdict(64, Estimate(1.0, 0.953, 1.02, 5), "no difference shown", ""))
-    note = real_time.unseen(made, made.panels[0].pairs[0].b, DEFAULTS)
-    assert note.startswith(
-        "no difference shown: a figure that is the same may be worse by up to 4.7 % (throughput, "
-    )
+    arm = made.panels[0].pairs[0].b
+    (note,) = real_time.unseen(made, [arm], DEFAULTS)
+    expected = f"{arm}: a figure without a shown difference may be worse by up to 4.7 % (throughput, "
+    assert note.startswith(expected)
     shown = comparison_of(PointVerdict(64, ratio(0.9), "A faster", ""))
-    assert real_time.unseen(shown, shown.panels[0].pairs[0].b, DEFAULTS) == ""
+    assert real_time.unseen(shown, [arm], DEFAULTS) == []
 
 
 def test_a_bound_has_no_size_that_would_excuse_it() -> None:

@@ -20,7 +20,6 @@ from espbench.cli.gate.outputs import Outputs
 from espbench.cli.gate.refusals import Judged, refuse_different, refuse_numbers, refuse_other_cases
 from espbench.cli.gate.table import show
 from espbench.comparison import compare
-from espbench.comparison.sorting.model import Comparison
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, conditions, from_check, real_time
 from espbench.gate.base import Base, Point
@@ -298,7 +297,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         notes=[
             "real time: two runs are not paired; for pairs let one plan compare both arms",
             comparison.method,
-            *_unseen(comparison, [arm], asked),
+            *real_time.unseen(comparison, [arm], asked.limits),
             *comparison.warnings,
         ],
     )
@@ -320,14 +319,8 @@ def _between_arms(asked: Asked, reference: str) -> Check:
         problems=real_time.problems(run),
         subjects={arm.name: (reference, arm.detail) for arm in comparison.arms if arm.name != reference},
         allowed_differences=[],
-        notes=[comparison.method, *_unseen(comparison, others, asked), *comparison.warnings],
+        notes=[comparison.method, *real_time.unseen(comparison, others, asked.limits), *comparison.warnings],
     )
-
-
-def _unseen(comparison: Comparison, arms: Sequence[str], asked: Asked) -> list[str]:
-    """Return a note for each arm: how much worse it may be where no difference is shown."""
-    notes = [(arm, real_time.unseen(comparison, arm, asked.limits)) for arm in arms]
-    return [f"{arm}: {note}" for arm, note in notes if note]
 
 
 def _reference(resolved: ResolvedPlan) -> str:
