@@ -82,6 +82,7 @@ class Key(StrEnum):
     FORWARDING_UNDER_ATTACK = "forwarding-under-attack"
     FORWARDING_WITHOUT_ATTACK = "forwarding-without-attack"
     HARMLESS_ATTACK = "harmless-attack"
+    LOSS_UNDER_ATTACK = "loss-under-attack"
     CPU_WITHOUT_ATTACK = "cpu-without-attack"
     CPU_UNDER_ATTACK = "cpu-under-attack"
     CPU_RATIO = "cpu-ratio"
@@ -163,6 +164,7 @@ KINDS: Mapping[str, Kind] = {
     Key.FORWARDING_UNDER_ATTACK: Kind("forwarding rate under the fastest attack", "frames/s", "more"),
     Key.FORWARDING_WITHOUT_ATTACK: Kind("forwarding rate without attack", "frames/s", "more"),
     Key.HARMLESS_ATTACK: Kind("fastest attack without loss beyond the goal", "packets/s", "more"),
+    Key.LOSS_UNDER_ATTACK: Kind("frame loss under the fastest attack", "%", "less"),
     Key.CPU_WITHOUT_ATTACK: Kind("CPU of {side}, without attack", "%", "less"),
     Key.CPU_UNDER_ATTACK: Kind("CPU of {side}, under the fastest attack", "%", "less"),
     Key.CPU_RATIO: Kind(

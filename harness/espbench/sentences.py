@@ -179,6 +179,10 @@ class Code(StrEnum):
     WEAK_OVERLOAD = "weak-overload"
     LOAD_OF_PLAN = "load-of-plan"
     LOAD_OF_PLAN_FROM = "load-of-plan-from"
+    FROM_BOUND = "from-bound"
+    FROM_LOSSY = "from-lossy"
+    FROM_OTHER = "from-other"
+    NOT_SMALLEST = "not-smallest"
     MAXIMUM_NOT_LINE_RATE = "maximum-not-line-rate"
     MAXIMUM_DOWN = "maximum-down"
     BURSTS_AT_MAXIMUM = "bursts-at-maximum"
@@ -196,6 +200,7 @@ class Code(StrEnum):
     INVALID = "invalid"
     NOT_SEARCHED = "not-searched"
     NOT_OVERLOADED = "not-overloaded"
+    NOT_OVERLOADED_BY_PLAN = "not-overloaded-by-plan"
     NOT_COMPARED = "not-compared"
     TUNNELS = "tunnels"
     SA_PAIRS = "sa-pairs"
@@ -204,6 +209,8 @@ class Code(StrEnum):
     SIGNS = "signs"
     PUBLIC_KEY_OPERATIONS = "public-key-operations"
     LOAD_FELL = "load-fell"
+    LOAD_FELL_FROM_BOUND = "load-fell-from-bound"
+    LOAD_FELL_OF_PLAN = "load-fell-of-plan"
     STILL_LOSING = "still-losing"
     NOTHING_TO_RECOVER = "nothing-to-recover"
     RECOVERED = "recovered"
@@ -219,6 +226,7 @@ class Code(StrEnum):
     FORWARDED_OF = "forwarded-of"
     BUS_MOVED = "bus-moved"
     TIMES_THROUGHPUT = "times-throughput"
+    AT_MOST_TIMES_THROUGHPUT = "at-most-times-throughput"
     NOTHING_BESIDE = "nothing-beside"
     REKEYED = "rekeyed"
     REKEYS_OF_PHASE = "rekeys-of-phase"
@@ -377,9 +385,10 @@ TEMPLATES: Mapping[str, str] = {
     Code.DISTURBED_PASS: "the final trial that passed was disturbed, which can only make a DUT look slower: {why}",
     Code.EXCEEDED: "{missed} of {trials} final trials at this load missed the goal",
     Code.AT_BOUND: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): this test uses the throughput, and "
-    "higher loads could not be judged; the DUT may forward more",
+    "higher loads were not tried or could not be judged; the DUT may forward more",
     Code.AT_BOUND_BUFFER: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): this test uses the throughput, "
-    "and higher loads could not be judged; the DUT may forward more, and the corrected buffer may be smaller",
+    "and higher loads were not tried or could not be judged; the DUT may forward more, and the corrected buffer may "
+    "be smaller",
     Code.STORED_IN_SOME: "in {stored} of {trials} trials the load was stored, not forwarded",
     Code.STORED_AT_LOAD: "at {fps:,.0f} frames/s no frame was lost, but a queue grew: that load was stored, "
     "not forwarded",
@@ -426,6 +435,10 @@ TEMPLATES: Mapping[str, str] = {
     Code.WEAK_OVERLOAD: "{clause}: the overload is below 110 % of the throughput",
     Code.LOAD_OF_PLAN: "{clause}: at a load that the plan sets, not at the throughput",
     Code.LOAD_OF_PLAN_FROM: "{clause}: from a load that the plan sets, not from the throughput",
+    Code.FROM_BOUND: "{clause}: from a throughput that is only a lower bound",
+    Code.FROM_LOSSY: "{clause}: from a throughput with a loss goal of {goal:goal}, not without loss",
+    Code.FROM_OTHER: "{clause}: from a throughput that does not keep RFC 2544; its own deviations say why",
+    Code.NOT_SMALLEST: "{clause}: not at the minimum frame size",
     Code.MAXIMUM_NOT_LINE_RATE: "the load is the tester's or the plan's maximum, not the line rate",
     Code.MAXIMUM_DOWN: "{clause}: from the tester's or the plan's maximum down, not from the line rate",
     Code.BURSTS_AT_MAXIMUM: "{clause}: bursts at the tester's or the plan's maximum, not at the line rate",
@@ -444,6 +457,8 @@ TEMPLATES: Mapping[str, str] = {
     "fills a buffer (RFC 9004 6.1).",
     Code.NOT_OVERLOADED: "Not overloaded: the throughput equals the highest possible load, {fps:,.0f} frames/s, so "
     "there is nothing to recover from.",
+    Code.NOT_OVERLOADED_BY_PLAN: "Not overloaded: the load that the plan sets is the highest possible load, "
+    "{fps:,.0f} frames/s, so there is no load above it.",
     Code.NOT_COMPARED: "Not compared at fixed loads: {why}.",
     Code.TUNNELS: "tunnels",
     Code.SA_PAIRS: "pairs of ESP SAs under one IKE SA",
@@ -453,6 +468,10 @@ TEMPLATES: Mapping[str, str] = {
     "be faster.",
     Code.PUBLIC_KEY_OPERATIONS: "Home's public-key operations.",
     Code.LOAD_FELL: "from {fps:,.0f} frames/s ({pct:.4g} % of its throughput) to {reduced_fps:,.0f}",
+    Code.LOAD_FELL_FROM_BOUND: "from {fps:,.0f} frames/s ({pct:.4g} % of the lower bound of its throughput) to "
+    "{reduced_fps:,.0f}",
+    Code.LOAD_FELL_OF_PLAN: "from {fps:,.0f} frames/s ({pct:.4g} % of the load that the plan sets) to "
+    "{reduced_fps:,.0f}",
     Code.STILL_LOSING: "UNRESOLVABLE: in {never} of {trials} trials frames were still lost {after_s:g} s after the "
     "load fell {loads}.",
     Code.NOTHING_TO_RECOVER: "The overload lost no frame, so there was nothing to recover from ({loads}).",
@@ -473,6 +492,7 @@ TEMPLATES: Mapping[str, str] = {
     "{counted:,.0f} as the article counts.",
     Code.FORWARDED_OF: "Of {fps:,.0f} frames/s it forwarded {forwarded_fps:,.0f}, {beside}.",
     Code.TIMES_THROUGHPUT: "{ratio:.3g} times its throughput",
+    Code.AT_MOST_TIMES_THROUGHPUT: "at most {ratio:.3g} times its throughput",
     Code.NOTHING_BESIDE: "and cannot be compared: {why}",
     Code.REKEYED: "{sas} SAs with a lifetime of {lifetime_s:g} s, for {lifetimes} lifetimes: {phases}.",
     Code.REKEYS_OF_PHASE: "phase {phase} {per_s:,.4g} rekeys/s ({seen} of {due} due)",
@@ -538,6 +558,7 @@ FLAGS: Mapping[str, str] = {
     Code.EARLIER_LIMIT: "{flag}",
     Code.NOT_SEARCHED: "not searched",
     Code.NOT_OVERLOADED: "not overloaded",
+    Code.NOT_OVERLOADED_BY_PLAN: "not overloaded",
 }
 
 

@@ -55,7 +55,7 @@ def doctor(
             )
         for warning in placement.choose().shared:
             console.print(f"note: {warning}", soft_wrap=True)
-    if not any(r.ready for r in readiness["platform"] if r.name not in ("external", "remote")):
+    if not any(r.ready for r in readiness["platform"] if PLATFORMS[r.name].builds):
         raise typer.Exit(MachineLacks.exit_code)
 
 

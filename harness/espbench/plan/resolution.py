@@ -36,7 +36,9 @@ def load_plan(path: Path, beside: Path | None = None, seed: int | None = None) -
     """
     document = read(path, "plan")
     if seed is not None:
-        document = read_text(with_value(document.text, "seed", seed), document.name, "plan")
+        # The line of the seed may not be in the file; the name says where it comes from.
+        name = f"{document.name} with --seed {seed}"
+        document = read_text(with_value(document.text, "seed", seed), name, "plan")
     return resolve(document, beside or path)
 
 

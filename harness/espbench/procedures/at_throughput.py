@@ -10,7 +10,10 @@ from espbench.plan.resolved.cases import Case
 from espbench.procedures.procedure import Known
 from espbench.procedures.series import Series
 from espbench.sentences import Code
-from espbench.terms import Outcome, Reason, Remark, Trial, loaded_directions
+from espbench.terms import Deviation, Outcome, Reason, Remark, Trial, loaded_directions
+
+# A throughput of at least this share of the line rate is the line rate: no DUT forwards more.
+_LINE_RATE = 0.995
 
 
 class AtThroughputSeries(Series):
@@ -35,7 +38,7 @@ class AtThroughputSeries(Series):
 def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | None]:
     """Return the throughput for this loss goal, frames/s in sum over the directions; or the reason why there is none.
 
-    If the outcome is LOWER_BOUND, it is the bound; then `bound_note` has a warning.
+    If it is only a lower bound (`is_bound`), `bound_note` has a warning.
     """
     outcome: Outcome | None = known.throughput.get(goal)
     if outcome is None:
@@ -45,12 +48,41 @@ def throughput_of(known: Known, goal: float) -> tuple[float | None, Reason | Non
     return outcome.throughput_fps, None
 
 
+def is_bound(known: Known, goal: float) -> bool:
+    """Return whether the throughput for this loss goal is only a lower bound: a limit of the tester or of the search,
+    or a load above which nothing could be judged.
+
+    The line rate is no such limit, because no DUT forwards more.
+    """
+    outcome = known.throughput.get(goal)
+    if outcome is None or outcome.throughput_fps is None:
+        return False
+    line_rate_fps = known.limits.line_rate_fps
+    if line_rate_fps and outcome.throughput_fps >= _LINE_RATE * line_rate_fps:
+        return False
+    return outcome.is_lower_bound
+
+
 def bound_note(known: Known, goal: float, code: Code = Code.AT_BOUND) -> list[Remark]:
     """Return the warning for figures that depend on a throughput, if that throughput is only a bound; else nothing."""
-    outcome = known.throughput.get(goal)
-    if outcome is None or outcome.status != "LOWER_BOUND":
+    if not is_bound(known, goal):
         return []
-    return [Remark.of(code, fps=outcome.throughput_fps, goal=goal)]
+    return [Remark.of(code, fps=known.throughput[goal].throughput_fps, goal=goal)]
+
+
+def throughput_deviations(known: Known, goal: float, clause: str) -> list[Deviation]:
+    """Return why a test that needs the throughput does not keep this clause: the throughput for this loss goal allows
+    loss, is only a lower bound, or does not keep RFC 2544 itself. Without a throughput, return nothing.
+    """
+    outcome = known.throughput.get(goal)
+    if outcome is None or outcome.throughput_fps is None:
+        return []
+    deviations = [Deviation.from_clause(Code.FROM_LOSSY, clause, goal=goal)] if goal else []
+    if is_bound(known, goal):
+        deviations.append(Deviation.from_clause(Code.FROM_BOUND, clause))
+    elif not outcome.rfc2544:
+        deviations.append(Deviation.from_clause(Code.FROM_OTHER, clause))
+    return deviations
 
 
 def load_note(known: Known, settings: AtThroughput) -> list[Remark]:

@@ -86,3 +86,16 @@ def by_direction(
         quantity(key, [reading(trial.per_direction[way]) for trial in trials], digits, way=way)
         for way in loaded
     ]
+
+
+def loss_pct(direction: DirectionReading) -> float | None:
+    """Return the frame loss of one direction, %; None if it sent no frame."""
+    return round(100 * direction.lost / direction.tx_frames, 6) if direction.tx_frames else None
+
+
+def loss_by_direction(trial: Trial) -> dict[str, float | None]:
+    """Return the frame loss of each direction, %, None in an INVALID trial; empty if only one direction was loaded."""
+    if len(trial.per_direction) < 2:
+        return {}
+    valid = trial.validity == "VALID"
+    return {way: loss_pct(reading) if valid else None for way, reading in trial.per_direction.items()}

@@ -29,18 +29,19 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
     """Choose namespaces if the running kernel has ESP; otherwise UML; if UML is not possible, virtual time.
 
     virtual_time: whether gateways in virtual time may be chosen. If nothing is possible, the choice is UML, and the
-    run's own check of the machine reports what is missing. UsageError if the choice is virtual time and the plan has
-    something that gateways in virtual time cannot do.
+    run's own check of the machine reports what is missing. UsageError if the plan has something that the chosen
+    gateways cannot do.
     """
     namespaces = load_profile("netns")
     lack = _lacks(namespaces) or esp_missing()
     if not lack:
-        return Automatic(namespaces, "auto: the running kernel does ESP in namespaces")
+        why = "the running kernel does ESP in namespaces"
+        return _checked(resolved, Automatic(namespaces, f"auto: {why}"), why)
     uml = load_profile("uml")
     chosen = Automatic(uml, f"auto: {lack}; User-Mode Linux has a kernel of its own")
     without = _lacks(uml)
     if not without:
-        return chosen
+        return _checked(resolved, chosen, lack)
     emulated = load_profile(_VIRTUAL)
     if _lacks(emulated):
         remedy = "espbench build x86, for gateways in virtual time, which need no root"
@@ -48,12 +49,17 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
     if not virtual_time:
         return replace(chosen, instead="leave out --real-time, for gateways in virtual time")
     reason = f"auto: {without}; gateways in virtual time do not need it"
+    return _checked(resolved, Automatic(emulated, reason), without)
+
+
+def _checked(resolved: ResolvedPlan, chosen: Automatic, why: str) -> Automatic:
+    """Return the choice; why: its reason. Raise UsageError if these gateways cannot do what the plan asks."""
     try:
-        check_profiles(resolved, [emulated])
+        check_profiles(resolved, [chosen.profile])
     except UsageError as error:
-        error.add_note(f"  dut: auto chose {_VIRTUAL} here: {without}")
+        error.add_note(f"  dut: auto chose {chosen.profile.name} here: {why}")
         raise
-    return Automatic(emulated, reason)
+    return chosen
 
 
 def _lacks(profile: Profile) -> str:

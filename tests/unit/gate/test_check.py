@@ -511,6 +511,20 @@ def test_gateways_that_cannot_be_set_up_are_told_with_the_cause(situation: Situa
     assert "foreign base" not in done.stderr
 
 
+@pytest.mark.parametrize("option", ["--build", "--tree"])
+def test_a_build_that_no_base_needs_is_refused(situation: Situation, option: str) -> None:
+    """It would not be executed, and the old build would pass for the new one."""
+    marker = situation.folder / "built"
+    run = situation.before.run(situation.folder / "bases").path
+    for base in (str(situation.file), str(run)):
+        situation.base = base
+        situation.options = [option, f"touch {marker}" if option == "--build" else str(situation.folder)]
+        done = situation.check()
+        assert (done.returncode, situation.asked) == (2, [])
+        assert f"{option}: nothing to build for --against {base}" in done.stderr
+        assert not marker.exists()
+
+
 def test_a_base_with_more_repeats_may_be_allowed(situation: Situation) -> None:
     """Only the repeats that both have are measured, and judged."""
     situation.plan.write_text(PLAN.replace("tests:", "repeat: 2\ntests:"))

@@ -277,3 +277,27 @@ def test_missing_data_is_said_to_be_a_broken_installation(
     monkeypatch.setattr("espbench.paths._PACKAGE", tmp_path)
     with pytest.raises(EspbenchError, match="install espbench again"):
         data_dir("topologies")
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("frame_sizes: [0512, 64]", "write 512, or put it in quotes: YAML takes it for an octal number"),
+        ("gateway_mac: 52:54:00:12:34:56", "put it in quotes: YAML takes it for a number to the base 60"),
+        ("trial: 1:30", "put it in quotes: YAML takes it for a number to the base 60"),
+        ("load: 1:30.5", "put it in quotes: YAML takes it for a number to the base 60"),
+    ],
+)
+def test_numbers_that_yaml_reads_otherwise_are_refused(text: str, remedy: str) -> None:
+    """0512 would be 330, and QEMU's usual MAC address a number of eleven digits."""
+    with pytest.raises(UsageError) as error:
+        read_text(text, "plan.yaml", "plan")
+    assert "expected a number in decimal digits, got " in str(error.value)
+    assert remedy in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 512", "a: 0", "a: -0", "a: 0x10", "a: 0.5", "a: '0512'", "a: '52:54:00:12:34:56'", "a: 08"]
+)
+def test_other_numbers_and_texts_are_read(text: str) -> None:
+    assert "a" in read_text(text, "plan.yaml", "plan").data

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from espbench.catalogue.certificate_keys import CertificateKey
-from espbench.catalogue.suites import suites
 from espbench.errors import EspbenchError
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken
@@ -30,180 +28,26 @@ from espbench.plan.keys.ipsec_tests import (
     Reset,
     SetUpRate,
 )
-from espbench.plan.keys.stack_choice import StackChoice
-from espbench.platforms.base import CommandResult, Side, Testbed
+from espbench.platforms.base import CommandResult, Testbed
 from espbench.procedures.ipsec import capacity, rekey_rate, set_up_rate
-from espbench.procedures.ipsec.ipsec_common import outage_s, restarted
+from espbench.procedures.ipsec.ipsec_common import restarted
 from espbench.procedures.ipsec.rekey_rate import busy_s
-from espbench.procedures.limits import Limits
-from espbench.procedures.procedure import CaseFacts, Known, Procedure, TrialMaker
-from espbench.runs.procedure_kinds import procedure_for
-from espbench.stacks.base import Tunnel
+from espbench.procedures.procedure import TrialMaker
 from espbench.stacks.daemons import public_key_speed
-from espbench.stacks.daemons.daemon import End, IkeOptions, IkeReading, NegotiationFailed
-from espbench.stacks.daemons.ike import IkeStack
-from espbench.stacks.daemons.sa_events import Phase, SaEvent, Span
-from espbench.terms import DirectionReading, Finding, GatewayReading, Quantity, Trial
-from support.gateways.ends import END
-
-# Every set-up on these daemons takes these times, s.
-PHASE_1, TUNNEL, PHASE_2, REKEY = 0.016, 0.020, 0.005, 0.004
-SPEED = """\
-+F2:0:512:22392.929293:357156.000000
-+F2:2:2048:2000.000000:50000.000000
-+F4:3:256:16803.030303:13440.206186
-+F5:3:256:20000.000000:0.000050
-+F5:22:253:31705.000000:0.000032
-+F8:0:2048:3707.594937:0.000270
-"""
-
-
-@dataclass
-class Clock:
-    now: float = 1000.0
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@dataclass
-class ExactDaemon:
-    """Sets up what it is asked for in exactly the times above, one after the other, and rekeys on time."""
-
-    clock: Clock
-    name: str = "exact"
-    end: End = END
-    room: int = 10_000
-    shares: bool = False  # one IKE SA for all tunnels, whatever was asked for
-    up: dict[int, float] = field(default_factory=dict)
-    log: list[SaEvent] = field(default_factory=list)
-    stopped: list[bool] = field(default_factory=list)
-    begun: list[str] = field(default_factory=list)  # its starts, and its loads of the configuration
-    died: bool = False
-
-    def install(self) -> None: ...
-
-    def start(self) -> None:
-        self.up, self.log = {}, []
-        self.begun.append("start")
-
-    def load(self) -> None:
-        self.begun.append("load")
-
-    def stop(self, *, suddenly: bool) -> None:
-        self.stopped.append(suddenly)
-
-    def initiate(self, timeout_s: float) -> None:
-        self.bring_up(range(len(self.end.tunnels)), timeout_s)
-
-    def bring_up(self, numbers: Sequence[int], timeout_s: float) -> None:
-        for number in numbers:
-            if len(self.up) == self.room:
-                raise NegotiationFailed("out of memory")
-            each = self.end.options.ike_sa_each and not self.shares
-            own, ike = each or not self.up, str(number) if each else "0"
-            at = self.clock.now
-            if own:
-                self.log += [
-                    SaEvent(at, 1, "begun", ike, ike),
-                    SaEvent(at + PHASE_1, 1, "established", ike, ike),
-                ]
-            else:
-                self.log.append(SaEvent(at, 2, "begun", f"c{number}", ike))
-            self.clock.now += TUNNEL if own else PHASE_2
-            self.log.append(SaEvent(self.clock.now, 2, "established", f"c{number}", ike))
-            self.up[number] = self.clock.now
-
-    def rekey(self, phase: Phase) -> None: ...
-
-    def mark(self) -> int:
-        return len(self.log)
-
-    def events(self, after: int = 0) -> list[SaEvent]:
-        o, listed = self.end.options, [*self.log[after:]]
-        for phase, lifetime in ((1, o.ike_lifetime_s), (2, o.lifetime_s)):
-            for number, up in self.up.items() if lifetime else ():
-                at = up + lifetime
-                while at < self.clock.now:
-                    name = f"{number} at {at}"
-                    steps = ((at, "begun"), (at + REKEY, "rekeyed"))
-                    listed += [SaEvent(when, phase, what, name, "0") for when, what in steps]  # type: ignore[arg-type]
-                    at += lifetime
-        return sorted(listed, key=lambda event: event.at_s)
-
-    def reason(self) -> str:
-        return ""
-
-    def alive(self) -> bool:
-        return not self.died
-
-    def reading(self) -> IkeReading:
-        raise AssertionError("no set-up or rekey test reads IKE back")
-
-
-class SilentGateway:
-    """Takes every message, and has OpenSSL."""
-
-    byte_order = "little"
-
-    def __init__(self, side: Side) -> None:
-        self.side = side
-
-    def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
-        return [[] for _ in messages]
-
-    def run(self, argv: list[str], stdin: str = "", timeout_s: float = 30.0) -> CommandResult:
-        return CommandResult(0, SPEED, "")
-
-    def read(self, paths: list[str]) -> dict[str, str | None]:
-        return dict.fromkeys(paths, "MemAvailable:    102400 kB\n")
-
-
-_REAL_TIME = {"virtual_time": False, "platform": "netns", "as_one_trial": nullcontext}
-
-
-class Pair:
-    """A field of exact daemons; trials are answered by `trial`."""
-
-    def __init__(self, trial: Any = None, **options: Any) -> None:
-        self.clock = Clock()
-        self.requests: list[Request] = []
-        self.actions: list[str] = []
-        sides: tuple[Side, ...] = ("home", "office")
-        gateways = {side: SilentGateway(side) for side in sides}
-        bed = cast(Testbed, SimpleNamespace(gateways=gateways, **_REAL_TIME))
-        made = IkeOptions(**options)
-        tunnel = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
-        self.daemons = {side: ExactDaemon(self.clock, end=replace(END, options=made)) for side in sides}
-        self.stack = IkeStack("exact", bed, tunnel, suites()["aes128gcm16"], made, {**self.daemons})
-        self._trial = trial
-        self.maker = TrialMaker(Setup(bed, cast(Any, None), self.stack, {}), self.make)
-
-    def make(self, request: Request, actions: Sequence[Action]) -> Trial:
-        self.requests.append(request)
-        self.clock.sleep(request.duration_s)
-        done = []
-        for action in actions:
-            report = action.act()
-            done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5, **report})
-        return cast(Trial, self._trial(request).model_copy(update={"measured": {"actions": done}}))
-
-
-def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:
-    """One direction of this load, with so many frames lost."""
-    sent = round(request.load_fps * request.duration_s)
-    shown = {"lost": lost, "corrupted": 0, **reading}
-    direction = DirectionReading(
-        intended_fps=request.load_fps, offered_fps=request.load_fps, tx_frames=sent, rx_frames=sent - lost,
-        duplicated=0, reordered=0, **shown,
-    )  # fmt: skip
-    return Trial(
-        case="0001-x", sequence=0, phase="measure", attempt=request.attempt, intended_fps=request.load_fps,
-        offered_fps=request.load_fps, duration_s=request.duration_s, intended_duration_s=request.duration_s,
-        tx_frames=sent, rx_frames=sent - lost, lost=lost, duplicated=0, reordered=0, corrupted=0,
-        frame_loss_ratio=lost / sent, validity="VALID", per_direction={"west-east": direction},
-        gateways={"home": GatewayReading(cpu_pct=10.0), "office": GatewayReading(cpu_pct=5.0)},
-    )  # fmt: skip
+from espbench.stacks.daemons.daemon import IkeOptions, NegotiationFailed
+from espbench.stacks.daemons.sa_events import SaEvent, Span
+from espbench.terms import Quantity, Trial
+from support.simulated import ike_pair
+from support.simulated.ike_pair import (
+    REAL_TIME,
+    SPEED,
+    Pair,
+    SilentGateway,
+    answered,
+    made,
+    trial_of,
+    values,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -218,29 +62,6 @@ def carried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for module in (set_up_rate, rekey_rate, capacity):
         monkeypatch.setattr(module, "show_all_carry", show)
     return asked
-
-
-def made(settings: Any) -> Procedure:
-    case = Case(
-        id="0001-x", test="test", settings=settings, stack=StackChoice(stack="strongswan"), suite="aes128gcm16",
-        frame_size=256, sizes=((256, 1),), mean_frame_size=256.0, direction="one-way", ip_version=4, repeat=1,
-        dut="uml",
-    )  # fmt: skip
-    return procedure_for(case, Known(Limits(10.0, 100_000.0, 1e6, None, 1e9), {}, (256,)), [])
-
-
-def answered(procedure: Procedure, pair: Pair) -> Finding:
-    """The finding, after all that the procedure asks for was measured on this pair; as a replay would have it."""
-    while (request := procedure.next()) is not None:
-        procedure.add(procedure.measure(request, pair.maker))
-        assert len(procedure.trials) < 50
-    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
-    assert isinstance(finding, Finding)
-    return finding
-
-
-def values(finding: Finding) -> dict[str, float | None]:
-    return {quantity.name: quantity.value for quantity in finding.quantities}
 
 
 def test_set_up_rates_are_the_daemons_own_times(carried: list[int]) -> None:
@@ -275,7 +96,7 @@ def test_set_ups_within_the_same_millisecond_of_the_log_have_a_rate(
 ) -> None:
     """A daemon's log may show that a set-up took no time."""
     for name in ("PHASE_1", "PHASE_2", "TUNNEL"):
-        monkeypatch.setitem(globals(), name, 0.0)
+        monkeypatch.setattr(ike_pair, name, 0.0)
     finding = answered(made(SetUpRate(tunnels=1, public_key=False, together=together)), Pair())
     assert values(finding)["tunnel set-up rate"] == 1000.0
 
@@ -289,10 +110,9 @@ def test_a_daemon_that_shares_its_ike_sa_has_no_tunnel_rate() -> None:
     assert "1 tunnels with an IKE SA each were set up, but 5 were asked for" in finding.reasons[0].text
 
 
-def test_rekey_rates_are_of_the_time_in_which_rekeys_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rekey_rates_are_of_the_time_in_which_rekeys_are_under_way() -> None:
     """10 SAs that end one after the other, 4 ms each, no two at once: 250 a second, for two lifetimes."""
     pair = Pair()
-    monkeypatch.setattr("espbench.platforms.gateway_time.time.sleep", pair.clock.sleep)
     finding = answered(
         made(RekeyRate.model_validate({"tunnels": 10, "lifetime": "10s", "lifetimes": 2})), pair
     )
@@ -375,9 +195,12 @@ def test_in_virtual_time_a_pair_is_not_brought_back(virtual: bool) -> None:
     assert len(home.stopped) - stops == (0 if virtual else 1)
 
 
-def test_rekey_loss_counts_the_rekeys_of_a_gateway_that_rekeys_every_five_seconds() -> None:
-    """17 s of traffic: three rekeys, two frames lost at each."""
-    pair = Pair(lambda request: trial_of(request, lost=6))
+@pytest.mark.parametrize("waits", [(0.0, 0.0), (2.0, 7.0), (6.0, 12.0)], ids=str)
+def test_rekey_loss_counts_the_rekeys_of_a_gateway_that_rekeys_every_five_seconds(
+    waits: tuple[float, float],
+) -> None:
+    """17 s of traffic: three rekeys, two frames lost at each; those in the waits around it are not counted."""
+    pair = Pair(lambda request: trial_of(request, lost=6), waits)
     finding = answered(
         made(RekeyLoss.model_validate({"load": "1000fps", "trial": "17s", "lifetime": "5s"})), pair
     )
@@ -392,25 +215,27 @@ def test_rekey_loss_knows_how_many_lifetimes_in_bytes_end_in_a_trial(rekeys: int
     """17,000 packets of 238 B are 9.2 times the 440 kB at which an SA of 400 kB ends at the latest."""
     pair = Pair(trial_of)
     home = pair.daemons["home"]
-    steps = [
-        event
-        for number in range(rekeys)
-        for event in (
-            SaEvent(number, 2, "begun", str(number), "0"),
-            SaEvent(number + 0.01, 2, "rekeyed", str(number), "0"),
-        )
-    ]
     asked: list[IkeOptions] = []
 
     def events(after: int = 0) -> list[SaEvent]:
         asked.append(pair.stack.options)
-        return steps
+        up_s = max(home.up.values())
+        if not after:
+            return [SaEvent(up_s, 2, "established", "up", "0")]
+        return [
+            event
+            for number in range(rekeys)
+            for event in (
+                SaEvent(up_s + number, 2, "begun", str(number), "0"),
+                SaEvent(up_s + number + 0.01, 2, "rekeyed", str(number), "0"),
+            )
+        ]
 
     home.events = events  # type: ignore[method-assign]
     settings = {"load": "1000fps", "trial": "17s", "lifetime_bytes": "400kB", "retries": 0}
     finding = answered(made(RekeyLoss.model_validate(settings)), pair)
     assert finding.status == status
-    assert [(options.lifetime_bytes, options.lifetime_s) for options in asked] == [(400_000, 0.0)]
+    assert {(options.lifetime_bytes, options.lifetime_s) for options in asked} == {(400_000, 0.0)}
     if status == "OK":
         assert values(finding)["lifetime of the ESP SAs in bytes"] == 400_000
     else:
@@ -419,149 +244,6 @@ def test_rekey_loss_knows_how_many_lifetimes_in_bytes_end_in_a_trial(rekeys: int
 
 def test_the_draft_asks_for_a_third_of_the_trial() -> None:
     assert RekeyLoss.model_validate({"trial": "61s"}).lifetime_s == 20
-
-
-@pytest.mark.parametrize(
-    "settings", [Failover(repeats=2), Reset(repeats=2), Reset(what="sa-flush", repeats=2)]
-)
-def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settings: Any) -> None:
-    """7.5 s at 1,000 frames/s, of which a millisecond is between any two frames."""
-    pair = Pair(lambda r: trial_of(r, 7499, longest_gap_s=(3.0, 10.5), first_lost_s=3.0, last_lost_s=10.5))
-    finding = answered(made(settings), pair)
-    assert finding.quantities[0].value == 7.499
-    assert finding.quantities[0].n == 2
-    assert values(finding)["frames lost"] == 7499.0
-
-
-@pytest.mark.parametrize(
-    ("gap", "lost", "truth"),
-    [((5.0, 5.2), (3.0, 3.024), 0.025), ((3.0, 3.5), (0.1, 3.499), 0.499), ((3.0, 3.5), (None, None), 0.499)],
-    ids=["the host stood still elsewhere", "a frame was lost elsewhere", "only arrivals are known"],
-)
-def test_an_outage_is_neither_a_stall_of_the_host_nor_a_stray_loss(
-    gap: tuple[float, float], lost: tuple[float | None, float | None], truth: float
-) -> None:
-    """The load is 1,000 frames/s."""
-    trial = trial_of(
-        Request(1000.0, 10.0, "measure"), 25, longest_gap_s=gap, first_lost_s=lost[0], last_lost_s=lost[1]
-    )
-    assert outage_s(trial.per_direction["west-east"]) == pytest.approx(truth)
-
-
-@pytest.mark.parametrize("settings", [Failover(repeats=1, retries=0), Reset(repeats=1, retries=0)])
-@pytest.mark.parametrize(
-    "reading",
-    [
-        {"longest_gap_s": (3.0, 3.001)},
-        {"first_lost_s": 3.0, "last_lost_s": 10.5},
-    ],
-    ids=["it is not known which frames were lost", "the times of arrivals are not known"],
-)
-def test_an_outage_whose_losses_have_no_times_is_no_outage_of_0_s(
-    settings: Any, reading: dict[str, Any]
-) -> None:
-    pair = Pair(lambda r: trial_of(r, 7499, **reading))
-    finding = answered(made(settings), pair)
-    assert (finding.status, finding.quantities) == ("INVALID", [])
-    assert [*map(str, finding.reasons)] == ["it is not known when 7,499 frames were lost"]
-
-
-def test_frames_that_arrived_damaged_are_no_outage() -> None:
-    pair = Pair(lambda r: trial_of(r, 20, corrupted=20))
-    finding = answered(made(Reset(repeats=1)), pair)
-    assert (finding.status, finding.quantities[0].value) == ("OK", 0.0)
-
-
-def test_a_failover_kills_office_without_a_word() -> None:
-    pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
-    answered(made(Failover(repeats=1)), pair)
-    # Each time it is given its connections: the standby, too.
-    assert pair.daemons["office"].begun == ["start", "load"] * 3
-    # Anew for the test, dead in it, anew after it: never with a farewell.
-    assert pair.daemons["office"].stopped == [True, True, True]
-
-
-def test_what_never_recovers_is_unresolvable_and_what_was_not_missed_invalid() -> None:
-    lost = Pair(lambda r: trial_of(r, 26_000, longest_gap_s=(3.0, 4.0), last_lost_s=29.99))
-    finding = answered(made(Reset(repeats=1)), lost)
-    assert finding.status == "UNRESOLVABLE"
-    assert "lengthen trial" in finding.reasons[0].text
-    unharmed = answered(made(Reset(repeats=1, retries=0)), Pair(trial_of))
-    assert (unharmed.status, [*map(str, unharmed.reasons)]) == (
-        "INVALID",
-        ["no frame was lost, so there is no outage to measure"],
-    )
-
-
-def test_power_is_refused_where_nobody_can_switch_it() -> None:
-    finding = answered(made(Reset(what="power", repeats=1, retries=0)), Pair(trial_of))
-    assert finding.status == "INVALID"
-    assert "cannot switch gateways of platform netns off and on; use dut: uml" in finding.reasons[0].text
-
-
-@pytest.mark.parametrize("anew", [False, True])
-def test_what_espbench_brings_to_a_box_again_is_a_deviation(
-    anew: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A guest has its files at once; to a box the daemon is brought, which the time includes."""
-    pair = Pair(lambda r: trial_of(r, 1, longest_gap_s=(3.0, 4.0), last_lost_s=3.0))
-    bed = cast(Any, pair.maker.setup.bed)
-    report = {"off_s": 0.1, "boot_s": 2.0} | ({"brought_anew": True} if anew else {})
-    bed.no_power_switch, bed.power_cycle = (lambda side: ""), (lambda side, guard: report)
-    monkeypatch.setattr(pair.stack, "revive", lambda side: None)
-    finding = answered(made(Reset(what="power", repeats=1)), pair)
-    assert finding.status == "OK"
-    assert any("brings its agent and the daemon" in text.text for text in finding.rfc2544_deviations) == anew
-
-
-def test_a_box_without_a_switch_says_what_it_lacks() -> None:
-    pair = Pair(trial_of)
-    bed = cast(Any, pair.maker.setup.bed)
-    bed.no_power_switch, bed.power_cycle = (lambda side: f"{side} has no power switch"), str
-    finding = answered(made(Reset(what="power", gateway="office", repeats=1, retries=0)), pair)
-    assert (finding.status, [r.text for r in finding.reasons]) == ("INVALID", ["office has no power switch"])
-
-
-def test_an_attack_is_judged_against_the_trial_without_it() -> None:
-    """10,000 forged packets/s cost a quarter of the frames, 1,000 none."""
-    lost = {0.0: 0, 1000.0: 0, 10_000.0: 2500}
-    procedure = made(Attack.model_validate({"load": "1000fps", "trial": "10s"}))
-    for rate, frames in lost.items():
-        request = procedure.next()
-        assert request is not None
-        noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
-        procedure.add(
-            trial_of(request, frames).model_copy(update={"measured": {"attack_fps": rate, "noise": noise}})
-        )
-    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
-    assert isinstance(finding, Finding)
-    quantities = values(finding)
-    assert quantities["forwarding rate kept under the fastest attack"] == 75.0
-    assert quantities["fastest attack without loss beyond the goal"] == 1000.0
-    assert [row["attack_fps"] for row in finding.curve] == [*lost]
-
-
-def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None:
-    """10,000 frames in 10 s, of which 4,000 arrived when all had left: 60 % of the rate, though none was lost."""
-    procedure = made(Attack.model_validate({"load": "1000fps", "rates": ["1000fps"], "trial": "10s"}))
-    for rate, backlog in ((0.0, 0), (1000.0, 4000)):
-        request = procedure.next()
-        assert request is not None
-        trial = trial_of(request, 0)
-        readings = {
-            way: reading.model_copy(update={"backlog_frames": backlog})
-            for way, reading in trial.per_direction.items()
-        }
-        noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
-        update = {
-            "measured": {"attack_fps": rate, "noise": noise},
-            "per_direction": readings,
-            "sustained": not backlog,
-        }
-        procedure.add(trial.model_copy(update=update))
-    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
-    assert isinstance(finding, Finding)
-    assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
 
 
 def test_public_key_operations_of_both_gateways() -> None:
@@ -640,7 +322,7 @@ def test_what_fails_in_a_test_costs_the_trial_and_never_the_pair_for_good() -> N
         raise EspbenchError("no answer")
 
     gateways = {"home": SimpleNamespace(alive=lambda: True)}
-    setup = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways, **_REAL_TIME)))
+    setup = replace(pair.maker.setup, bed=cast(Testbed, SimpleNamespace(gateways=gateways, **REAL_TIME)))
     attack = made(Attack.model_validate({"load": "1000fps"}))
     with pytest.raises(TrialBroken, match="no answer"):
         attack.measure(Request(1000.0, 1.0, "measure"), TrialMaker(setup, die))

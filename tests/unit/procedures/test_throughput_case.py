@@ -354,3 +354,29 @@ def test_trials_of_another_search_are_named(tmp_path: Path) -> None:
     stranger = short(measured, 0).model_copy(update={"intended_fps": 77_000.0})
     with pytest.raises(UsageError, match="begun by another version"):
         ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512], [stranger])
+
+
+@pytest.mark.parametrize("maximum", [60_000.0, MAXIMUM], ids=["at the maximum", "below it"])
+def test_all_figures_of_an_outcome_are_of_the_load_that_was_offered(tmp_path: Path, maximum: float) -> None:
+    """Final trials are sent 2 % short, which a resolution of 5 % allows."""
+    measured = case(tmp_path)
+    settings = measured.settings.model_copy(update={"resolution": 0.05})
+    coarse = dataclasses.replace(measured, settings=settings)
+    running = ThroughputCase(coarse, Limits(1000.0, maximum, MAXIMUM, None), [512])
+    while (wanted := running.next()) is not None:
+        share = 0.98 if wanted.phase == "final" else 1.0
+        trial = answer(
+            replace(wanted, load_fps=share * wanted.load_fps), coarse, len(running.trials), limit_fps=70_000
+        )
+        load = {"intended_fps": round(wanted.load_fps, 3)}
+        reading = trial.per_direction["west-east"].model_copy(update=load)
+        running.add(trial.model_copy(update=load | {"per_direction": {"west-east": reading}}))
+    (outcome,) = running.outcomes("dut", "baseline")
+    final = running.trials[outcome.final_trial or 0]
+    assert outcome.status == "OK"
+    assert outcome.throughput_fps == final.offered_fps == pytest.approx(0.98 * final.intended_fps)
+    assert f"{outcome.throughput_fps:,.0f} frames/s" in outcome.words
+    assert outcome.answer is not None
+    assert (outcome.answer.text, outcome.answer.values["fps"]) == (outcome.words, outcome.throughput_fps)
+    assert outcome.lower_fps is not None
+    assert outcome.lower_fps <= outcome.throughput_fps

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,6 +152,27 @@ def test_a_damaged_log_is_said_at_the_head_and_on_the_terminal(
     damage = f"line 3: case {case.case}, from its trial 2 on: trial 3, expected trial 2: a line is missing"
     assert damage in capsys.readouterr().err
     assert f"left out: {damage}" in (built.path / "report.md").read_text(encoding="utf-8").replace("\\", "")
+
+
+def test_what_was_not_counted_is_said_and_not_zero(run: RunDirectory, tmp_path: Path) -> None:
+    """A generator that checks no frame knows less than one at whose port flows overtake each other."""
+    first, second, *others = list(run.trials())
+    trials = [
+        first.model_copy(update={"reordered": None}),
+        second.model_copy(update={"reordered": None, "corrupted": None, "duplicated": None}),
+        *others,
+    ]
+    found = digest(trials, len(trials))
+    assert (found.unordered, found.unverified) == (1, 1)
+    shutil.copytree(run.path, tmp_path / "run")
+    lines = "".join(trial.model_dump_json() + "\n" for trial in trials)
+    (tmp_path / "run" / "trials.jsonl").write_text(lines, encoding="utf-8")
+    with drawn():
+        write_report(RunDirectory.open(tmp_path / "run"))
+    for name in ("report.md", "report.html"):
+        text = (tmp_path / "run" / name).read_text(encoding="utf-8")
+        assert f"In 1 of {len(trials)} trials a port of the tester received several flows" in text
+        assert f"In 1 of {len(trials)} trials the generator only counted frames" in text
 
 
 def test_boxes_whose_counters_cannot_be_read_are_marked_in_every_row(run: RunDirectory) -> None:

@@ -247,6 +247,16 @@ def test_a_burst_whose_end_was_not_found_is_a_lower_bound(
     assert not shown["Buffer, corrected, µs"].startswith("≥"), "with more throughput the buffer is smaller"
 
 
+@pytest.mark.parametrize("test", ["system_recovery", "flood"])
+def test_a_throughput_that_is_a_bound_has_the_sign_of_one(run: RunDirectory, test: str) -> None:
+    bound = [Remark.of(Code.AT_BOUND, fps=1e4, goal=0.0)]
+    of_test = [f.model_copy(update={"warnings": bound}) for f in _findings(run.path) if f.test == test]
+    part = viewed(run, of_test).tests[0].parts[0]
+    shown = [cells(part, row)["Throughput, frames/s"] for row in part.table.rows]
+    assert any(text.startswith("≥") for text in shown)
+    assert {text for text in shown if not text.startswith("≥")} <= {"–"}
+
+
 def test_system_recovery_names_both_loads_and_the_throughput(run: RunDirectory, report: Report) -> None:
     part = part_of(report, "system_recovery")
     f = finding(run, "system_recovery", "aes128-sha1", 512)

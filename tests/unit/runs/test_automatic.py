@@ -60,6 +60,35 @@ def test_virtual_time_where_neither_can_be_made(machine: Lacks, esp: str) -> Non
     assert chosen().reason == "auto: needs root; gateways in virtual time do not need it"
 
 
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        (
+            {"stacks": "[strongswan]", "tests": "[reset: {what: power}]"},
+            "tests[0].reset.what: expected daemon or sa-flush",
+        ),
+        ({"seed": "5"}, "seed: expected no seed with auto"),
+    ],
+    ids=["power", "seed"],
+)
+def test_what_the_chosen_gateways_cannot_do_is_refused_before_the_run(
+    machine: Lacks, more: dict[str, str], key: str
+) -> None:
+    """User-Mode Linux can be switched off, and only gateways in virtual time take a seed."""
+    machine()
+    with pytest.raises(UsageError) as error:
+        chosen(plan_text(dut="auto", **more))
+    assert key in str(error.value)
+    assert error.value.__notes__ == [
+        "  dut: auto chose netns here: the running kernel does ESP in namespaces"
+    ]
+
+
+def test_a_seed_goes_with_gateways_in_virtual_time(machine: Lacks) -> None:
+    machine(netns="needs root", uml="needs root")
+    assert chosen(plan_text(dut="auto", seed="5")).dut == "virt-x86"
+
+
 def test_not_where_it_is_refused(machine: Lacks) -> None:
     """The message then says what UML lacks, and what else could be done."""
     machine(netns="needs root", uml="needs root")

@@ -131,16 +131,15 @@ def check(  # noqa: PLR0913
 
 
 def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None) -> Check:
+    of_run = asked.resolved.plan.compare is not None and against == _reference(asked.resolved)
+    if (command is not None or tree is not None) and (of_run or Path(against).exists()):
+        raise _nothing_to_build(against, "--build" if command is not None else "--tree")
     if not asked.entries:
         return _empty(asked, against)
     in_virtual_time = virtual(asked.choices)
     if not in_virtual_time:
         refuse_numbers(asked.limits)
-    if (
-        asked.resolved.plan.compare is not None
-        and against == _reference(asked.resolved)
-        and not in_virtual_time
-    ):
+    if of_run and not in_virtual_time:
         return _between_arms(asked, against)
     path = Path(against)
     if path.is_dir():
@@ -335,6 +334,15 @@ def _empty(asked: Asked, against: str) -> Check:
         asked.resolved.plan.name, against, [], "", __version__, virtual(asked.choices), [], [], {}, [],
         ["the plan has no case with a throughput"],
     )  # fmt: skip
+
+
+def _nothing_to_build(against: str, option: str) -> UsageError:
+    return UsageError(
+        f"{option}: nothing to build for --against {against}\n"
+        "  expected: a git revision, which is built and measured before the tree as it stands\n"
+        "  got: something that was measured, or is measured in this run\n"
+        f"  what to do: build before the check and leave {option} out, or name a revision"
+    )
 
 
 def _no_file_in_real_time(path: Path) -> UsageError:

@@ -12,7 +12,7 @@ from typing import Any
 
 from espbench.plan.checks.accelerator_checks import accelerator_problems
 from espbench.plan.checks.compare_checks import compare_problems
-from espbench.plan.checks.dependent_checks import dependent_problems
+from espbench.plan.checks.dependent_checks import dependent_problems, unserved_tests
 from espbench.plan.checks.emulated_checks import emulated_problems
 from espbench.plan.checks.external_checks import external_problems
 from espbench.plan.checks.frame_checks import large_frames, small_frames
@@ -147,6 +147,7 @@ _OF_EXTERNAL: tuple[Check, ...] = (external_problems,)
 _OF_GATEWAYS: tuple[Check, ...] = (
     single_problems,
     stack_problems,
+    unserved_tests,
     _keys_of_external,
     large_frames,
     compare_problems,

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from espbench.plan.keys.model import Plan, Throughput
-from espbench.plan.keys.rfc2544_tests import AtThroughput, BackToBack, Flood, Latency
+from espbench.plan.keys.rfc2544_tests import AroundTrials, AtThroughput, BackToBack, Flood, Latency
+from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.reading.reader import Problem, shown
 from espbench.plan.reading.units import format_duration, format_fraction
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -54,6 +55,24 @@ def dependent_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
                 "measure it in a plan of its own: only throughputs are compared",
                 on_key=True,
                 involves=(("compare",),),
+            )
+
+
+def unserved_tests(resolved: ResolvedPlan) -> Iterator[Problem]:
+    """Find tests that none of the plan's stacks can serve: they would have no case, and nobody would notice."""
+    stacks = [StackChoice(stack="plain"), *resolved.plan.stacks]
+    if any(not choice.facts for choice in stacks):
+        return  # an unknown stack has a message of its own
+    for index, test in enumerate(resolved.plan.tests):
+        settings = test.settings
+        if isinstance(settings, AroundTrials) and not any(map(settings.applies_to, stacks)):
+            yield Problem(
+                ("tests", index, test.name),
+                f"a stack that {test.name} can measure: {' or '.join(settings.stacks_served())}",
+                ", ".join(choice.shown for choice in resolved.plan.stacks) or "none",
+                "add one to stacks, or remove the test",
+                on_key=True,
+                involves=(("stacks",),),
             )
 
 

@@ -232,9 +232,12 @@ def _links_can_err(profile: Profile) -> bool:
 
 
 def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:
-    """Find a seed with gateways whose random numbers espbench does not control."""
+    """Find a seed with gateways whose random numbers espbench does not control.
+
+    The profile that replaces `auto` is checked when the plan is run.
+    """
     plan = resolved.plan
-    real = [dut for dut, profile in resolved.duts if profile is None or not profile.emulated]
+    real = [dut for dut, profile in resolved.duts if profile is not None and not profile.emulated]
     if "seed" in plan.model_fields_set and (real or plan.is_external):
         yield Problem(
             ("seed",),

@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mistakes in a plan's IPsec tests: times that do not fit into a trial, a gateway that cannot be switched off."""
+"""Finds mistakes in a plan's IPsec tests: times that do not fit into a trial, too few frames, a gateway that cannot
+be switched off.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from espbench.plan.checks.stack_checks import idle_problems
-from espbench.plan.keys.ipsec_tests import Failover, FirstPacket, RekeyLoss, RekeyRate, Reset
+from espbench.plan.keys.ipsec_tests import (
+    Attack,
+    Failover,
+    FirstPacket,
+    PublicKey,
+    RekeyLoss,
+    RekeyRate,
+    Reset,
+)
 from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.reading.units import format_duration
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 _SHORTEST_LIFETIME_S = 2.0  # daemons count in whole seconds
+_FEWEST_FRAMES = 100  # of a trial whose outage is measured between frames
 
 
 def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -22,40 +33,79 @@ def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
             for number, choice in enumerate(resolved.plan.stacks):
                 if settings.applies_to(choice):
                     yield from idle_problems(choice, (*at, "idle"), ("stacks", number))
-        elif isinstance(settings, RekeyLoss) and settings.lifetime_bytes:
-            if settings.lifetime is not None:
-                yield Problem(
-                    (*at, "lifetime_bytes"),
-                    "lifetime or lifetime_bytes",
-                    "both",
-                    "the test counts the rekeys of one of them: remove the other",
-                    on_key=True,
-                    involves=((*at, "lifetime"),),
-                )
         elif isinstance(settings, RekeyLoss):
-            yield from _lifetime(settings.lifetime_s, settings.lifetime is not None, at)
-            if settings.trial < 2 * settings.lifetime_s:
-                yield Problem(
-                    (*at, "trial"),
-                    f"at least two lifetimes, {format_duration(2 * settings.lifetime_s)}",
-                    shown(format_duration(settings.trial)),
-                    "SAs must end within it: lengthen trial or shorten lifetime",
-                    involves=((*at, "lifetime"),),
-                )
+            yield from _rekey_loss(settings, at)
         elif isinstance(settings, RekeyRate):
             yield from _lifetime(settings.lifetime, True, at)
         elif isinstance(settings, Failover | Reset):
-            gone = settings.at + (settings.dead if isinstance(settings, Failover) else 0.0)
-            if gone >= settings.trial:
-                yield Problem(
-                    (*at, "at"),
-                    f"a time well within the trial of {format_duration(settings.trial)}",
-                    shown(format_duration(settings.at)),
-                    "traffic must flow before and again after it: lengthen trial",
-                    involves=((*at, "trial"), (*at, "dead")),
-                )
+            yield from _outage(settings, at)
+        elif isinstance(settings, PublicKey):
+            if settings.trial != int(settings.trial):
+                got = shown(format_duration(settings.trial))
+                yield Problem((*at, "trial"), "whole seconds", got, "openssl speed counts in seconds")
+        elif isinstance(settings, Attack):
+            yield from _repeated_rates(settings, at)
         if isinstance(settings, Reset) and settings.what == "power":
             yield from _power(resolved, settings, at)
+
+
+def _rekey_loss(settings: RekeyLoss, at: KeyPath) -> Iterator[Problem]:
+    """Find lifetimes of both kinds, and trials in which SAs do not end."""
+    if settings.lifetime_bytes:
+        if settings.lifetime is not None:
+            yield Problem(
+                (*at, "lifetime_bytes"),
+                "lifetime or lifetime_bytes",
+                "both",
+                "the test counts the rekeys of one of them: remove the other",
+                on_key=True,
+                involves=((*at, "lifetime"),),
+            )
+        return
+    yield from _lifetime(settings.lifetime_s, settings.lifetime is not None, at)
+    if settings.trial < 2 * settings.lifetime_s:
+        yield Problem(
+            (*at, "trial"),
+            f"at least two lifetimes, {format_duration(2 * settings.lifetime_s)}",
+            shown(format_duration(settings.trial)),
+            "SAs must end within it: lengthen trial or shorten lifetime",
+            involves=((*at, "lifetime"),),
+        )
+
+
+def _outage(settings: Failover | Reset, at: KeyPath) -> Iterator[Problem]:
+    """Find trials that end before the outage does, or whose interval between frames is no small part of that time."""
+    gone = settings.at + (settings.dead if isinstance(settings, Failover) else 0.0)
+    if gone >= settings.trial:
+        yield Problem(
+            (*at, "at"),
+            f"a time well within the trial of {format_duration(settings.trial)}",
+            shown(format_duration(settings.at)),
+            "traffic must flow before and again after it: lengthen trial",
+            involves=((*at, "trial"), (*at, "dead")),
+        )
+    if settings.dpd != int(settings.dpd):
+        yield Problem(
+            (*at, "dpd"),
+            "whole seconds, or 0 for never",
+            shown(format_duration(settings.dpd)),
+            "IKE daemons count in seconds",
+        )
+    load = settings.load
+    if load.unit == "fps" and load.value * settings.trial < _FEWEST_FRAMES:
+        yield Problem(
+            (*at, "load"),
+            f"at least {_FEWEST_FRAMES} frames in the trial of {format_duration(settings.trial)}",
+            f"{load.value * settings.trial:g}",
+            "the interval between frames is the precision of the measured time: raise load, or lengthen trial",
+            involves=((*at, "trial"),),
+        )
+
+
+def _repeated_rates(settings: Attack, at: KeyPath) -> Iterator[Problem]:
+    for index, rate in enumerate(settings.rates):
+        if rate in settings.rates[:index]:
+            yield Problem((*at, "rates", index), "each rate once", f"{rate} again", "remove it")
 
 
 def _lifetime(lifetime_s: float, given: bool, at: KeyPath) -> Iterator[Problem]:

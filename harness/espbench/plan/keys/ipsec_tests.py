@@ -186,7 +186,7 @@ class Attack(AtThroughput):
     rates: Annotated[list[PlanRate], Field(min_length=1)] = Field(
         default_factory=lambda: [Rate(1000.0, "fps"), Rate(10_000.0, "fps")]
     )
-    """Rates of the attack; one trial for each, after a trial without attack."""
+    """Rates of the attack; one trial for each, after a trial without attack, from the slowest to the fastest."""
     trial: TrialDuration = 30.0
     """Length of a trial."""
 

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from espbench.catalogue.stack_names import STACKS
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.plan.keys.values import Duration, LossGoal, PlanRate, Share, TrialDuration, Wait
 from espbench.plan.reading.reader import Strict
@@ -39,6 +40,10 @@ class AroundTrials(Strict):
     def applies_to(self, stack: StackChoice) -> bool:
         """Return whether the test can measure anything with this stack; if not, the plan has no such case."""
         return True
+
+    def stacks_served(self) -> list[str]:
+        """Return the names of the stacks that the test applies to, with their default options."""
+        return [name for name in STACKS if self.applies_to(StackChoice(stack=name))]
 
     @property
     def longest_s(self) -> float:

@@ -213,6 +213,9 @@ class _Walk:
 
     def scalar(self, node: yaml.Node, path: KeyPath) -> Any:
         kind = node.tag.rpartition(":")[2]
+        if kind in ("int", "float") and (remedy := _misread(str(node.value))):
+            self.problems.append(Problem(path, "a number in decimal digits", shown(node.value), remedy))
+            return None
         try:
             return self.loader.scalar(node)
         except NotRead as error:
@@ -244,6 +247,15 @@ class _Walk:
             self.document.keys[here] = position
             data[key] = self.value(value_node, here)
         return data
+
+
+def _misread(number: str) -> str:
+    """Return what to do about a number that YAML 1.1 reads otherwise than people do; empty for all others."""
+    if ":" in number:
+        return "put it in quotes: YAML takes it for a number to the base 60"
+    if re.fullmatch(r"[-+]?0[0-9_]+", number):
+        return f"write {number.lstrip('+-0') or '0'}, or put it in quotes: YAML takes it for an octal number"
+    return ""
 
 
 M = TypeVar("M", bound=BaseModel)

@@ -141,7 +141,7 @@ def cases(
 
 def notes(resolved: ResolvedPlan) -> list[str]:
     """Return what espbench does without being asked by the plan, for the terminal and the manifest."""
-    return [*resolved.traffic.notes, *_notes_of_baselines(resolved.plan)]
+    return [*resolved.traffic.notes, *_notes_of_baselines(resolved.plan), *_notes_of_tests(resolved.plan)]
 
 
 def _notes_of_baselines(plan: Plan) -> list[str]:
@@ -151,6 +151,19 @@ def _notes_of_baselines(plan: Plan) -> list[str]:
     if position is None:
         return ["plain added in front: the baseline is always measured (ipsec-meth 9.1)"]
     return ["plain moved to the front: the baseline is measured first (ipsec-meth 9.1)"] if position else []
+
+
+def _notes_of_tests(plan: Plan) -> list[str]:
+    """Say of each test which of the plan's stacks with ESP it does not measure."""
+    if plan.is_external or plan.topology == NO_NETWORK:
+        return []
+    notes = []
+    for name, settings in plan.traffic_tests:
+        served = [choice for choice in plan.encrypting if settings.applies_to(choice)]
+        left_out = [choice.shown for choice in plan.encrypting if choice not in served]
+        if served and left_out:
+            notes.append(f"{name} is not measured with {', '.join(left_out)}")
+    return list(dict.fromkeys(notes))
 
 
 def _stacks_and_suites(plan: Plan) -> Iterator[tuple[StackChoice, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from espbench.generators.base import Noise
@@ -23,7 +24,13 @@ from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, restarted
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.series import noted
-from espbench.procedures.summaries import forwarding_fps
+from espbench.procedures.summaries import (
+    by_direction,
+    forwarding_fps,
+    forwarding_of_fps,
+    loss_by_direction,
+    loss_pct,
+)
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemons import attack_packets
@@ -45,15 +52,16 @@ _ERRORS = {"bad-icv": "XfrmInStateProtoError", "replay": "XfrmInStateSeqError"}
 
 
 class AttackCase(IpsecSeries):
-    """Makes one trial without an attack, then one at each attack rate."""
+    """Makes one trial without an attack, then one at each attack rate, from the slowest to the fastest."""
 
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, Attack)
         self.settings = case.settings
         self._load, self._no_load = load_of(case, known, case.settings)
-        self._rates = [0.0] + [
+        rates = (
             rate.to_fps(case.mean_frame_size, known.limits.line_rate_bps) for rate in case.settings.rates
-        ]
+        )
+        self._rates = [0.0, *sorted(rates)]
         super().__init__(case, known, trials)
 
     def unfit(self) -> Reason | None:
@@ -125,15 +133,20 @@ class AttackCase(IpsecSeries):
 
     def answer(self) -> dict[str, Any]:
         rows = [self._row(trial) for trial in self.answers]
-        free, worst = rows[0], rows[-1]
-        unharmed = [row["attack_fps"] for row in rows if row["loss_pct"] <= 100 * self.settings.loss_goal]
+        free, worst, attacked = rows[0], rows[-1], self.answers[-1:]
+        harmless = [*takewhile(lambda trial: trial.meets(self.settings.loss_goal), self.answers)]
+        fastest_fps = rows[len(harmless) - 1]["attack_fps"] if harmless else None
         kept = worst["forwarded_fps"] / free["forwarded_fps"] * 100 if free["forwarded_fps"] else 0.0
         what = Statement.of(_NAMES[self.settings.kind])
         quantities = [
             figure(Key.KEPT_UNDER_ATTACK, round(kept, 3)),
             figure(Key.FORWARDING_UNDER_ATTACK, worst["forwarded_fps"]),
             figure(Key.FORWARDING_WITHOUT_ATTACK, free["forwarded_fps"]),
-            figure(Key.HARMLESS_ATTACK, max(unharmed) if unharmed else None, n=int(bool(unharmed))),
+            figure(Key.HARMLESS_ATTACK, fastest_fps, n=int(bool(harmless))),
+            *by_direction(
+                Key.FORWARDING_UNDER_ATTACK, attacked, lambda d: round(forwarding_of_fps(attacked[0], d), 1)
+            ),
+            *by_direction(Key.LOSS_UNDER_ATTACK, attacked, loss_pct, digits=6),
         ]
         cpu = [row["cpu_home_pct"] for row in (free, worst)]
         cpu_told = None if None in cpu else Statement.of(Code.CPU_GOES, before_pct=cpu[0], pct=cpu[1])
@@ -166,6 +179,7 @@ class AttackCase(IpsecSeries):
             "attack_fps": round(sum(n["tx_frames"] for n in sent) / trial.duration_s, 1) if sent else 0.0,
             "forwarded_fps": round(forwarding_fps(trial), 1) if trial.duration_s else 0.0,
             "loss_pct": round(100 * trial.frame_loss_ratio, 6),
+            **{f"loss_pct {way}": loss for way, loss in loss_by_direction(trial).items()},
             "cpu_home_pct": home.cpu_pct if home else None,
             "cpu_office_pct": office.cpu_pct if office else None,
         }

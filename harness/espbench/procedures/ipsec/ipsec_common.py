@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -26,6 +26,7 @@ from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
 
 # The daemons log times in whole milliseconds, so a set-up or a rekey can seem to take no time, s.
 SHORTEST_S = 1e-3
+_UPSET = "SAs come and go"
 
 
 def ike_of(setup: Setup) -> IkeStack:
@@ -113,9 +114,16 @@ def record(
     )  # fmt: skip
 
 
-def upset() -> list[Action]:
-    """Return an action that does nothing but mark a trial: the daemons themselves replace SAs during it."""
-    return [Action("SAs come and go", 0.0, dict)]
+def upset(act: Callable[[], dict[str, Any]]) -> list[Action]:
+    """Return an action that marks a trial in which the daemons themselves replace SAs. When the sending begins, `act`
+    is called; it must leave the gateways alone.
+    """
+    return [Action(_UPSET, 0.0, act)]
+
+
+def upset_late_s(trial: Trial) -> float:
+    """Return how long after the first frame the action of `upset` was executed, s; negative if it was before."""
+    return float(next(a["began_s"] for a in trial.measured["actions"] if a["name"] == _UPSET))
 
 
 def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
@@ -142,6 +150,15 @@ def outage_s(reading: DirectionReading) -> float:
 
 
 def still_lost_at_the_end(trial: Trial) -> bool:
-    """Return whether a direction still lost frames when the trial ended."""
-    end_s = 0.98 * trial.intended_duration_s
-    return any((d.last_lost_s or 0.0) > end_s for d in trial.per_direction.values())
+    """Return whether a direction still lost frames when the trial ended: in its last 2 %, or its last frame."""
+    return any(
+        d.last_lost_s is not None and d.last_lost_s > _end_s(trial, d) for d in trial.per_direction.values()
+    )
+
+
+def _end_s(trial: Trial, reading: DirectionReading) -> float:
+    """Return the beginning of the end of a trial, s: its last 2 %, or half an interval before its last frame, if that
+    is earlier.
+    """
+    interval_s = 1 / reading.intended_fps if reading.intended_fps else 0.0
+    return min(0.98 * trial.intended_duration_s, trial.intended_duration_s - 1.5 * interval_s)

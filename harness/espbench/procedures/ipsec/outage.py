@@ -16,6 +16,7 @@ from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.ipsec_tests import Failover, Reset
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.base import PowerSwitch, Side
+from espbench.procedures.clauses import common
 from espbench.procedures.ipsec.ipsec_common import (
     IpsecSeries,
     ike_of,
@@ -32,6 +33,8 @@ from espbench.quantities import Key
 from espbench.sentences import Code
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.terms import Deviation, Reason, Statement, Trial
+
+_SMALLEST = 64  # bytes: Ethernet's minimum frame size, with the FCS
 
 
 class _OutageCase(IpsecSeries):
@@ -57,7 +60,7 @@ class _OutageCase(IpsecSeries):
         stack = ike_of(maker.setup)
         if why := self.impossible(maker):
             return record(self.case, request, len(self.trials), {}, reasons=[why])
-        with restarted(stack, dpd_s=round(self._asked.dpd), **self.options):
+        with restarted(stack, dpd_s=int(self._asked.dpd), **self.options):
             stack.initiate()
             trial = maker.trial(request, self.actions(maker, stack))
         nothing_lost = [] if trial.lost else [Reason.of(Code.NOT_MISSED)]
@@ -236,7 +239,15 @@ class ResetCase(_OutageCase):
         return [Action(name[what], at, act, lasts=what != "sa-flush", breaks_links=what == "power")]
 
     def deviations(self) -> list[Deviation]:
+        """Return the deviations from RFC 2544 26.6, which asks for the throughput of minimum-sized frames, and from
+        RFC 6201.
+        """
         done = [action for trial in self.answers for action in trial.measured.get("actions", [])]
-        if any(action.get("brought_anew") for action in done):
-            return [Deviation.from_clause(Code.BROUGHT_ANEW, "RFC 6201 4")]
-        return []
+        anew = any(action.get("brought_anew") for action in done)
+        larger = self.case.mean_frame_size > _SMALLEST
+        return [
+            *([Deviation.from_clause(Code.BROUGHT_ANEW, "RFC 6201 4")] if anew else []),
+            Deviation.from_clause(Code.LOAD_OF_PLAN, "26.6"),
+            *([Deviation.from_clause(Code.NOT_SMALLEST, "26.6")] if larger else []),
+            *common(self._reset, self.known.frame_sizes, self.trials),
+        ]

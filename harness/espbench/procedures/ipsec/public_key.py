@@ -26,7 +26,7 @@ class PublicKeyCase(IpsecSeries):
     @property
     def _seconds(self) -> float:
         assert isinstance(self.case.settings, PublicKey)
-        return max(1.0, round(self.case.settings.trial))
+        return self.case.settings.trial
 
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         gateways = maker.setup.bed.gateways

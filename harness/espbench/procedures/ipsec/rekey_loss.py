@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from espbench.measure.inputs.setup import Request
+from espbench.measure.inputs.setup import Request, Setup
 from espbench.plan.keys.ipsec_tests import RekeyLoss
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
+from espbench.platforms.gateway_time import now_s
 from espbench.procedures.at_throughput import load_note, load_of
 from espbench.procedures.clauses import common, shorter, shortest
-from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, restarted, upset
+from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, restarted, upset, upset_late_s
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.series import noted
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemons.daemon import hard_bytes
-from espbench.stacks.daemons.sa_events import spans
+from espbench.stacks.daemons.sa_events import Span, spans
 from espbench.terms import Deviation, Reason, Statement, Trial
 
 _TRIAL_S = 60.0
@@ -47,9 +48,10 @@ class RekeyLossCase(IpsecSeries):
         s = self.settings
         with restarted(stack, lifetime_s=s.lifetime_s, lifetime_bytes=s.lifetime_bytes):
             stack.initiate()
+            clocks = _Clocks(maker.setup)
             mark = home.mark()
-            trial = maker.trial(request, upset())
-            rekeys = spans(home.events(mark), 2, "rekeyed")
+            trial = maker.trial(request, upset(clocks.note_beginning))
+            rekeys = clocks.while_sending(spans(home.events(mark), 2, "rekeyed"), trial)
         least = stack.options.tunnels * max(1, self._lifetimes(trial, stack.options.tunnels) - 1)
         wrong = []
         if len(rekeys) < least:
@@ -59,10 +61,7 @@ class RekeyLossCase(IpsecSeries):
         )
 
     def _lifetimes(self, trial: Trial, tunnels: int) -> int:
-        """Return the least number of lifetimes of an SA that end in the trial.
-
-        SAs expire during the waits around a trial too, so more rekeys may be seen.
-        """
+        """Return the least number of lifetimes of an SA that end in the trial."""
         s = self.settings
         if not s.lifetime_bytes:
             return int(s.trial // s.lifetime_s)
@@ -102,3 +101,35 @@ class RekeyLossCase(IpsecSeries):
             *([Deviation.from_clause(Code.LOAD_OF_PLAN, "ipsec-meth 11.5")] if s.load is not None else []),
             *common(s, self.known.frame_sizes, self.trials),
         ]
+
+
+class _Clocks:
+    """Relates the times in Home's log to the sending, so that rekeys in the waits around it are not counted.
+
+    The log need not have the time that espbench reads. Both are compared when the tunnels have just come up, which the
+    daemon logged a moment before (half a second at most). So Home has no work with it while it forwards frames.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        read_s = self._now_s()
+        events = ike_of(setup).daemons["home"].events()
+        self._log_ahead_s = max((event.at_s for event in events), default=read_s) - read_s
+        self._noted_s: float | None = None  # in the time of the log
+
+    def _now_s(self) -> float:
+        """Return the time, s, without a request to Home."""
+        clock = self._setup.trial_clock
+        return now_s(self._setup.bed.gateways["home"]) if clock is None else clock.now_ns() / 1e9
+
+    def note_beginning(self) -> dict[str, Any]:
+        """Note the time; it is the action of `upset`."""
+        self._noted_s = self._now_s() + self._log_ahead_s
+        return {}
+
+    def while_sending(self, rekeys: Sequence[Span], trial: Trial) -> list[Span]:
+        """Return the rekeys that were in progress while the trial's frames were sent; none without a beginning."""
+        if self._noted_s is None:
+            return []
+        first_s = self._noted_s - upset_late_s(trial)
+        return [r for r in rekeys if r.done_s >= first_s and r.begun_s <= first_s + trial.duration_s]

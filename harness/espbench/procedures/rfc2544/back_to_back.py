@@ -18,7 +18,7 @@ from typing import Any
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.plan.keys.rfc2544_tests import BackToBack
 from espbench.plan.resolved.cases import Case
-from espbench.procedures.at_throughput import bound_note, throughput_of
+from espbench.procedures.at_throughput import bound_note, throughput_deviations, throughput_of
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.series import Series
@@ -197,11 +197,15 @@ class BackToBackCase(Series):
     def deviations(self) -> list[Deviation]:
         s = self.settings
         below = not self.known.limits.is_line_rate(self.load_fps)
+        of_throughput = throughput_deviations(self.known, s.loss_goal, "RFC 9004 6.4")
+        if self.is_fast:  # the rate of the bursts loses nothing, so no buffer is computed from the throughput
+            of_throughput = [d for d in of_throughput if d.code != Code.FROM_BOUND]
         return [
             *shorter(Code.FEW_SEARCHES, "26.4", s.searches, _SEARCHES),
             *shorter(Code.SHORT_BURSTS, "26.4", s.longest, _LONGEST_S),
             *shorter(Code.SHORT_DEPLETION, "RFC 9004 6.2", s.residue + s.settle, _DEPLETION_S),
             *([Deviation.from_clause(Code.BURSTS_AT_MAXIMUM, "26.4")] if below else []),
+            *of_throughput,
             *common(s, self.known.frame_sizes, self.trials),
         ]
 

@@ -9,7 +9,7 @@ from typing import Any
 from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.rfc2544_tests import Flood
 from espbench.plan.resolved.cases import Case
-from espbench.procedures.at_throughput import bound_note, throughput_of
+from espbench.procedures.at_throughput import bound_note, is_bound, throughput_of
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.series import Series
@@ -47,9 +47,12 @@ class FloodCase(Series):
         if throughput and trial.intended_fps < _A_FLOOD * throughput:
             why = Reason.of(Code.NO_FLOOD, fps=throughput)
         ratio = forwarding / throughput if throughput and not why else None
+        # A throughput that may be higher bounds the ratio only from above.
+        at_most = is_bound(self.known, self.settings.loss_goal)
         beside = Statement.of(Code.NOTHING_BESIDE, why=why)
         if ratio is not None:
-            beside = Statement.of(Code.TIMES_THROUGHPUT, ratio=ratio)
+            code = Code.AT_MOST_TIMES_THROUGHPUT if at_most else Code.TIMES_THROUGHPUT
+            beside = Statement.of(code, ratio=ratio)
         words = Statement.of(
             Code.FORWARDED_OF, fps=trial.offered_fps, forwarded_fps=forwarding, beside=beside
         )
@@ -61,7 +64,7 @@ class FloodCase(Series):
             "quantities": [
                 figure(Key.FLOOD_FORWARDING, round(forwarding, 3)),
                 figure(Key.FLOOD_MBPS, round(mbps, 4)),
-                figure(Key.OF_THROUGHPUT, None if ratio is None else round(ratio, 4)),
+                figure(Key.OF_THROUGHPUT, None if ratio is None or at_most else round(ratio, 4)),
                 figure(Key.THROUGHPUT, throughput),
                 figure(Key.FRAME_LOSS, round(100 * trial.frame_loss_ratio, 6)),
                 *by_direction(Key.FORWARDING, [trial], lambda d: forwarding_of_fps(trial, d)),

@@ -15,7 +15,7 @@ from espbench.plan.resolved.cases import Case
 from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.series import Series
-from espbench.procedures.summaries import forwarding_fps
+from espbench.procedures.summaries import forwarding_fps, loss_by_direction
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.terms import Deviation, Remark, Statement, Trial
@@ -118,20 +118,9 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
         "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,
         "tx_frames": trial.tx_frames,
         "rx_frames": trial.rx_frames,
-        **{f"frame_loss_pct {way}": figure for way, figure in _loss_by_direction(trial).items()},
+        **{f"frame_loss_pct {way}": loss for way, loss in loss_by_direction(trial).items()},
         "cpu_home_pct": home.cpu_pct if home and valid else None,
         "cpu_office_pct": office.cpu_pct if office and valid else None,
         "validity": trial.validity,
         "trial": trial.sequence,
-    }
-
-
-def _loss_by_direction(trial: Trial) -> dict[str, float | None]:
-    """Return the frame loss of each direction in percent; nothing if only one direction was loaded."""
-    if len(trial.per_direction) < 2:
-        return {}
-    known = trial.validity == "VALID"
-    return {
-        way: round(100 * d.lost / d.tx_frames, 6) if known and d.tx_frames else None
-        for way, d in trial.per_direction.items()
     }

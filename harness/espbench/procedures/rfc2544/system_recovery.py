@@ -13,7 +13,7 @@ from typing import Any
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.plan.keys.rfc2544_tests import SystemRecovery
 from espbench.plan.resolved.cases import Case
-from espbench.procedures.at_throughput import load_note, load_of
+from espbench.procedures.at_throughput import is_bound, load_note, load_of, throughput_deviations
 from espbench.procedures.clauses import common, shorter
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.series import Series, noted, times_unknown
@@ -34,9 +34,9 @@ class SystemRecoveryCase(Series):
     def __init__(self, case: Case, known: Known, trials: Sequence[Trial] = ()) -> None:
         assert isinstance(case.settings, SystemRecovery)
         self.settings = case.settings
-        self._throughput, self._no_load = load_of(case, known, case.settings)
+        self._from_fps, self._no_load = load_of(case, known, case.settings)
         maximum = known.limits.maximum_fps
-        self.load_fps = min(OVERLOAD * (self._throughput or 0.0), maximum)
+        self.load_fps = min(OVERLOAD * (self._from_fps or 0.0), maximum)
         super().__init__(case, known, trials)
 
     @property
@@ -44,12 +44,12 @@ class SystemRecoveryCase(Series):
         return REDUCED * self.load_fps or self.known.limits.minimum_fps
 
     def unfit(self) -> Reason | None:
-        return self._no_load if self._throughput is None else None
+        return self._no_load if self._from_fps is None else None
 
     @property
     def is_fast(self) -> bool:
-        """True if the throughput is the highest load, so that no load is an overload."""
-        return self._throughput is not None and self.load_fps <= self._throughput
+        """True if the throughput, or the plan's load, is the highest load, so that no load is an overload."""
+        return self._from_fps is not None and self.load_fps <= self._from_fps
 
     def wanted(self) -> Request | None:
         if self.is_fast or len(self.answers) == self.settings.repeats:
@@ -68,20 +68,16 @@ class SystemRecoveryCase(Series):
 
     def answer(self) -> dict[str, Any]:
         if self.is_fast:
+            code = Code.NOT_OVERLOADED if self.settings.load is None else Code.NOT_OVERLOADED_BY_PLAN
             return {
                 "status": "OK",
-                "words": Statement.of(Code.NOT_OVERLOADED, fps=self.load_fps),
+                "words": Statement.of(code, fps=self.load_fps),
                 "load_fps": self.load_fps,
             }
         times = [self._recovery_s(trial) for trial in self.answers]
         lossless = sum(not trial.lost for trial in self.answers)
         never = [s for s in times if s > (1 - _AT_THE_END) * self.settings.recovery]
-        loads = Statement.of(
-            Code.LOAD_FELL,
-            fps=self.load_fps,
-            pct=100 * self.load_fps / (self._throughput or 1),
-            reduced_fps=REDUCED * self.load_fps,
-        )
+        loads = self._loads()
         if never:
             return {
                 "status": "UNRESOLVABLE",
@@ -109,7 +105,7 @@ class SystemRecoveryCase(Series):
                 recovery,
                 *by_direction(Key.RECOVERY_TIME, self.answers, self._of_direction_s, digits=6),
                 quantity(Key.LOSS_OVER_TRIAL, [100 * ratio for ratio in lost], digits=6),
-                figure(Key.THROUGHPUT, self._throughput),
+                *([figure(Key.THROUGHPUT, self._from_fps)] if self.settings.load is None else []),
                 figure(Key.OVERLOAD, round(self.load_fps, 3)),
                 figure(Key.REDUCED_LOAD, round(REDUCED * self.load_fps, 3)),
             ],
@@ -123,6 +119,14 @@ class SystemRecoveryCase(Series):
             ],
         }
 
+    def _loads(self) -> Statement:
+        """Return from which load to which one it fell, for the answer."""
+        code = Code.LOAD_FELL_FROM_BOUND if is_bound(self.known, self.settings.loss_goal) else Code.LOAD_FELL
+        if self.settings.load is not None:
+            code = Code.LOAD_FELL_OF_PLAN
+        pct = 100 * self.load_fps / (self._from_fps or 1)
+        return Statement.of(code, fps=self.load_fps, pct=pct, reduced_fps=REDUCED * self.load_fps)
+
     def _recovery_s(self, trial: Trial) -> float:
         """Return the time from the reduction of the load to the last lost frame of either direction, s; 0 without
         such a loss.
@@ -134,10 +138,13 @@ class SystemRecoveryCase(Series):
 
     def deviations(self) -> list[Deviation]:
         s = self.settings
-        below = self._throughput is not None and self.load_fps < 0.999 * OVERLOAD * self._throughput
+        below = self._from_fps is not None and self.load_fps < 0.999 * OVERLOAD * self._from_fps
+        of_load = [Deviation.from_clause(Code.LOAD_OF_PLAN_FROM, "26.5")]
+        if s.load is None:
+            weak = [Deviation.from_clause(Code.WEAK_OVERLOAD, "26.5")] if below else []
+            of_load = [*weak, *throughput_deviations(self.known, s.loss_goal, "26.5")]
         return [
             *shorter(Code.SHORT_OVERLOAD, "26.5", s.overload, _OVERLOAD_S),
-            *([Deviation.from_clause(Code.WEAK_OVERLOAD, "26.5")] if below else []),
-            *([Deviation.from_clause(Code.LOAD_OF_PLAN_FROM, "26.5")] if s.load is not None else []),
+            *of_load,
             *common(s, self.known.frame_sizes, self.trials),
         ]

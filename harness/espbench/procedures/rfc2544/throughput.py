@@ -42,6 +42,7 @@ REACHABLE = 0.995
 # Others may take up to this share of a sender's CPU without a correction, %.
 NOT_WORTH_PCT = 2.0
 RFC2544_FINAL_S = 60.0
+_PASSES = (Code.PASSES, Code.PASSES_AT_LEAST, Code.PASSES_MLR)  # the answers that name the throughput
 # Below this share of their full speed, the gateways' CPUs are called slow beside a figure, %. On a machine with quiet
 # neighbours they have 92 to 97 %.
 SLOW_PCT = 90.0
@@ -200,6 +201,7 @@ class ThroughputCase:
         fps = result.throughput_fps if result.status in WITH_FIGURE else None
         if fps is not None and final is not None:
             fps = min(fps, final.offered_fps)  # the rate that was offered, not the intended one
+        answer = _with_rate(result.answer, fps)
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
         warnings = (
             warnings + result.warnings + self._flags(fps, result, final) + (final.warnings if final else [])
@@ -224,7 +226,7 @@ class ThroughputCase:
             instructions_home_per_frame=home.instructions_per_frame if home else None,
             instructions_office_per_frame=office.instructions_per_frame if office else None,
             encryption=encryption,
-            lower_fps=result.lower_fps,
+            lower_fps=_as_offered(result.lower_fps, final),
             upper_fps=result.upper_fps,
             offered_fps=final.offered_fps if final else None,
             latency_us=read.latency_us.model_copy(update={"hdr": None}) if read else {},  # type: ignore[arg-type]
@@ -232,8 +234,8 @@ class ThroughputCase:
             void_finals=result.void_finals,
             loss_bound=result.loss_bound,
             cpu_speed_pct=final.host.get(GATEWAY_SPEED) if final else None,
-            words=result.words,
-            answer=result.answer,
+            words=str(answer or ""),
+            answer=answer,
             reasons=result.reasons,
             warnings=warnings,
             rfc2544_deviations=deviations,
@@ -273,6 +275,22 @@ class ThroughputCase:
             longest_pct = max(t.host.get(SLOW_TIME) or 0.0 for t in missed)
             remarks.append(Remark.of(Code.SLOW_LOSSES, pct=longest_pct, fps=result.upper_fps))
         return remarks
+
+
+def _with_rate(answer: Statement | None, fps: float | None) -> Statement | None:
+    """Return the search's answer with the rate that was offered, frames/s, in place of the intended one."""
+    if answer is None or fps is None or answer.code not in _PASSES:
+        return answer
+    return answer.model_copy(update={"values": answer.values | {"fps": fps}})
+
+
+def _as_offered(lower_fps: float | None, final: Trial | None) -> float | None:
+    """Return the highest load that met the goal as the final trial offered it, frames/s, if it is the load of this
+    trial.
+    """
+    if lower_fps is None or final is None or not final.offered_fps < lower_fps <= final.intended_fps + 1e-3:
+        return lower_fps
+    return final.offered_fps
 
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:

@@ -79,6 +79,15 @@ class Group:
         return {goal_name(goal): _DASHES[i % len(_DASHES)] for i, goal in enumerate(self.goals)}
 
 
+def for_median(repeats: Sequence[Outcome]) -> list[Outcome]:
+    """Return the repeats of one point whose median is a figure of the point; none if one is VIOLATED or
+    BELOW_MINIMUM.
+
+    A repeat below the minimum has no number, but it is the slowest: the median of the others would be too high.
+    """
+    return [] if any(o.status == "BELOW_MINIMUM" for o in repeats) else with_figure(repeats)
+
+
 def groups_of(outcomes: Sequence[Outcome]) -> list[Group]:
     """Return the outcomes in groups, in the order in which the cases ran."""
     keys = dict.fromkeys(_key(o) for o in outcomes)
@@ -294,7 +303,7 @@ _WHICH = (tip("series", "suite"), _SIZE, tip("goal", "loss goal"))
 def _points(group: Group) -> list[Spec]:
     """Return a row for each series, goal and size: the median of the repeats; None if none has a figure.
 
-    bound: some repeat's figure is a lower bound, and so is the median. If a repeat is VIOLATED there is no figure.
+    bound: some repeat's figure is a lower bound, and so is the median.
     """
     named = [(o.suite, o) for o in group.outcomes] + [(BASELINE, o) for o in group.baseline]
     cells: dict[tuple[str, float, int | str], list[Outcome]] = {}
@@ -305,7 +314,7 @@ def _points(group: Group) -> list[Spec]:
     for (name, goal, size), of_cell in cells.items():
         if size not in order:
             continue
-        usable = with_figure(of_cell)
+        usable = for_median(of_cell)
         rows.append(
             {
                 "series": name,
@@ -356,7 +365,7 @@ def _cpu(group: Group) -> list[Spec]:
         cells.setdefault((outcome.suite, outcome.frame_size, outcome.loss_goal), []).append(outcome)
     strictest: dict[tuple[str, int | str], list[Outcome]] = {}
     for (suite, size, _), repeats in cells.items():
-        if usable := with_figure(repeats):
+        if usable := for_median(repeats):
             strictest.setdefault((suite, size), usable)
     rows = []
     for suite in dict.fromkeys(o.suite for o in group.outcomes):

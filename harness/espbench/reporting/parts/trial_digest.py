@@ -48,6 +48,7 @@ class TrialDigest:
     reordered: int = 0
     corrupted: int = 0
     unverified: int = 0  # trials whose generator does not check each frame
+    unordered: int = 0  # other trials in which the tester does not know the order of the frames
     loss_of_case: dict[str, Counter[str]] = field(default_factory=dict)  # of VALID trials: place → frames
     invalid: dict[Reason, tuple[int, set[str]]] = field(default_factory=dict)  # reason → trials, cases
     rows: dict[str, list[TrialRow]] = field(default_factory=dict)
@@ -78,7 +79,9 @@ def digest(
         result.duplicated += trial.duplicated or 0
         result.reordered += trial.reordered or 0
         result.corrupted += trial.corrupted or 0
-        result.unverified += None in (trial.duplicated, trial.reordered, trial.corrupted)
+        unverified = None in (trial.duplicated, trial.corrupted)
+        result.unverified += unverified
+        result.unordered += trial.reordered is None and not unverified
         if trial.validity == "VALID":
             result.loss_of_case.setdefault(trial.case, Counter()).update(trial.loss_at)
             if trial.phase == "measure":

@@ -26,10 +26,14 @@ from espbench.runs.platform_kinds.x86_machines import Machines
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of platform: how it is made from a plan and a profile, and what it needs on this machine."""
+    """One kind of platform: how it is made from a plan and a profile, and what it needs on this machine.
+
+    builds: espbench builds its gateways; False for devices of the user, and for what is no gateway.
+    """
 
     make: Callable[[ResolvedPlan, Profile | None], Platform]
     readiness: Callable[[], list[Readiness]]
+    builds: bool = True
 
 
 def _boards(resolved: ResolvedPlan, profile: Profile | None) -> Platform:
@@ -39,9 +43,9 @@ def _boards(resolved: ResolvedPlan, profile: Profile | None) -> Platform:
 PLATFORMS: Mapping[str, Kind] = {
     Namespaces.name: Kind(Namespaces, netns.readiness),
     Guests.name: Kind(Guests, uml_platform.readiness),
-    External.name: Kind(External, external.readiness),
-    Boxes.name: Kind(Boxes, remote_platform.readiness),
+    External.name: Kind(External, external.readiness, builds=False),
+    Boxes.name: Kind(Boxes, remote_platform.readiness, builds=False),
     Boards.name: Kind(_boards, boards.readiness),
     Machines.name: Kind(Machines, x86_machines.readiness),
-    NetworkProcessors.name: Kind(NetworkProcessors, network_processors.readiness),
+    NetworkProcessors.name: Kind(NetworkProcessors, network_processors.readiness, builds=False),
 }

@@ -144,19 +144,27 @@ def test_without_files_ssh_takes_the_users_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words", "kind"),
+    ("said", "status", "words", "kind"),
     [
-        ("@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key ver", "not the one", UsageError),
-        ("No ED25519 host key is known for b and you have …", "ssh-keyscan -p 22 b", UsageError),
-        ("root@b: Permission denied (publickey).", "~root/.ssh/authorized_keys", UsageError),
-        ("bash: line 1: python3: command not found", "expected Python on the box", UsageError),
-        ("Welcome!\nespbench: lan: eth9: expected x", r"home \(root@b\): lan: eth9: expected x$", UsageError),
-        ("a\nb\nc\nssh: connect to host b: Connection refused\n", "reached: b; c; ssh: connect", GatewayFailed),
-        ("", "cannot be reached: ssh gave no reason", GatewayFailed),
+        ("@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key ver", 255, "not the one", UsageError),
+        ("No ED25519 host key is known for b and you have …", 255, "ssh-keyscan -p 22 b", UsageError),
+        ("root@b: Permission denied (publickey).", 255, "~root/.ssh/authorized_keys", UsageError),
+        ("bash: line 1: python3: command not found", 127, "expected Python on the box", UsageError),
+        (
+            "Hallo!\nbash: Zeile 1: python3: Kommando nicht gefunden.\n", 127,
+            r"got none that runs \(bash: Zeile 1: python3: Kommando nicht gefunden\.\); .* as python:$", UsageError,
+        ),
+        ("sh: 1: /opt/python3: Permission denied\n", 126, "expected Python on the box", UsageError),
+        ("python3: Command not found.", 1, "expected Python on the box", UsageError),
+        ("Welcome!\nespbench: lan: eth9: expected x", 3, r"home \(root@b\): lan: eth9: expected x$", UsageError),
+        ("a\nb\nc\nssh: connect to host b: Connection refused\n", 255, "reached: b; c; ssh: connect", GatewayFailed),
+        ("", None, "cannot be reached: ssh gave no reason", GatewayFailed),
     ],
 )  # fmt: skip
-def test_what_ssh_says_becomes_one_line(said: str, words: str, kind: type[EspbenchError]) -> None:
-    error = ssh.explain("home", Login("b"), said)
+def test_what_ssh_says_becomes_one_line(
+    said: str, status: int | None, words: str, kind: type[EspbenchError]
+) -> None:
+    error = ssh.explain("home", Login("b"), said, status)
     with pytest.raises(kind, match=words):
         raise error
     assert type(error) is kind

@@ -194,7 +194,13 @@ def test_each_direction_has_its_own_links_and_its_own_sas() -> None:
     delta: Any = {"home": GatewayCounters(SaCounters(encrypted=5, decrypted=6), *links)}
     streams = [counts(10, 9), counts(10, 9, source="east")]
     offered = Offered(
-        start_ns=0, last_tx_ns=0, duration_s=1.0, intended_duration_s=1.0, streams=streams, ports=[]
+        stalls_watched=True,
+        start_ns=0,
+        last_tx_ns=0,
+        duration_s=1.0,
+        intended_duration_s=1.0,
+        streams=streams,
+        ports=[],
     )
     there, back = crossings(offered, delta)
     assert (there.encrypts, there.entered, there.transformed, there.left) == (True, 10, 5, 40)
@@ -248,6 +254,7 @@ def test_what_the_tester_opened_itself_is_of_the_proof() -> None:
     for name in ("cleartext", "unknown_spi", "repeated", "old"):
         assert esp_peer.problems(EspCounts.model_validate({name: 1}))[0].text.startswith("1 ")
     offered = Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=0, duration_s=1.0, intended_duration_s=1.0, streams=[],
         ports=[PortCounts(name="west", rx_overrun=0, foreign=0),
                PortCounts(name="east", rx_overrun=0, foreign=0, esp=EspCounts(packets=3))],

@@ -84,9 +84,16 @@ def test_good_settings_are_good() -> None:
             "lifetime or lifetime_bytes, got both",
         ),
         ("rekey_loss", {}, "a throughput test with the loss goal 0 before it"),
+        ("reset", {"load": "1fps", "trial": "40s"}, "at least 100 frames in the trial of 40s, got 40; "),
+        ("failover", {"load": "3fps", "trial": "30s"}, "at least 100 frames in the trial of 30s, got 90; "),
+        (
+            "attack",
+            {"load": "1000fps", "rates": ["1000fps", "10kfps", "1000fps"]},
+            "expected each rate once, got 1000fps again; remove it",
+        ),
     ],
 )
-def test_times_that_do_not_fit_are_named(test: str, settings: Any, words: str) -> None:
+def test_settings_that_measure_nothing_are_named(test: str, settings: Any, words: str) -> None:
     assert words in said(**{test: settings})
 
 

@@ -53,5 +53,8 @@ def test_a_plan_is_read_with_another_seed(tmp_path: Path) -> None:
 def test_a_seed_that_is_none_is_refused_as_in_the_plan(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"plan.yaml:8:\d+: seed"):
+    with pytest.raises(UsageError, match=r"plan.yaml with --seed -1:8:\d+: seed"):
         load_plan(file, seed=-1)
+    file.write_text(PLAN.replace("virt-x86", "netns"), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"plan.yaml with --seed 5:8:1: seed: expected no seed with netns"):
+        load_plan(file, seed=5)

@@ -16,7 +16,12 @@ from espbench.plan.duts import profiles
 from espbench.plan.reading.reader import Document, read, read_text
 from support.plans import plan_text
 
-PLAN = plan_text(dut=None, frame_sizes=None, tests="\n  - reset: {what: power, load: 1000fps}")
+PLAN = plan_text(
+    dut=None,
+    stacks="[plain, strongswan]",
+    frame_sizes=None,
+    tests="\n  - reset: {what: power, load: 1000fps}",
+)
 
 
 def resolved(text: str, folder: Path) -> ResolvedPlan:

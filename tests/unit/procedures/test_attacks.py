@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The test under attack, on gateways that lose a known number of frames at each rate of attack."""
+
+from __future__ import annotations
+
+from espbench.plan.keys.ipsec_tests import (
+    Attack,
+)
+from espbench.procedures.procedure import CaseFacts
+from espbench.terms import Finding
+from support.simulated.ike_pair import (
+    made,
+    trial_of,
+    values,
+)
+
+
+def test_an_attack_is_judged_against_the_trial_without_it() -> None:
+    """10,000 forged packets/s cost a quarter of the frames, 1,000 none."""
+    lost = {0.0: 0, 1000.0: 0, 10_000.0: 2500}
+    procedure = made(Attack.model_validate({"load": "1000fps", "trial": "10s"}))
+    for rate, frames in lost.items():
+        request = procedure.next()
+        assert request is not None
+        noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
+        procedure.add(
+            trial_of(request, frames).model_copy(update={"measured": {"attack_fps": rate, "noise": noise}})
+        )
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    quantities = values(finding)
+    assert quantities["forwarding rate kept under the fastest attack"] == 75.0
+    assert quantities["fastest attack without loss beyond the goal"] == 1000.0
+    assert [row["attack_fps"] for row in finding.curve] == [*lost]
+
+
+def attacked(lost: dict[str, tuple[int, int]], goal: str = "0") -> Finding:
+    """The finding of an attack at these rates; of each, frames lost of 100,000 west to east and east to west."""
+    settings = {"load": "10000fps", "trial": "10s", "rates": [*lost], "loss_goal": goal}
+    procedure = made(Attack.model_validate(settings))
+    counts = {0.0: (0, 0)} | {float(rate.removesuffix("fps")): frames for rate, frames in lost.items()}
+    for rate in sorted(counts):
+        request = procedure.next()
+        assert request is not None
+        ways = dict(zip(("west-east", "east-west"), counts[rate], strict=True))
+        both = {way: trial_of(request, n).per_direction["west-east"] for way, n in ways.items()}
+        sums = {
+            name: sum(getattr(d, name) for d in both.values()) for name in ("tx_frames", "rx_frames", "lost")
+        }
+        noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
+        update = sums | {
+            "per_direction": both,
+            "frame_loss_ratio": sums["lost"] / sums["tx_frames"],
+            "measured": {"attack_fps": rate, "noise": noise},
+        }
+        procedure.add(trial_of(request).model_copy(update=update))
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    return finding
+
+
+def test_an_attack_that_harms_one_direction_is_not_harmless() -> None:
+    """0.018 % of one direction is above the goal of 0.01 %, 0.009 % of both together is not."""
+    finding = attacked({"1000fps": (18, 0)}, goal="0.01%")
+    assert values(finding)["fastest attack without loss beyond the goal"] == 0.0
+    assert values(finding)["frame loss under the fastest attack, west-east"] == 0.018
+    assert values(finding)["frame loss under the fastest attack, east-west"] == 0.0
+    assert finding.curve[-1]["loss_pct west-east"] == 0.018
+    assert (
+        values(attacked({"1000fps": (9, 9)}, goal="0.01%"))["fastest attack without loss beyond the goal"]
+        == 1000
+    )
+
+
+def test_the_fastest_attack_is_not_the_last_of_the_plan() -> None:
+    finding = attacked({"5000fps": (40_000, 40_000), "1000fps": (0, 0)})
+    assert [row["attack_fps"] for row in finding.curve] == [0.0, 1000.0, 5000.0]
+    assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
+
+
+def test_no_attack_above_one_that_did_harm_is_harmless() -> None:
+    finding = attacked({"1000fps": (0, 0), "2000fps": (10, 10), "3000fps": (0, 0)})
+    assert values(finding)["fastest attack without loss beyond the goal"] == 1000.0
+
+
+def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None:
+    """10,000 frames in 10 s, of which 4,000 arrived when all had left: 60 % of the rate, though none was lost."""
+    procedure = made(Attack.model_validate({"load": "1000fps", "rates": ["1000fps"], "trial": "10s"}))
+    for rate, backlog in ((0.0, 0), (1000.0, 4000)):
+        request = procedure.next()
+        assert request is not None
+        trial = trial_of(request, 0)
+        readings = {
+            way: reading.model_copy(update={"backlog_frames": backlog})
+            for way, reading in trial.per_direction.items()
+        }
+        noise = [{"from": "west", "tx_frames": round(10 * rate), "departure_fps": rate}] if rate else []
+        update = {
+            "measured": {"attack_fps": rate, "noise": noise},
+            "per_direction": readings,
+            "sustained": not backlog,
+        }
+        procedure.add(trial.model_copy(update=update))
+    (finding,) = procedure.results(CaseFacts("uml", "proven", []))
+    assert isinstance(finding, Finding)
+    assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
