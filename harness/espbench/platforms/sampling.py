@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,12 +31,15 @@ _SCRIPT_S = 600.0
 _END_S = 5.0
 _FIELDS = "comm,pid,tid,cpu,time,period,event,ip,sym,dso"
 # The acknowledgements, and later the samples as text, go to standard output, all other output to stderr. perf ends by
-# itself when its standard input is closed: when its parent process or the connection to a box ends.
+# itself when its standard input is closed: when its parent process or the connection to a box ends. A shell that a
+# signal ends does not execute what it was told to do at EXIT, unless a trap for this signal exits.
 _RECORD = (
-    "f=$(mktemp) || exit; trap 'rm -f \"$f\"' EXIT; "
+    "{file} || exit; trap 'rm -f \"$f\"' EXIT; trap exit HUP INT TERM; "
     'perf record {options} -D -1 --control fd:0,3 -o "$f" 3>&1 1>&2; '
     f'perf script -i "$f" --show-lost-events --no-inline -F {_FIELDS}'
 )
+# File systems in memory: nothing is written to the disk of a box.
+_IN_MEMORY = "f=$(mktemp -p /dev/shm) || f=$(mktemp -p /run)"
 _TRY = "command -v perf >/dev/null || exit 127; perf record {options} -o /dev/null -- true 1>&2"
 
 
@@ -45,18 +49,23 @@ class Sampled:
 
     where: its name for people. cpus: the CPUs to sample; empty: all CPUs of the machine. threads: for each gateway on
     the machine a function that returns the ids of its threads; None: all threads of the machine are the gateway's.
-    reached: returns the command line that executes another one on this machine.
+    reached: returns the command line that executes another one on this machine. folder: the directory of perf's file,
+    which must outlive perf; None: the machine is a box, and the file is in its memory.
     """
 
     where: str
     cpus: Sequence[int]
     threads: Mapping[Side, Callable[[], set[int]] | None]
     reached: Callable[[list[str]], list[str]] = list
+    folder: Path | None = None
 
     def shell(self, script: str) -> list[str]:
         """Return the command line that executes a script such as _RECORD on this machine."""
         cpus = f"-C {','.join(map(str, self.cpus))}" if self.cpus else "-a"
-        return self.reached(["sh", "-c", script.replace("{options}", f"-F {PER_S} -g {cpus}")])
+        file = f"f=$(mktemp -p {shlex.quote(str(self.folder))})" if self.folder else _IN_MEMORY
+        # -N: otherwise perf copies the programs that it met to ~/.debug.
+        options = f"-F {PER_S} -g -N {cpus}"
+        return self.reached(["sh", "-c", script.replace("{options}", options).replace("{file}", file)])
 
 
 def require(machines: Sequence[Sampled]) -> None:

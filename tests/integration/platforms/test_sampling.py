@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from espbench.errors import MachineLacks
 from espbench.platforms.sampling import Sampled, Sampler, require
 from espbench.profile.samples import Samples, read
-from espbench.this_machine.registry import Registry
+from espbench.this_machine.registry import Registry, clean
 
 pytestmark = [pytest.mark.root, pytest.mark.needs("linux-perf"), pytest.mark.untimed]
 
@@ -90,37 +91,85 @@ def test_each_gateway_has_its_own_threads_samples_and_only_those_of_the_trial(
         assert counts[other] < 0.02e9
 
 
-def test_perf_ends_with_its_controller(tmp_path: Path) -> None:
-    """A controller that is killed leaves no perf behind, which would sample for ever."""
-    script = f"""
+# A controller that samples this machine as the platform of namespaces does, and waits to be ended.
+CONTROLLER = """
 import sys, threading
 from pathlib import Path
-from espbench.platforms.sampling import Sampled, Sampler
+from types import SimpleNamespace
+from espbench.platforms.sampling import Sampler
+from espbench.runs.platform_kinds.namespaces import _this_machine
 from espbench.this_machine.registry import Registry
-with Registry("killed", Path(r"{tmp_path}")) as registry:
-    sampler = Sampler(registry, Path(r"{tmp_path}"), [Sampled("here", [{CPU}], {{"home": None}})])
+logs = Path(sys.argv[1])
+with Registry("ended", logs) as registry:
+    placement = SimpleNamespace(cpus={"home": [int(sys.argv[2])]})
+    workspace = SimpleNamespace(registry=registry, placement=placement)
+    sampler = Sampler(registry, logs, [_this_machine(workspace, {"home": None})])
     sampler.start()
     print("started", flush=True)
     threading.Event().wait()
 """
-    controller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
+def test_perf_ends_with_its_controller(tmp_path: Path, how: signal.Signals) -> None:
+    """A controller that ends leaves neither perf, which would sample for ever, nor its file, which may be large."""
+    folders = {name: tmp_path / name for name in ("logs", "temporary")}
+    for folder in folders.values():
+        folder.mkdir(mode=0o700)
+    controller = subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, str(folders["logs"]), str(CPU)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folders["temporary"])},
+    )
     assert controller.stdout is not None
     assert controller.stdout.readline() == "started\n"
     mark = f"-C {CPU} -D -1"
+    assert list(folders["temporary"].rglob("tmp.*")), "perf's file is elsewhere"
 
     def running() -> bool:
         lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
         return any(line.startswith("perf record") and mark in line for line in lines.splitlines())
 
     assert running()
-    controller.kill()
+    controller.send_signal(how)
     controller.communicate()
+    wait_until(lambda: not running())
+    clean(folders["logs"])
+    assert not list(folders["temporary"].iterdir())
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
     wait = threading.Event()
     for _ in range(600):
-        if not running():
+        if reached():
             return
         wait.wait(0.2)
     raise AssertionError("perf is still there")
+
+
+def test_perf_leaves_nothing_on_a_box(tmp_path: Path) -> None:
+    """It writes no file to a disk there, and a signal to the shell on the box does not leave its file in memory."""
+    home = tmp_path / "disk"
+    home.mkdir()
+    on_disk = [f"{name}={home}" for name in ("HOME", "TMPDIR")]
+    box = Sampled("home (box)", [CPU], {"home": None}, lambda argv: ["env", *on_disk, *argv])
+    memory = Path("/dev/shm")
+    before = set(memory.glob("tmp.*"))
+    with Registry("box", tmp_path / "journals") as registry:
+        sampler = Sampler(registry, tmp_path, [box])
+        sampler.start()
+        with sampler.during("one"):
+            sum(range(10**6))
+        sampler.finish()
+        sampler.start()
+        made = set(memory.glob("tmp.*")) - before
+        assert made
+        # Leaving the registry sends SIGTERM to the shell.
+    sampler.stop()  # closes the pipes
+    assert not [file for file in made if file.exists()]
+    assert not list(home.rglob("*"))
 
 
 def test_a_machine_without_perf_is_refused() -> None:

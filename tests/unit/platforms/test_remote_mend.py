@@ -107,3 +107,27 @@ except RuntimeError as error:
 """
     )
     assert "espbench-box: expected a directory of root's alone" in said
+
+
+def test_what_this_kernel_cannot_give_back_is_found() -> None:
+    """A route over two ports names neither of them as its own."""
+    said = on_a_box(
+        """
+from espbench.platforms.remote.remote_box import cannot_return
+def ip(line):
+    subprocess.run(["ip", *line.split()], check=True)
+ip("link set e0 up")
+ip("addr add 10.1.2.3/24 dev e0")
+ip("addr add 10.2.2.3/24 dev far")
+print(cannot_return("e0"))
+ip("route add 10.7.0.0/16 table 77 nexthop via 10.1.2.9 dev e0 nexthop via 10.2.2.9 dev far")
+ip("nexthop add id 5 via 10.1.2.9 dev e0")
+ip("route add 10.6.0.0/16 nhid 5")
+print(sorted(cannot_return("e0")), cannot_return("far"), sep="\\n")
+"""
+    )
+    assert said.splitlines() == [
+        "[]",
+        "['multipath route 10.7.0.0/16', 'nexthop object 5', 'route 10.6.0.0/16 by nexthop object 5']",
+        "['multipath route 10.7.0.0/16']",
+    ]

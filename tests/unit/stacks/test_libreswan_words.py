@@ -108,6 +108,7 @@ def test_connections_of_a_psk_pair() -> None:
         "left=192.0.2.1", "leftid=@home", "right=192.0.2.2", "rightid=@office", "ikev2=insist", "pfs=no",
         "ike=aes128-sha2_256-dh19", "esp=3des-sha1", "authby=secret", "replay-window=32", "esn=no",
         "encapsulation=no", "nopmtudisc=no", "rekey=no", "salifetime=86400s", "nat-keepalive=no", "mobike=no",
+        "nic-offload=no",
     ):  # fmt: skip
         assert f"\n\t{line}\n" in text
     assert text.count("\nconn t") == text.count("connalias=tunnels") == 2

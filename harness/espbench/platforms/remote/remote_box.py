@@ -37,6 +37,9 @@ READ_ONLY_SINCE = (5, 12)  # mount_setattr(2); before, the agent's mount namespa
 CLONE_NEWNET = 0x40000000
 OTHER_WAIT_S = 40.0  # longer than the silence after which a helper without a connection gives its ports back
 BACK_WAIT_S = 30.0  # the longest time until the kernel has removed the namespace of a helper that was killed
+IPV6 = Path(
+    "/proc/sys/net/ipv6"
+)  # missing without IPv6; the agent makes every gateway a router for IPv4 and IPv6
 # Files in these folders disappear at a reboot, as the ports' state does.
 STATE_PLACES = ("/run", "/var/run", "/tmp")
 STATE = "espbench-box/ports.json"
@@ -176,6 +179,7 @@ class Port:
             "link": [f"{key} {self.link.get(key)}" for key in ("mtu", "address", "txqlen")],
             "addresses": self.addresses(),
             "routes": sorted(words for route in self.routes if (words := words_of(route))),
+            "permanent neighbours": sorted(f"{n['dst']} {n.get('lladdr')}" for n in self.neighbours),
             "sysctls": [f"{path} {text.strip()}" for path, text in self.sysctls.items()],
         }
 
@@ -205,8 +209,8 @@ def read(path: Path) -> str | None:
         return None
 
 
-def problem_with(port: Port, mine: bool) -> str:
-    """Return why a port must not be used; empty if it may be used. mine: the box may be taken out of service."""
+def problem_with(port: Port) -> str:
+    """Return why a port must not be used, whoever owns the box; empty if it may be used."""
     uppers = [entry.name[6:] for entry in Path(f"/sys/class/net/{port.name}").glob("upper_*")]
     if "LOOPBACK" in port.link["flags"]:
         return "expected a network port, got the loopback"
@@ -217,12 +221,39 @@ def problem_with(port: Port, mine: bool) -> str:
     here = ssh_arrives()
     if here & {port.name, *(address.partition("/")[0] for address in port.addresses(of_link=True))}:
         return "this ssh connection arrives on it and would be cut; use another port, or another way in"
-    if (held := port.addresses()) and not mine:
+    if lost := cannot_return(port.name):
+        return (
+            f"expected a port without multipath routes and nexthop objects, which cannot be given back, it has "
+            f"{', '.join(lost[:3])}{f' and {len(lost) - 3} more' if lost[3:] else ''}; remove that first, or use "
+            "another port"
+        )
+    return ""
+
+
+def sign_of_service(port: Port) -> str:
+    """Return why a port seems to be in service, so that only the owner of the box may use it; empty otherwise."""
+    if held := port.addresses():
         return (
             f"expected a port without addresses, it has {', '.join(held)}; if this box may be taken out of service "
             "for the test (RFC 6815), write i_own_this_box: true: it gets them back afterwards"
         )
     return ""
+
+
+def cannot_return(name: str) -> list[str]:
+    """Return the multipath routes and the nexthop objects that use a port, which cannot be saved and restored."""
+    found = []
+    for family in ("-4", "-6"):
+        # `dev NAME` would leave out the multipath routes.
+        for route in json.loads(ip(family, "-j", "route", "show", "table", "all") or b"[]"):
+            if name in [hop.get("dev") for hop in route.get("nexthops", [])]:
+                found.append(f"multipath route {route['dst']}")
+            elif route.get("dev") == name and "nhid" in route:
+                found.append(f"route {route['dst']} by nexthop object {route['nhid']}")
+    with contextlib.suppress(RuntimeError):  # an old ip(8) or kernel knows no such objects
+        hops = json.loads(ip("-j", "nexthop", "show") or b"[]")
+        found += [f"nexthop object {hop['id']}" for hop in hops if hop.get("dev") == name]
+    return found
 
 
 def ssh_arrives() -> set[str]:
@@ -246,6 +277,11 @@ def examine(spec: dict[str, Any]) -> list[Port]:
         refuse("expected to be root on the box, since ports are configured; log in as root")
     if shutil.which("ip") is None:
         refuse("expected ip(8) on the box, got none; apt-get install iproute2")
+    if not IPV6.is_dir():
+        refuse(
+            "expected IPv6 in the box's kernel, got none; boot it without ipv6.disable=1 or with a kernel that has "
+            "CONFIG_IPV6; if IPv6 is a module: modprobe ipv6"
+        )
     ports = []
     for role in ("lan", "wan"):
         name = spec[role]
@@ -253,7 +289,7 @@ def examine(spec: dict[str, Any]) -> list[Port]:
             there = ", ".join(sorted(entry.name for entry in Path("/sys/class/net").iterdir()))
             refuse(f"{role}: expected a network interface of the box, got {name}; there are: {there}")
         port = Port.look(name)
-        if why := problem_with(port, spec["mine"]):
+        if why := problem_with(port) or ("" if spec["mine"] else sign_of_service(port)):
             refuse(f"{role}: {name}: {why}")
         ports.append(port)
     held = sum(line.startswith(b"src ") for line in ip("xfrm", "state").splitlines())
@@ -332,9 +368,10 @@ def remember(ports: list[Port]) -> None:
 
 
 def forget() -> None:
-    """Delete the saved state, because the ports have been restored."""
+    """Delete the saved state, which may be missing or incomplete, because the ports have been restored."""
     file = state_file()
-    file.unlink()
+    for path in (file, file.with_suffix(".new")):
+        path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         file.parent.rmdir()
 
@@ -447,12 +484,14 @@ def relay(agent: socket.socket, silence_s: int) -> None:
 
 
 def give_back(ports: list[Port], before: list[dict[str, list[str]]], netns: int, own: int) -> list[str]:
-    """Move every port back and restore its state; return the failures."""
+    """Move every port back and restore its state; return the failures. Leave a port alone that is as it was."""
     failures = []
     for port, was in zip(ports, before):  # noqa: B905 (Python 3.9 has no strict)
         try:
             if holds(netns, port.name):
                 move(port.name, netns, own)
+            elif Port.look(port.name).shown() == was:
+                continue  # it did not leave
             port.restore()
             now = Port.look(port.name).shown()
             failures += [f"{port.name}: {change}" for change in differences(was, now)]
@@ -515,8 +554,12 @@ def main(spec: dict[str, Any]) -> NoReturn:
 
 
 def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[str]]]) -> int:
-    """Move the ports, pass lines between controller and agent, restore the ports, and return the exit status."""
-    failures = []
+    """Move the ports, pass lines between controller and agent, restore the ports, and return the exit status.
+
+    It is 1 if the ports are not as they were, 3 for another failure.
+    """
+    failures: list[str] = []
+    undone: list[str] = []
     try:
         own, netns = namespaces()
     except OSError as error:
@@ -543,7 +586,7 @@ def serve(spec: dict[str, Any], ports: list[Port], before: list[dict[str, list[s
         undone = give_back(ports, before, netns, own)
         if not undone:  # otherwise the next helper tries it again
             forget()
-        failures += undone
+    failures += undone
     for failure in failures:
         say(failure)
-    return 1 if failures else 0
+    return 1 if undone else 3 if failures else 0

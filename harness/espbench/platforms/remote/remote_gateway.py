@@ -120,7 +120,7 @@ def survey(side: Side, box: Box, within_s: float = READY_S) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise GatewayFailed(f"{side} ({box.login}): no answer within {within_s:g} s") from None
     if done.returncode:
-        raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"))
+        raise ssh.explain(side, box.login, done.stderr.decode(errors="replace"), done.returncode)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer
 
@@ -142,7 +142,7 @@ def mend(name: str, box: Box) -> None:
     except subprocess.TimeoutExpired:
         raise GatewayFailed(f"{name} ({box.login}): no answer within {READY_S:g} s") from None
     if done.returncode:
-        raise ssh.explain(name, box.login, done.stderr.decode(errors="replace"))
+        raise ssh.explain(name, box.login, done.stderr.decode(errors="replace"), done.returncode)
 
 
 def _mend_left(record: dict[str, Any]) -> None:
@@ -286,7 +286,7 @@ def connect(registry: Registry, side: Side, box: Box, logs: Path) -> Callable[[]
             if channel.closed:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(ssh.CONNECT_S)
-                raise ssh.explain(side, box.login, connection.said()) from None
+                raise ssh.explain(side, box.login, connection.said(), process.poll()) from None
             raise
         return RemoteGateway(channel, side, box, logs, connection.abandon)
 

@@ -24,7 +24,7 @@ from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.addressing import LinkEnd, PairAddressing, configure
 from espbench.platforms.base import SIDES, Gateway, Placement, Port, PortName, Readiness, Side, Testbed
 from espbench.platforms.external import netns_path
-from espbench.platforms.remote import ssh
+from espbench.platforms.remote import cpu_tick, ssh
 from espbench.platforms.remote.labgrid_board import Board
 from espbench.platforms.remote.remote_gateway import Box, RemoteGateway, connect, console_log_of, survey
 from espbench.platforms.remote.remote_power import PoweredBox
@@ -307,8 +307,8 @@ def _warnings(gateways: Mapping[Side, RemoteGateway]) -> list[str]:
     for side, gateway in gateways.items():
         times = gateway.cpu_times()
         warnings.append(
-            f"CPU of {side} is that of its whole box ({times.cpus} CPUs, 100 % is one of them), which counts in "
-            "steps of 10 ms"
+            f"CPU of {side} is that of its whole box ({times.cpus} CPUs, 100 % is one of them); "
+            f"{cpu_tick.accuracy(gateway.run(cpu_tick.READ_HZ).out)}"
         )
         if times.steal_ns:
             warnings.append(

@@ -40,7 +40,13 @@ _OPTIONS = {
 }
 
 
-# Patterns of ssh's messages, and the remedies; the first pattern that matches is used.
+# The exit status of ssh is that of the command on the box. These two are the shell's own there: it cannot execute, or
+# does not find, the program, whatever the language of its message.
+_NO_PROGRAM = (126, 127)
+_NO_PYTHON = (
+    "expected Python on the box, got none that runs{said}; install python3 there, or give its path as python:"
+)
+# Patterns of messages, and the remedies; the first pattern that matches is used.
 _KNOWN = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -59,10 +65,7 @@ _KNOWN = (
         "expected a login without a password, got: the box does not accept {identity}; put its public half "
         "into ~{user}/.ssh/authorized_keys there (a key with a passphrase must be in ssh-agent)",
     ),
-    (
-        "python.*(not found|No such file)",
-        "expected Python on the box, got none; install python3 there, or give its path as python:",
-    ),
+    ("python.*(not found|No such file)", _NO_PYTHON),  # of a shell with another exit status, such as csh
 )
 
 
@@ -109,21 +112,23 @@ def readiness() -> Readiness:
     return Readiness("ssh", shutil.which("ssh") is not None, "no ssh", "apt-get install openssh-client")
 
 
-def explain(name: str, login: Login, said: str) -> EspbenchError:
-    """Return the error of a box that was not reached or that refused; said: the output of ssh and the box's helper.
+def explain(name: str, login: Login, said: str, status: int | None) -> EspbenchError:
+    """Return the error of a box that was not reached or that refused.
 
-    It is a UsageError if another attempt would fail too.
+    said: the output of ssh and the box's helper. status: the exit status of ssh; None if it still runs. The error is a
+    UsageError if another attempt would fail too.
     """
     where = f"{name} ({login})"
     if refused := re.findall(r"^espbench(?: launcher)?: (.+)$", said, re.MULTILINE):
         return UsageError(f"{where}: {refused[-1]}")
-    for pattern, remedy in _KNOWN:
+    lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
+    known = (("", _NO_PYTHON),) if status in _NO_PROGRAM else _KNOWN
+    for pattern, remedy in known:
         if re.search(pattern, said):
             return UsageError(f"{where}: " + remedy.format(
                 host=login.host, port=login.port, user=login.user, identity=login.identity or "any of your keys",
-                known_hosts=login.known_hosts or "~/.ssh/known_hosts",
+                known_hosts=login.known_hosts or "~/.ssh/known_hosts", said=f" ({lines[-1]})" if lines else "",
             ))  # fmt: skip
-    lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
     words = "; ".join(lines[-3:])  # earlier lines may be the box's banner
     return GatewayFailed(f"{where}: cannot be reached: {words or 'ssh gave no reason'}")
 

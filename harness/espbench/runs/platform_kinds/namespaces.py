@@ -63,4 +63,4 @@ def _this_machine(workspace: Workspace, threads: Mapping[Side, Callable[[], set[
     """Return the sampling of gateways that are namespaces: their CPUs, and the threads of each."""
     cpus = sorted({cpu for side in threads for cpu in workspace.placement.cpus[side]})
     folder = workspace.registry.directory("perf")
-    return sampling.Sampled("this machine", cpus, threads, lambda argv: ["env", f"TMPDIR={folder}", *argv])
+    return sampling.Sampled("this machine", cpus, threads, folder=folder)

@@ -139,13 +139,16 @@ def _algorithms(end: End) -> _Keys:
 
 
 def _path(end: End) -> _Keys:
-    """Return the keys for the path of IKE and ESP between the ends: UDP encapsulation, DF, NAT, MOBIKE, fragments."""
+    """Return the keys for the path of IKE and ESP between the ends: UDP encapsulation, DF, NAT, MOBIKE, fragments,
+    and no ESP in a network card.
+    """
     return {
         "encapsulation": _yes(end.options.udp_encapsulation),
         "nopmtudisc": _yes(end.options.df == "clear"),
         "nat-keepalive": "no",
         "mobike": "no",
         "fragmentation": "yes",
+        "nic-offload": "no",  # libreswan's default takes the card's ESP; no other stack does
     }
 
 
