@@ -27,6 +27,8 @@ FASTEST_FPS = 50e6
 _AT_ONCE = 16  # frames that are sent, then received, before the loop does anything else
 _SPIN_NS = 200_000  # the end of a wait is spun, since a sleeping process wakes late
 _EPISODES = 1000
+# No thread of this generator watches the CPUs of the host.
+NOT_MEASURED = ["stalls of the host", "speed of the CPUs"]
 _MISSING = {
     "steps": "keeps one rate for a trial",
     "tag_at_s": "tags no frame",
@@ -248,11 +250,12 @@ class _Trial:
                 }
                 for name, count in self._ports.items()
             ],
-            "host_stalls": [], "host_stall_ms_total": {}, "host_stalls_more": 0,
+            "host_stalls": [], "host_stall_ms_total": {}, "host_stalls_more": 0, "stalls_watched": False,
             "senders_run_ms": run_ms, "senders_wait_ms": wait_ms, "receivers_run_ms": 0.0, "receivers_wait_ms": 0.0,
             "clock_step_ns": self._steps.step_ns,
             "stopped_early": self._stopped_early,
             "notes": [],
+            "not_measured": NOT_MEASURED,
         }  # fmt: skip
 
     def _of_stream(self, stream: dict[str, Any], out: Outgoing, count: StreamCount) -> dict[str, Any]:

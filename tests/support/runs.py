@@ -239,6 +239,21 @@ def assert_complete(directory: Path) -> None:
         assert abs(float(row["throughput_fps"]) - least) < 0.01
 
 
+def assert_no_keys(directory: Path) -> None:
+    """Assert that a run directory holds no key: those of AES-128-GCM and SHA-1 have 40 hexadecimal digits, PSKs 64.
+
+    The commit of espbench and the digest of a gateway's kernel, which are public, are all else that has so many.
+    """
+    commit = json.loads((directory / "manifest.json").read_text())["code"].get("commit") or "no commit"
+    for file in directory.rglob("*"):
+        if file.is_file():
+            text = re.sub(r"\bsha256 [0-9a-f]{64}\b", "", file.read_text(errors="replace")).replace(
+                commit, ""
+            )
+            assert not re.search(r"\b([0-9a-fA-F]{40}|[0-9a-fA-F]{64})\b", text), file
+            assert "PRIVATE KEY" not in text, file
+
+
 def frames_in(netns: str) -> int:
     """Return the number of frames received and sent by all interfaces of a namespace."""
     links = json.loads(sh(f"ip -n {netns} -s -j link"))

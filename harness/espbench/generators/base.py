@@ -16,7 +16,8 @@ from espbench.platforms.base import Port, PortName
 from espbench.terms import Latency, Remark
 
 # A trial sends all its frames. If that takes longer than intended, a generator continues for at most LONGEST times the
-# duration plus LONGEST_MORE_S (traffic/src/send/pace.rs, deadline_ns). A flood has no schedule, and ends on time.
+# duration plus LONGEST_MORE_S (traffic/src/send/pace.rs, deadline_ns); in virtual time for much less
+# (virtual_time/virtual_trial.rs). A flood has no schedule, and ends on time.
 LONGEST, LONGEST_MORE_S = 1.5, 0.5
 
 
@@ -422,7 +423,8 @@ class Offered(BaseModel):
     host_stalls_more: int = 0  # beyond those listed
     host_stalls_more_ms: float = 0.0  # in sum
     host_stall_ms_total: dict[str, float] = {}
-    stalls_watched: bool = True  # False: a watcher had no real-time priority, and saw its own waits as stalls
+    # False: nobody watched the CPUs, or a watcher had no real-time priority and saw its own waits as stalls
+    stalls_watched: bool
     cpu_speed: dict[str, CpuSpeed] = {}  # of each watched CPU that is not the generator's own
     senders_run_ms: float = 0.0
     senders_wait_ms: float | None = None  # runnable, but not on a CPU; None: not known

@@ -40,7 +40,8 @@ NOT_MEASURED = [
     "backlog",
     "corrupted, duplicated and reordered frames; frames of others count as received",
     "when frames left, when lost ones did, and when they arrived",
-    "stalls of the tester",
+    "stalls of the tester and of the host",
+    "speed of the CPUs",
 ]
 _FRAMING_BYTES = 14 + FCS_BYTES
 # The server checks its ports every 10 ms; it may need as long again to begin.
@@ -141,6 +142,7 @@ class TrexGenerator:
                 PortCounts(name=name, rx_overrun=a.overrun, foreign=None, rx_total=a.received)
                 for name, a in accounts.items()
             ],
+            stalls_watched=False,
             # TRex polls its ports until its end, so its CPU time in that time is not foreign load.
             senders_run_ms=(self._cpu_ns() - cpu_before) / 1e6,
             faults=[*faults, *_end_unseen(unseen_s, duration_s), *self._link_faults(dropped, counts)],

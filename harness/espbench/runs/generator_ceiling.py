@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from espbench.errors import EspbenchError, GeneratorFailed
 from espbench.generators.base import Generator, Offered, Stream, WirePath
@@ -14,7 +14,7 @@ from espbench.platforms.base import PortName, Testbed
 from espbench.terms import Calibration
 
 _FLOOD_S, _FLOODS = 0.5, 3
-_PROBE_S = 0.25
+_PROBE_S, _TRY_S = 0.25, 0.05
 # A run uses the first of the generator's paths unless another is faster by the factor _FASTER: runs with different
 # paths are not comparable, and probes differ from run to run by tens of percent on a shared machine. The paths are
 # probed again only if another path was faster than the first one by more than the factor _IN_DOUBT.
@@ -27,17 +27,19 @@ _QUIET_S = 0.2
 def choose_path(
     generator: Generator,
     attach: Callable[[], tuple[Testbed, dict[PortName, str]]],
-    traffic: Traffic,
+    traffics: Sequence[Traffic],
     *,
     returns: bool,
     on_note: Callable[[str], None],
 ) -> WirePath | None:
     """Return the first of the generator's paths, or one that is clearly faster; None if it has none that works.
 
-    attach opens the ports again and returns the test bed and the next hops. The ports are flooded by each path. If a
-    later path was faster, all paths are probed again in turns, and the medians decide. returns: whether the frames
+    attach opens the ports again and returns the test bed and the next hops. traffics: all that the run sends, at
+    least one. A path that refuses any of it does not work. The ports are flooded by each path with the first of it. If
+    a later path was faster, all paths are probed again in turns, and the medians decide. returns: whether the frames
     come back. If not, the rate at which a path receives is unknown, and the path is chosen for sending only.
     """
+    first, demanding = traffics[0], _demanding(traffics)
     paths = [WirePath(name, receives=returns or name == "auto") for name in generator.paths()]
     rates: dict[WirePath, list[float]] = {}
     for number in range(_PROBES):
@@ -45,8 +47,12 @@ def choose_path(
             generator.take(path)
             try:
                 bed, next_hops = attach()
+                for traffic in demanding if number == 0 else []:
+                    generator.offer(
+                        traffic.streams(bed, next_hops, None), _TRY_S, _RESIDUE_S, quiet_s=_QUIET_S
+                    )
                 offered = generator.offer(
-                    traffic.streams(bed, next_hops, None), _PROBE_S, _RESIDUE_S, quiet_s=_QUIET_S
+                    first.streams(bed, next_hops, None), _PROBE_S, _RESIDUE_S, quiet_s=_QUIET_S
                 )
             except EspbenchError as error:
                 on_note(f"the generator cannot use {path} here: {str(error).splitlines()[0]}")
@@ -68,6 +74,24 @@ def choose_path(
     on_note(f"generator: {best}, of {text}; to keep it, write tx and rx under generator: native: in the plan")
     generator.take(best)
     return best
+
+
+def _demanding(traffics: Sequence[Traffic]) -> list[Traffic]:
+    """Return the traffics that a path may refuse, besides the first: the longest frame, the most kinds of frames, the
+    longest mix.
+    """
+
+    def longest(traffic: Traffic) -> int:
+        return max(size for size, *_ in traffic.frames)
+
+    def kinds(traffic: Traffic) -> int:
+        return len({(size, tuple(header)) for size, _, *header in traffic.frames})
+
+    def mix(traffic: Traffic) -> int:
+        return sum(weight for _, weight, *_ in traffic.frames)
+
+    found = [max(traffics, key=measure) for measure in (longest, kinds, mix)]
+    return [traffic for n, traffic in enumerate(found) if traffic not in [traffics[0], *found[:n]]]
 
 
 def calibrate(

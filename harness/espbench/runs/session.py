@@ -154,9 +154,9 @@ class Session:
             return bed, hops if returns else {"west": _NOBODY, "east": _NOBODY}
 
         self._setups.attach(bed)  # reports a next hop that does not answer, before traffic is sent
-        probe = next(iter(wanted.values()))[0]
+        traffics = [traffic for variants in wanted.values() for traffic in variants]
         self._setups.path = choose_path(
-            self._setups.generator, attach, probe, returns=returns, on_note=self._observer.note
+            self._setups.generator, attach, traffics, returns=returns, on_note=self._observer.note
         )
         _, hops = attach()
         return calibrate(

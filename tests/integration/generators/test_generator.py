@@ -309,8 +309,12 @@ def test_deadline_reports_what_was_not_sent(generator: Generator, wire: Net) -> 
 @pytest.mark.alone
 @pytest.mark.parametrize("generator", slow_but(["xdp"], WAYS), indirect=True)
 def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire: Net) -> None:
-    """The stall is listed as long as it was, no frame is unsent; one at the end, or within the leeway, takes longer."""
+    """The stall is listed as long as it was, no frame is unsent; one at the end, or within the leeway, takes longer.
+
+    Every way has the first case; what makes the difference in the others is the same for all ways.
+    """
     ports = open_ports(generator, wire)
+    cases = [(0.3, 0.0, 1.999), (1.7, 0.0, 2.02), (0.3, 0.1, 2.09)]
 
     def stop() -> None:
         generator.process.send_signal(signal.SIGSTOP)
@@ -318,7 +322,7 @@ def test_a_sender_that_was_stopped_sends_all_the_same(generator: Generator, wire
         generator.process.send_signal(signal.SIGCONT)
 
     # 100 ms are made good in 1,000 ms, at a tenth more than the rate.
-    for after_s, leeway, least_s in ((0.3, 0.0, 1.999), (1.7, 0.0, 2.02), (0.3, 0.1, 2.09)):
+    for after_s, leeway, least_s in cases if generator.paths["tx"] == "xdp" else cases[:1]:
         timer = threading.Timer(after_s, stop)
         timer.start()
         result = trial(generator, stream(ports, rate_fps=4000.0, leeway=leeway), duration_s=2.0)

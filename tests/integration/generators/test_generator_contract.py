@@ -103,6 +103,18 @@ def all_arrived(offered: Offered, intended: int) -> None:
         assert s.rx_frames == s.tx_frames - s.tx_refused > 0
 
 
+def test_a_host_that_nobody_watches_is_named(tester: AttachedTester) -> None:
+    """Either the CPUs were watched as asked, or the trial says that they were not."""
+    cpu = min(os.sched_getaffinity(0))
+    tester.generator.open(list(tester.bed.ports.values()), [cpu])
+    offered = tester.offer()
+    if str(cpu) not in offered.host_stall_ms_total:
+        assert not offered.stalls_watched
+        assert any("stalls of the" in text for text in offered.not_measured)
+    if tester.generator.name == "native":
+        assert str(cpu) in offered.host_stall_ms_total
+
+
 @pytest.mark.alone
 def test_an_idle_pair_loses_nothing(tester: AttachedTester) -> None:
     """All that was intended is sent and arrives; nobody is to blame for more than that the machine stood still."""

@@ -107,7 +107,7 @@ def test_an_outage_is_one_gap(generator: Generator, router: Net) -> None:
         hops[port] = generator.ask(asked)["mac"]
 
     asked = stream(ports, dst_mac=hops["west"], rate_fps=5_000.0, gaps_over_s=0.1)
-    begin(generator, asked, duration_s=3.0, residue_s=0.5)
+    begin(generator, asked, duration_s=2.0, residue_s=0.5)
     router.nft("dut", "table ip t { chain c { type filter hook forward priority 0; policy drop; }; }")
     time.sleep(0.3)
     router.nft("dut", "delete table ip t")

@@ -13,11 +13,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from campaign.observed import Observed, environment
+from campaign.observed import ESPBENCH, Observed, environment
 
 from support.dask_cluster import DaskCluster
 
 _WORKER = "if __name__ == '__main__':\n    from distributed.cli.dask_worker import main; main()"
+# This program is espbench, with another time after which a machine that is not seen counts as gone.
+_IMPATIENT = """\
+from functools import partial
+from espbench.cli import run
+from espbench.cli.main import main
+run.OnBenches = partial(run.OnBenches, gone_after_s={gone_after_s})
+main()
+"""
 # This script runs a command with another file as /etc/machine-id, in a mount namespace of its own.
 _AS_ANOTHER = 'mount --bind "$0" /etc/machine-id && exec "$@"'
 
@@ -48,9 +56,12 @@ class BenchCluster(DaskCluster):
         """Start a worker that measures in real time, on the machine with this digit."""
         return self.worker(digit, "--resources", "bench=1", path=path)
 
-    def run(self, folder: Path, *options: str | Path) -> Observed:
-        """Start `espbench run` on this cluster."""
-        return Observed(folder, *options, "--cluster", self.address, env=self.env)
+    def run(self, folder: Path, *options: str | Path, gone_after_s: float | None = None) -> Observed:
+        """Start `espbench run` on this cluster; gone_after_s: not seen for so long, a machine is gone."""
+        program = ESPBENCH
+        if gone_after_s is not None:
+            program = (sys.executable, "-c", _IMPATIENT.format(gone_after_s=gone_after_s))
+        return Observed(folder, *options, "--cluster", self.address, program=program, env=self.env)
 
 
 @contextmanager

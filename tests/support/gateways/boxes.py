@@ -129,15 +129,9 @@ class RouterBox:
         finally:
             thread.join()
 
-    def drop_one_in(self, n: int) -> None:
-        """Drop exactly every n-th forwarded frame, at any rate."""
-        self._on_forwarding(f"numgen inc mod {n} == 0 drop")
-
     def limit_frames(self, per_second: int, *, burst: int = 100) -> None:
         """Forward at most this many frames per second, of any size, by a token bucket, and drop the others."""
-        self._on_forwarding(f"limit rate over {per_second}/second burst {burst} packets drop")
-
-    def _on_forwarding(self, rule: str) -> None:
+        rule = f"limit rate over {per_second}/second burst {burst} packets drop"
         self.inside("nft add table ip box")
         self.inside("nft add chain ip box forward '{ type filter hook forward priority 0 ; }'")
         self.inside(f"nft add rule ip box forward {rule}")

@@ -113,7 +113,6 @@ class RemoteBoxes:
     hands: ThreadPoolExecutor
     consoles: dict[Side, AgentChannel] = field(default_factory=dict)
     entries: dict[Side, list[Entry]] = field(default_factory=dict)
-    dead: set[Side] = field(default_factory=set)  # the boxes that do not boot any more
     booted: dict[Side, Future[None]] = field(default_factory=dict)
     process_list: list[str] = field(default_factory=list)  # all command lines at each power switch
 
@@ -146,7 +145,7 @@ class RemoteBoxes:
         """Cut a box's power, or start its boot, which `booted` reports when it is done."""
         if state == "off" and side in self.entries:
             self.hands.submit(self.registry.undo, self.entries.pop(side)).result()
-        elif state == "on" and side not in self.entries and side not in self.dead:
+        elif state == "on" and side not in self.entries:
             self.booted[side] = self.hands.submit(self.boot, side)
 
     def boot(self, *sides: Side) -> None:

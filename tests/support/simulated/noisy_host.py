@@ -263,6 +263,7 @@ def offer(
         )  # fmt: skip
     still_ms = 1e3 * sum(span.length_s for span in noise.stalls)
     return Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=int(took_s * 1e9), duration_s=took_s, intended_duration_s=asked.duration_s,
         streams=streams, ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
         host_stalls=[

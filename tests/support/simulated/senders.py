@@ -69,6 +69,7 @@ def offered(request: Request, streams: list[StreamCounts], **changes: Any) -> Of
     """Return a generator's report of a trial with these streams."""
     took_s = max(s.duration_s or 0.0 for s in streams)
     return Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=round(1e9 * took_s), duration_s=took_s, intended_duration_s=request.duration_s,
         streams=streams, ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in PORTS],
     ).model_copy(update=changes)  # fmt: skip

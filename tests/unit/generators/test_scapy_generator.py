@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import base64
+import socket
+import time
+from collections import deque
 from itertools import pairwise
 from typing import Any, cast
 
@@ -15,6 +18,7 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 
+from espbench.generators.base import Offered
 from espbench_scapy import neighbours
 from espbench_scapy.failure import Failure
 from espbench_scapy.frames import RunKey, Template, cycle
@@ -25,7 +29,7 @@ from espbench_scapy.port import Port
 from espbench_scapy.receiving import StreamCount, whole_time
 from espbench_scapy.render import rendered
 from espbench_scapy.sending import Outgoing
-from espbench_scapy.trial import check
+from espbench_scapy.trial import Bench, check, run
 
 KEY = RunKey(1, 2)
 FIRST = 1000
@@ -324,6 +328,46 @@ def test_what_only_the_native_generator_can_is_refused(change: dict[str, Any], s
         check(asked, {})
     assert said in failure.value.message
     assert failure.value.hint == "use generator: native"
+
+
+class Joined:
+    """A port whose frames arrive at another one at once; never: a socket by which nothing arrives."""
+
+    interface, mtu = "x", 1500
+
+    def __init__(self, never: socket.socket) -> None:
+        self.other = self
+        self.fileno = never.fileno
+        self._arrived: deque[tuple[bytes, int]] = deque()
+
+    def begin(self) -> None:
+        self._arrived.clear()
+
+    def send(self, frame: bytes) -> str:
+        self.other._arrived.append((frame, time.time_ns()))
+        return "sent"
+
+    def receive(self) -> tuple[bytes, int] | None:
+        return self._arrived.popleft() if self._arrived else None
+
+    def overrun(self) -> int:
+        return 0
+
+
+def test_a_trial_says_that_nobody_watched_the_host() -> None:
+    """Zero stalls without a watcher would look like a host that never stood still."""
+    asked = {"id": "t", "duration_s": 0.05, "residue_s": 1.0, "quiet_s": 0.05, "streams": [stream()]}
+    one, other = socket.socketpair()
+    with one, other:
+        west, east = Joined(one), Joined(other)
+        west.other = east
+        ports = cast(dict[str, Port], {"west": west, "east": east})
+        bench = Bench(ports, KEY, lambda: False, lambda port, frame: None, lambda event: None)
+        offered = Offered.model_validate(run(bench, asked))
+    assert offered.streams[0].tx_frames == offered.streams[0].rx_frames == 5
+    assert (offered.host_stalls, offered.host_stall_ms_total, offered.cpu_speed) == ([], {}, {})
+    assert not offered.stalls_watched
+    assert offered.not_measured == ["stalls of the host", "speed of the CPUs"]
 
 
 def test_the_longest_gap_is_between_two_intact_arrivals() -> None:

@@ -85,6 +85,7 @@ def test_a_clean_trial_counts_what_was_sent_and_invents_nothing(registry: Regist
     assert set(absent) == {None}
     assert "latency" in offered.not_measured
     assert "backlog" in offered.not_measured
+    assert not offered.stalls_watched
     assert offered.warnings[0].text.startswith("backlog not judged")
     assert [p.owner for p in server.ports] == ["", ""]
     assert all(p.promiscuous for p in server.ports)

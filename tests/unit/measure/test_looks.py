@@ -83,6 +83,7 @@ class World:
         tell(elapsed_s=SENDING_S + RESIDUE_S, sending=False)
         stream = counts(1000, 1000 - self.lost, latency_us=None)
         return Offered(
+            stalls_watched=True,
             start_ns=0, last_tx_ns=int(SENDING_S * S), duration_s=SENDING_S, intended_duration_s=SENDING_S,
             streams=[stream], ports=[PortCounts(name="east", rx_overrun=0, foreign=0)],
         )  # fmt: skip

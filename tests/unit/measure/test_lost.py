@@ -45,6 +45,7 @@ def trial_of(
     bed = Bed("netns", "", {}, {}, placement.choose(), {}, virtual_time=virtual_time)
     setup = Setup(bed, cast(Generator, None), None, {})
     offered = Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=streams,
         ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")],
     )  # fmt: skip

@@ -168,6 +168,7 @@ def test_an_error_of_a_gateway_is_of_one_direction() -> None:
     delta = {side: GatewayCounters(sas[side], lan[side], wan[side]) for side in ("home", "office")}
     other = counts(sent, back - home_in, source="east")
     offered = Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, ports=[],
         streams=[counts(sent, there - office_in), other],
     )  # fmt: skip
@@ -190,7 +191,13 @@ def test_directions_read_the_counters_of_their_own_way() -> None:
     }
     back = counts(8, 7, source="east")
     offered = Offered(
-        start_ns=0, last_tx_ns=1, duration_s=1, intended_duration_s=1, streams=[counts(10, 9), back], ports=[]
+        stalls_watched=True,
+        start_ns=0,
+        last_tx_ns=1,
+        duration_s=1,
+        intended_duration_s=1,
+        streams=[counts(10, 9), back],
+        ports=[],
     )
     there, home_again = crossings(offered, delta)  # type: ignore[arg-type]
     assert (there.first, there.encrypted, there.decrypted) == ("home", 10, 9)
@@ -201,7 +208,13 @@ def test_what_the_testers_full_ring_refused_is_a_receiver_overrun_and_not_the_du
     """1000 sent, 20 refused by the tester's veth: Office passed on all; with any other port it lost them."""
     stream = counts(1000, 980)
     offered = Offered(
-        start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream], ports=[]
+        stalls_watched=True,
+        start_ns=0,
+        last_tx_ns=10**9,
+        duration_s=1.0,
+        intended_duration_s=1.0,
+        streams=[stream],
+        ports=[],
     )
     whole, short = LinkCounters(1000, 1000, 0, 0, 0, 0), LinkCounters(1000, 980, 0, 20, 0, 0)
     delta = {

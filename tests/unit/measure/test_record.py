@@ -49,17 +49,19 @@ def trial_of(
     overrun: int = 0,
     upset: bool = False,
     rx_frames: int = SENT,
+    platform: str = "netns",
     **changes: Any,
 ) -> Trial:
     """The record of a trial of 1 s in which the counters moved like this."""
     stream = counts(SENT, rx_frames, latency_us=None)
     offered = Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
         ports=[
             PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=overrun, foreign=0)
         ],
     ).model_copy(update=changes)  # fmt: skip
-    bed = Bed("netns", "", {}, {}, placement.choose(), {})
+    bed = Bed(platform, "", {}, {}, placement.choose(), {})
     setup = Setup(bed, cast(Generator, None), cast(Stack, SimpleNamespace(encrypts=True)), {})
     return record(
         setup,
@@ -85,6 +87,19 @@ def test_what_the_tester_did_wrong_does_not_heal_a_leak(what: dict[str, Any], sa
     trial = trial_of(moved(), **what)
     assert any(said in reason.text for reason in trial.reasons)
     assert trial.violated
+
+
+def test_frames_that_the_testers_card_dropped_are_not_the_boxes_loss() -> None:
+    """The trial is void, and the frames are booked at the tester."""
+    trial = trial_of(
+        gateways(encrypted=SENT, left_home=SENT, decrypted=SENT, left_office=SENT),
+        platform="remote", rx_frames=SENT - 3, overrun=3,
+    )  # fmt: skip
+    assert trial.validity == "INVALID"
+    assert [reason.values for reason in trial.reasons if reason.code == Code.RECEIVER_OVERRUN] == [
+        {"frames": 3}
+    ]
+    assert trial.loss_at == {"receiver overrun": 3}
 
 
 def gateways(*, encrypted: int, left_home: int, decrypted: int, left_office: int) -> Counters:

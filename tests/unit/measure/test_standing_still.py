@@ -31,7 +31,7 @@ def still(
     offered = Offered.model_validate(
         {
             "start_ns": 0, "last_tx_ns": int(seconds * 1e9), "duration_s": seconds, "intended_duration_s": seconds,
-            "streams": [], "ports": [], **more,
+            "streams": [], "ports": [], "stalls_watched": True, **more,
         }
     ).model_copy(update={"streams": list(streams)})  # fmt: skip
     shape = Shape(burst_frames=burst)

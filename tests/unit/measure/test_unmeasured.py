@@ -44,6 +44,7 @@ def setup(
     stream = counts(sent, arrived, latency_us=None)
     esp = EspCounts(cleartext=clear) if clear else None
     offered = Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=10**8, duration_s=0.1, intended_duration_s=0.1, streams=[stream], faults=[*faults],
         ports=[PortCounts(name="east", rx_overrun=0, foreign=0, esp=esp)],
     )  # fmt: skip

@@ -18,6 +18,7 @@ from support.generators.streams import counts
 def offered(tx: int = 1000, rx: int = 1000, intended: int = 1000, **changes: Any) -> Offered:
     stream = counts(tx, rx, intended_frames=intended, unsent=intended - tx)
     base = Offered(
+        stalls_watched=True,
         start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
         ports=[PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=0, foreign=0)],
     )  # fmt: skip

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from itertools import cycle
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.console import Console
 
+from espbench.cli import calibrate
 from espbench.errors import EspbenchError, GeneratorFailed
-from espbench.generators.base import Generator, Offered, WirePath
+from espbench.generators.base import FrameShare, Generator, Offered, Stream, WirePath
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.traffic import Traffic
-from espbench.platforms.base import Port, Testbed
+from espbench.platforms.base import Placement, Port, Testbed
+from espbench.runs import session
 from espbench.runs.generator_ceiling import choose_path, flooded
+from espbench.runs.session import Session
 from espbench.runs.side_by_side import Candidate, examine
-from support.generators.streams import counts
+from support.generators.streams import counts, stream
 
 
 class Flooding:
@@ -45,12 +51,15 @@ class Flooding:
         frames = round(next(self.rates[way]) * 1000)
         one = counts(frames, frames, intended_frames=None, latency_us=None)
         return Offered(
+            stalls_watched=True,
             start_ns=0, last_tx_ns=1, duration_s=1.0 if frames else 0.0, intended_duration_s=1.0, streams=[one],
             ports=[],
         )  # fmt: skip
 
 
 class Anything:
+    frames: tuple[tuple[int, int], ...] = ((64, 1),)
+
     def streams(self, *_: Any) -> list[Any]:
         return []
 
@@ -61,7 +70,7 @@ def chosen(generator: Flooding, *, returns: bool = True) -> tuple[str, list[str]
     way = choose_path(
         cast(Generator, generator),
         lambda: (cast(Testbed, None), {}),
-        cast(Traffic, Anything()),
+        [cast(Traffic, Anything())],
         returns=returns,
         on_note=notes.append,
     )
@@ -127,6 +136,35 @@ def test_the_accuracy_of_a_rate_is_that_of_what_was_offered() -> None:
     assert accuracy.offered_fps == pytest.approx(640_000.0)
 
 
+class Unheard(Late):
+    """A generator whose frames arrive nowhere."""
+
+    def offer(self, *_: Any, **__: Any) -> Offered:
+        self.taken = [WirePath("auto")]
+        offered = super().offer()
+        none = offered.streams[0].model_copy(update={"rx_frames": 0, "lost": offered.streams[0].tx_frames})
+        return offered.model_copy(update={"streams": [none]})
+
+
+def test_ports_that_are_not_joined_show_what_is_sent_only() -> None:
+    """The receiving columns are empty, and it is said why."""
+    examined = examine(
+        Candidate("unheard", lambda: cast(Generator, Unheard(auto=[800]))),
+        lambda generator: (cast(Testbed, None), {}, ("this", "that")),
+        {64: cast(Traffic, Anything())},
+        seconds=1.0,
+        rate_fps=None,
+        on_note=lambda text: None,
+    )
+    console = Console(file=io.StringIO(), width=80)
+    placed = Placement({"tester tx": [0], "tester rx": [1]}, "SCHED_OTHER")
+    calibrate._print(console, examined, placed, own=True)
+    shown = cast(io.StringIO, console.file).getvalue()
+    (row,) = (line.split() for line in shown.splitlines() if line.startswith("unheard  "))
+    assert (row[1], row[2], row[5], row[8]) == ("640k", "–", "–", "–")
+    assert "nothing sent at west arrived at east" in shown
+
+
 def test_without_doubt_each_way_is_tried_once() -> None:
     """A run is not to wait longer than it must."""
     generator = Flooding(auto=[800], af_xdp=[700], af_packet=[300])
@@ -144,6 +182,59 @@ def test_a_way_that_cannot_be_used_is_named_and_left_out() -> None:
     assert way == "af_xdp"
     assert notes[0] == "the generator cannot use auto here: no auto here"
     assert chosen(Flooding(auto=[], af_xdp=[]))[0] == ""
+
+
+class Frames(Anything):
+    """A traffic of these frames: (size, weight)."""
+
+    def __init__(self, *frames: tuple[int, int]) -> None:
+        self.frames = frames
+
+    def streams(self, *_: Any) -> list[Stream]:
+        return [stream(frames=[FrameShare(size=size, weight=weight) for size, weight in self.frames])]
+
+
+class Refusing(Flooding):
+    """A generator whose way `auto` sends frames of at most 3,460 B and mixes of at most 64 sizes, as XDP does."""
+
+    def offer(self, *asked: Any, **settings: Any) -> Offered:
+        [one] = asked[0]
+        sizes = {share.size for share in one.frames}
+        if self.taken[-1].name == "auto" and (max(sizes) > 3460 or len(sizes) > 64):
+            raise EspbenchError("XDP cannot send this")
+        return super().offer(*asked, **settings)
+
+
+MANY = Frames(*((size, 1) for size in range(64, 164)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "way"),
+    [
+        ({64: [Frames((64, 1))], 9000: [Frames((9000, 1))]}, "af_packet"),
+        ({9000: [Frames((9000, 1))], 64: [Frames((64, 1))]}, "af_packet"),
+        ({64: [Frames((64, 1))], "mix": [MANY], 1518: [Frames((1518, 1))]}, "af_packet"),
+        ({64: [Frames((64, 1)), Frames((1518, 1))]}, "auto"),
+    ],
+)
+def test_a_way_that_refuses_any_traffic_of_the_run_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch, wanted: dict[int | str, list[Traffic]], way: str
+) -> None:
+    """Otherwise the run would end at the first frame size that the way cannot send."""
+    notes: list[str] = []
+    generator = Refusing(auto=[800], af_packet=[300])
+    made = object.__new__(Session)
+    made.__dict__ |= {
+        "_observer": SimpleNamespace(note=notes.append),
+        "_setups": SimpleNamespace(
+            generator=generator, attach=lambda *_, **__: SimpleNamespace(next_hops={}), path=None
+        ),
+    }
+    monkeypatch.setattr(session, "calibrate", lambda *_, **__: [])
+    made._calibrated(cast(Testbed, None), wanted, returns=True)
+    assert str(made._setups.path) == way
+    refused = "the generator cannot use auto here: XDP cannot send this"
+    assert (refused in notes) == (way != "auto")
 
 
 @pytest.mark.parametrize(("returns", "way"), [(True, "af_xdp"), (False, "tx af_xdp")])

@@ -11,6 +11,7 @@ import pytest
 
 from espbench.measure.inputs.setup import Request, TrialBroken
 from espbench.measure.proof.readiness import InClear
+from espbench.platforms.base import NotBack
 from espbench.procedures.limits import Limits
 from espbench.procedures.rfc2544.throughput import ThroughputCase
 from espbench.runs.one_case import MAXIMUM_REBUILDS, OneCase, encryption_of
@@ -69,11 +70,15 @@ class Counted:
         return None
 
 
-def run(loads: list[float], dies_above: float) -> tuple[Loads, int]:
-    procedure, setups = Loads(loads, dies_above), Counted()
+def measure(procedure: Loads, setups: Counted) -> None:
     observer = SimpleNamespace(trial_started=lambda *_: None, trial_done=lambda *_: None)
     one = OneCase(cast(Any, setups), lambda _: None, cast(Any, observer), virtual_time=False)
     one.measure(cast(Any, procedure), None, lambda _: None)
+
+
+def run(loads: list[float], dies_above: float) -> tuple[Loads, int]:
+    procedure, setups = Loads(loads, dies_above), Counted()
+    measure(procedure, setups)
     assert len(procedure.trials) == len(loads)
     return procedure, setups.made
 
@@ -97,6 +102,21 @@ def test_dying_now_and_then_costs_those_trials_alone(loads: list[float]) -> None
     procedure, _ = run(loads, dies_above=8)
     assert procedure.measured == loads
     assert [trial.validity == "OK" for trial in procedure.trials] == [load < 8 for load in loads]
+
+
+class Gone(Loads):
+    """A procedure that switches a box off, which does not come back."""
+
+    def measure(self, request: Request, maker: object) -> Any:
+        raise NotBack("home was switched off and on, and was not back within 5 s")
+
+
+def test_a_box_that_does_not_come_back_is_not_set_up_again() -> None:
+    """Its message ends the run; the trial leaves no record, so a resumed run makes it again."""
+    procedure, setups = Gone([5, 5], dies_above=8), Counted()
+    with pytest.raises(NotBack, match="was not back within 5 s"):
+        measure(procedure, setups)
+    assert (setups.made, procedure.trials) == (1, [])
 
 
 class Leaking(Counted):

@@ -209,9 +209,12 @@ fn print_stream(stream: &StreamResult, start_ns: u64) {
             since_s(gap.from_ns)
         );
     }
+    let reordered = stream
+        .reordered
+        .map_or("not known".into(), |frames| frames.to_string());
     println!(
-        "  duplicated  {}   reordered {}   corrupted {}",
-        stream.duplicated, stream.reordered, stream.corrupted
+        "  duplicated  {}   reordered {reordered}   corrupted {}",
+        stream.duplicated, stream.corrupted
     );
     if let Some(latency) = &stream.latency_us {
         println!(

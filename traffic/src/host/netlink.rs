@@ -74,6 +74,9 @@ pub struct LinkState {
     pub sent: u64,
     /// Number of frames for which the interface, or the ring behind it, had no room.
     pub dropped: u64,
+    /// Numbers of arriving frames for which a card had no room: rx_over_errors, rx_fifo_errors, rx_missed_errors. Devices
+    /// without hardware leave them at 0. rx_dropped is not among them, because it also counts frames that nobody wanted.
+    pub missed: [u64; 3],
 }
 
 /// A socket that reads the state of one interface.
@@ -108,12 +111,14 @@ impl Link {
         };
         let kind = attribute(answer.get(IFINFOMSG..)?, IFLA_LINKINFO)
             .and_then(|info| attribute(info, IFLA_INFO_KIND));
-        // struct rtnl_link_stats64: rx_packets, tx_packets, …, rx_dropped, tx_dropped.
+        // struct rtnl_link_stats64: rx_packets, tx_packets, …, rx_dropped, tx_dropped (7), …, rx_over_errors (11),
+        // rx_crc_errors, rx_frame_errors, rx_fifo_errors, rx_missed_errors.
         Some(LinkState {
             up: flags & libc::IFF_UP as u32 != 0,
             tap: kind.is_some_and(|kind| kind.starts_with(b"tun")),
             sent: counter(1)?,
             dropped: counter(7)?,
+            missed: [counter(11)?, counter(14)?, counter(15)?],
         })
     }
 

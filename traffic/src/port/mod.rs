@@ -37,4 +37,10 @@ pub struct Port {
     pub index: i32,
     pub tx: Tx,
     pub rx: Rx,
+    /// Reads the counters of the interface; None if the kernel does not show them.
+    pub counters: Option<Link>,
+    /// True once a trial has shown that the driver does not count live frames as sent.
+    pub counts_no_live_frames: bool,
+    /// Number of queues by which frames come in.
+    pub rx_queues: u32,
 }

@@ -24,12 +24,13 @@ pub fn open(asked: &OpenPort) -> Outcome<Port> {
     let at_port =
         |failure: Failure| Failure::new(format!("port {}: {}", asked.name, failure.message), failure.hint);
     let mut notes = Vec::new();
-    let (interface, socket, able, link) = netns
+    let (interface, socket, able, link, counters) = netns
         .enter(|| {
             let (interface, socket) = find(asked, netns.name(), &mut notes)?;
             let able = features::of(interface.index as u32);
-            let link = Link::of(interface.index as u32, &interface.name);
-            Ok((interface, socket, able, link))
+            let link = || Link::of(interface.index as u32, &interface.name);
+            let (link, counters) = (link(), link());
+            Ok((interface, socket, able, link, counters))
         })
         .map_err(at_port)?;
     let (xsk_sends, xsk_receives) = netns
@@ -63,6 +64,9 @@ pub fn open(asked: &OpenPort) -> Outcome<Port> {
         index: interface.index,
         tx,
         rx,
+        counters,
+        counts_no_live_frames: false,
+        rx_queues: interface.rx_queues,
     })
 }
 

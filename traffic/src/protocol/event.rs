@@ -171,7 +171,7 @@ mod tests {
             rx_frames: 90,
             lost: 8,
             duplicated: 1,
-            reordered: 2,
+            reordered: Some(2),
             corrupted: 1,
             rx_after_stop: 3,
             drain_s: 0.5,
@@ -254,6 +254,7 @@ mod tests {
             faults: vec!["why nothing can be believed".into()],
             warnings: vec!["what holds for each figure".into()],
             notes: vec!["what else was noticed".into()],
+            not_measured: vec!["what is not known".into()],
         }
     }
 

@@ -47,6 +47,8 @@ pub struct TrialResult {
     /// Warnings that apply to every figure of this trial, in the same words in each trial.
     pub warnings: Vec<String>,
     pub notes: Vec<String>,
+    /// Names of what could not be measured, in the same words in each trial.
+    pub not_measured: Vec<String>,
 }
 
 /// The figures of one noise.
@@ -89,8 +91,9 @@ pub struct StreamResult {
     /// Frames lost: tx − rx − corrupted. Corrupted copies of frames that are counted already are not subtracted again.
     pub lost: u64,
     pub duplicated: u64,
-    /// Frames with a sequence number lower than one that arrived before (RFC 4737).
-    pub reordered: u64,
+    /// Frames with a sequence number lower than one that arrived before (RFC 4737). Null for several flows that arrive
+    /// by several queues of the port, because the tester reads the queues side by side.
+    pub reordered: Option<u64>,
     pub corrupted: u64,
     /// Intact frames that arrived after the last one was sent.
     pub rx_after_stop: u64,

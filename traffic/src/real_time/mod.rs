@@ -4,8 +4,8 @@
 //! This folder imports `port` and `trial`.
 
 mod crew;
-mod departures;
 mod esp_ports;
 mod lanes;
+mod port_counters;
 pub mod real_trial;
 mod watch;

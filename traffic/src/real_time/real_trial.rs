@@ -10,9 +10,9 @@ use crate::host::threads;
 use crate::port::{Port, Rx, Tx};
 use crate::protocol::{OpenPort, OpenedPort, Trial, TrialResult};
 use crate::real_time::crew::{Crew, Done, Receiver};
-use crate::real_time::departures::Departures;
 use crate::real_time::esp_ports;
 use crate::real_time::lanes::{self, Lane, Way};
+use crate::real_time::port_counters::{self, Leaving, PortCounters};
 use crate::real_time::watch::Watch;
 use crate::receive::port_count::PortCount;
 use crate::receive::stream_count::SLICES;
@@ -63,16 +63,17 @@ pub fn run(mut bench: Bench, trial: &Trial, caller: &mut Caller) -> Outcome<Tria
     // The receivers take over the difference of the two clocks now.
     let steps = StepWatch::start();
     begin_receiving(&mut bench, &prepared.counts)?;
-    let departures: Vec<Option<Departures>> = bench.ports.iter().map(Departures::begin).collect();
+    let counters: Vec<Option<PortCounters>> = bench.ports.iter().map(PortCounters::begin).collect();
     let mut sent = send_and_receive(&mut bench, trial, &mut prepared, steps, caller)?;
     let Prepared {
         parts, mut counts, ..
     } = prepared;
-    let reports = &mut sent.done.reports;
-    let (faults, notes) = settle_departures(bench.ports, &departures, &parts, reports);
     for count in &mut counts {
         ciphers::open_kept(trial, count, caller)?;
     }
+    let reports = &mut sent.done.reports;
+    let settled = settle_counters(bench.ports, &counters, &parts, reports, &mut counts);
+    sent.done.warnings.extend(settled.warnings);
     let opened = preparation::settle(&parts, reports, &mut counts, &mut bench.numbering.esp);
     sent.steps.sample();
     bench.numbering.pass(reports);
@@ -88,9 +89,9 @@ pub fn run(mut bench: Bench, trial: &Trial, caller: &mut Caller) -> Outcome<Tria
         start_ns: sent.start_ns,
         stopped_early: sent.stopped_early,
     };
-    let mut result = result::trial_result(&made, &counted, notes)?;
+    let mut result = result::trial_result(&made, &counted, settled.notes)?;
     result.shortfall = shortfalls.join("; ");
-    result.faults = faults;
+    result.faults.extend(settled.faults);
     add_host(&mut result, sent, bench.watch_cpus);
     Ok(result)
 }
@@ -101,7 +102,10 @@ fn prepare(bench: &Bench, trial: &Trial) -> Outcome<Prepared> {
         .iter()
         .map(|port| (&port.asked, matches!(port.tx, Tx::Live(_))))
         .collect();
-    let prepared = preparation::prepare(trial, &asked, bench.key, bench.numbering)?;
+    let mut prepared = preparation::prepare(trial, &asked, bench.key, bench.numbering)?;
+    for (count, port) in prepared.counts.iter_mut().zip(bench.ports.iter()) {
+        count.queues = port.rx_queues;
+    }
     esp_ports::check(&prepared.parts, bench.ports)?;
     Ok(prepared)
 }
@@ -235,30 +239,58 @@ fn start_receivers(receivers: &mut [Receiver], parts: &[Part], times: &Times) {
     }
 }
 
-/// Adds the frames that were refused, and those that never left, to the reports of their streams. Returns faults and
-/// notes.
-fn settle_departures(
-    ports: &[Port],
-    departures: &[Option<Departures>],
+/// Remarks from the counters of the ports.
+#[derive(Default)]
+struct Settled {
+    faults: Vec<String>,
+    warnings: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Adds what the ports' counters show: to the reports the frames that were refused and those that never left, to the
+/// counts the frames that the ports' cards dropped.
+fn settle_counters(
+    ports: &mut [Port],
+    counters: &[Option<PortCounters>],
     parts: &[Part],
     reports: &mut [SendReport],
-) -> (Vec<String>, Vec<String>) {
-    let (mut faults, mut notes) = (Vec::new(), Vec::new());
-    for (port, departures) in ports.iter().zip(departures) {
-        let Some(departures) = departures else { continue };
-        let mut leaving: Vec<&mut SendReport> = (parts.iter().zip(reports.iter_mut()))
-            .filter(|(part, _)| part.from == port.told.name)
-            .map(|(_, report)| report)
+    counts: &mut [PortCount],
+) -> Settled {
+    let deadline_ns = port_counters::deadline_ns();
+    let mut accounted = vec![0; parts.len()];
+    for (port, count) in ports.iter().zip(counts.iter()) {
+        for (position, stream) in arriving(parts, &port.told.name).zip(&count.streams) {
+            accounted[position] = stream.sequence.accounted();
+        }
+    }
+    let mut settled = Settled::default();
+    for (port, counters) in ports.iter_mut().zip(counters) {
+        let Some(counters) = counters else { continue };
+        let mut leaving: Vec<Leaving> = (parts.iter().zip(reports.iter_mut()).zip(&accounted))
+            .filter(|((part, _), _)| part.from == port.told.name)
+            .map(|((_, report), &accounted)| Leaving { report, accounted })
             .collect();
-        let gone = departures.settle(port, &mut leaving);
+        let departures = counters.departures(port, &mut leaving, deadline_ns);
         let of_it = parts.iter().filter(|part| part.from == port.told.name);
         let others: HashSet<_> = of_it.map(|part| (part.stream.is_some(), part.of)).collect();
-        if let Some(gone) = gone.as_ref().filter(|_| others.len() > 1) {
-            faults.push(format!("{gone}, and of which stream they were is not known"));
+        if let Some(gone) = departures.gone.as_ref().filter(|_| others.len() > 1) {
+            let fault = format!("{gone}, and of which stream they were is not known");
+            settled.faults.push(fault);
         }
-        notes.extend(gone);
+        settled.notes.extend(departures.gone);
+        settled.warnings.extend(departures.uncounted);
     }
-    (faults, notes)
+    for ((port, counters), count) in ports.iter().zip(counters).zip(counts) {
+        let Some(counters) = counters else { continue };
+        let missing: u64 = arriving(parts, &port.told.name)
+            .map(|position| {
+                let left = reports[position].sent - reports[position].vanished;
+                left.saturating_sub(accounted[position])
+            })
+            .sum();
+        count.overrun += counters.missed(port, missing.saturating_sub(count.overrun), deadline_ns);
+    }
+    settled
 }
 
 /// Adds the disturbances by the host during the trial, and the warnings of the threads, for instance about a thread

@@ -89,7 +89,7 @@ impl KernelReceiver {
         if let Some(what) = unfit(count) {
             return Err(Failure::new(
                 format!("XDP cannot receive this: {what}"),
-                "\"rx\": \"af_packet\"",
+                "\"rx\": \"af_packet\" (in a plan: generator: {native: {rx: af_packet}})",
             ));
         }
         let words: usize = count.expected.iter().map(words_of).sum();
@@ -308,17 +308,18 @@ impl Loaded {
             arrivals.take_over(arrivals_of(&self.arrivals.read(lead)));
         }
         for (which, stream) in count.streams.iter_mut().enumerate() {
-            self.take_over_stream(which, words_of(&count.expected[which]), stream);
+            let room = words_of(&count.expected[which]);
+            count.faults.extend(self.take_over_stream(which, room, stream));
         }
     }
 
-    fn take_over_stream(&self, which: usize, room: usize, stream: &mut StreamCount) {
+    /// Adds the program's counts of one stream; returns a fault if they contradict each other.
+    fn take_over_stream(&self, which: usize, room: usize, stream: &mut StreamCount) -> Option<String> {
         let there = self.counts.read(which);
-        // Several CPUs may write `highest` at the same time, and the lower value last. So one more word is read.
-        let words = (there.highest as usize).div_ceil(64) + 1;
-        let bitmap: Vec<u64> = (0..words.min(room))
-            .map(|word| self.arrived.read(self.bitmap_at[which] + word))
-            .collect();
+        let bitmap = numbers(there.highest, there.received, room, |word| {
+            self.arrived.read(self.bitmap_at[which] + word)
+        });
+        let noted: u64 = bitmap.iter().map(|word| u64::from(word.count_ones())).sum();
         let last = (bitmap.iter().enumerate().rev()).find(|&(_, &word)| word != 0);
         let highest = last.map_or(0, |(place, word)| {
             place as u64 * 64 + u64::from(64 - word.leading_zeros())
@@ -351,7 +352,25 @@ impl Loaded {
             .collect::<Vec<_>>();
         let (tail_ns, bin_ns) = self.tail_ns[which];
         stream.take_tail(tail_ns, bin_ns, &bins, there.beyond);
+        (noted < there.received).then(|| {
+            format!(
+                "the receiving program counted {} frames of a stream, and noted the numbers of {noted}",
+                there.received
+            )
+        })
     }
+}
+
+/// Reads the words of a stream's bitmap, at most `room`, until they have all `received` numbers. They may lie beyond
+/// `highest`: if several CPUs write it at the same time, the lower value may be written last.
+fn numbers(highest: u64, received: u64, room: usize, word: impl Fn(usize) -> u64) -> Vec<u64> {
+    let (mut words, mut noted) = (Vec::new(), 0);
+    while words.len() < room && (noted < received || words.len() * 64 < highest as usize) {
+        let next = word(words.len());
+        noted += u64::from(next.count_ones());
+        words.push(next);
+    }
+    words
 }
 
 /// Describes a stream to the program. The bits of its sequence numbers begin at word `base` of the bitmap.
@@ -383,5 +402,30 @@ fn describe(from: &Expected, lead: usize, base: usize) -> layout::Expected {
         ipv6: u8::from(from.ipv6()),
         unused: 0,
         sizes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers beyond a `highest` that another CPU has overwritten are read, and no more words than there are.
+    #[test]
+    fn every_number_that_arrived_is_read() {
+        let bits = |word: usize| match word {
+            0..15 => u64::MAX,
+            15 => (1 << 40) - 1,
+            _ => 0,
+        };
+        let noted = |highest, received, room| -> u32 {
+            let words = numbers(highest, received, room, bits);
+            assert!(words.len() <= room);
+            words.iter().map(|word| word.count_ones()).sum()
+        };
+        assert_eq!(noted(10, 1000, 1 << 16), 1000);
+        assert_eq!(noted(1000, 1000, 16), 1000);
+        assert_eq!(noted(1000, 990, 16), 1000, "frames that arrive meanwhile");
+        assert_eq!(noted(1000, 1001, 20), 1000, "a number that was never noted");
+        assert_eq!(numbers(0, 0, 16, bits).len(), 0);
     }
 }

@@ -29,6 +29,10 @@ pub struct PortCount {
     pub foreign: u64,
     pub merged: u64,
     pub overrun: u64,
+    /// Number of queues by which frames arrive, on several CPUs; 0 in virtual time.
+    pub queues: u32,
+    /// Reasons why the counts cannot be believed.
+    pub faults: Vec<String>,
     /// The ESP of the port; None if all streams arrive in clear.
     pub opening: Option<Box<Opening>>,
     buffer: Vec<u8>,

@@ -69,7 +69,7 @@ impl LiveSender {
         if let Some(what) = live_streams::unfit(streams) {
             return Err(Failure::new(
                 format!("XDP cannot send this: {what}"),
-                "\"tx\": \"af_packet\"",
+                "\"tx\": \"af_packet\" (in a plan: generator: {native: {tx: af_packet}})",
             ));
         }
         let needs = live_streams::needs(streams);

@@ -43,16 +43,25 @@ pub fn trial_result(made: &Made, counted: &Counted, notes: Vec<String>) -> Outco
     for (of, stream) in made.trial.streams.iter().enumerate() {
         let mut both = Vec::new();
         let mut arrivals = None;
+        let mut several_queues = None;
         for (port, count) in counted.ports.iter().zip(counted.counts) {
             for (place, position) in arriving(counted.parts, &port.name).enumerate() {
                 if counted.parts[position].of == of {
                     both.push((&counted.reports[position], &count.streams[place]));
                     arrivals = Some(&count.arrivals[count.lead[place]]);
+                    several_queues = (count.queues > 1).then_some((&port.name, count.queues));
                 }
             }
         }
         if let Some(arrivals) = arrivals {
-            result.streams.push(stream_result(stream, &both, arrivals, made)?);
+            let mut counts = stream_result(stream, &both, arrivals, made)?;
+            if let Some((port, queues)) = several_queues.filter(|_| has_flows(stream)) {
+                // The queues of a card are read side by side, so flows overtake each other in the tester itself.
+                counts.reordered = None;
+                let unknown = format!("reordered frames at port {port}, which receives by {queues} queues");
+                result.not_measured.push(unknown);
+            }
+            result.streams.push(counts);
         }
     }
     for (of, noise) in made.trial.noise.iter().enumerate() {
@@ -97,10 +106,16 @@ fn empty(made: &Made, reports: &[SendReport]) -> TrialResult {
         faults: Vec::new(),
         warnings: Vec::new(),
         notes: Vec::new(),
+        not_measured: Vec::new(),
     }
 }
 
-/// Adds the arrivals at the ports, and a warning if frames were merged.
+/// Returns whether a stream has several flows, which a card may distribute over its queues.
+fn has_flows(stream: &Stream) -> bool {
+    stream.networks > 1 || stream.tunnels > 1 || stream.ports > 1 || stream.headers.len() > 1
+}
+
+/// Adds the arrivals at the ports and their faults, and a warning if frames were merged.
 fn add_ports(result: &mut TrialResult, counted: &Counted) {
     for ((port, count), esp) in counted.ports.iter().zip(counted.counts).zip(counted.opened) {
         result.ports.push(PortResult {
@@ -112,6 +127,10 @@ fn add_ports(result: &mut TrialResult, counted: &Counted) {
             esp: esp.clone(),
             link: None,
         });
+        let faults = count.faults.iter();
+        result
+            .faults
+            .extend(faults.map(|fault| format!("port {}: {fault}", port.name)));
         if count.merged > 0 {
             result.warnings.push(format!(
                 "the receive offload of {} merges frames, which then count as damaged (ethtool -K {} gro off)",
@@ -262,7 +281,7 @@ fn stream_result(
         rx_frames: count(&|came| came.sequence.received),
         lost,
         duplicated: count(&|came| came.sequence.duplicated),
-        reordered: count(&|came| came.sequence.reordered),
+        reordered: Some(count(&|came| came.sequence.reordered)),
         corrupted: count(&|came| came.sequence.corrupted),
         rx_after_stop: count(&|came| came.after_stop),
         drain_s: last_rx_ns.saturating_sub(sending.last_tx_ns) as f64 / 1e9,
@@ -286,4 +305,91 @@ fn stream_result(
         tx_stalls_more_ms: sum(&|report| report.stalls_more_ns) as f64 / 1e6,
         sealed_before: parts[0].0.sealed_before,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::test_header::RunKey;
+    use crate::protocol::OpenPort;
+    use crate::protocol::sample::stream;
+    use crate::trial::numbering::Numbering;
+    use crate::trial::preparation::{self, Prepared};
+
+    /// Makes the result of a trial without frames, of a stream to port east.
+    fn result_of(networks: u16, queues: u32, faults: &[&str]) -> TrialResult {
+        let mut sent = stream(4, &[64]);
+        sent.rate_fps = Some(1000.0);
+        sent.networks = networks;
+        let trial: Trial = serde_json::from_value(serde_json::json!({
+            "id": "t", "duration_s": 1.0, "streams": []
+        }))
+        .unwrap();
+        let trial = Trial {
+            streams: vec![sent],
+            ..trial
+        };
+        let (mut asked, mut told): (Vec<OpenPort>, Vec<OpenedPort>) = (Vec::new(), Vec::new());
+        for name in ["west", "east"] {
+            asked.push(serde_json::from_value(serde_json::json!({"name": name, "interface": "x"})).unwrap());
+            told.push(OpenedPort {
+                name: name.into(),
+                interface: "x".into(),
+                driver: "ixgbe".into(),
+                mac: String::new(),
+                mtu: 1500,
+                carrier: true,
+                speed_mbps: None,
+                sender: String::new(),
+                receiver: String::new(),
+                notes: Vec::new(),
+            });
+        }
+        let ports: Vec<(&OpenPort, bool)> = asked.iter().map(|port| (port, false)).collect();
+        let key = RunKey::new(1, 2);
+        let Prepared {
+            parts, mut counts, ..
+        } = preparation::prepare(&trial, &ports, key, &Numbering::default()).unwrap();
+        counts[1].queues = queues;
+        counts[1].faults = faults.iter().map(ToString::to_string).collect();
+        let counted = Counted {
+            parts: &parts,
+            reports: &[SendReport::new(&parts[0].schedule).unwrap()],
+            counts: &counts,
+            opened: &[None, None],
+            ports: &told,
+        };
+        let made = Made {
+            trial: &trial,
+            start_ns: 0,
+            stopped_early: false,
+        };
+        trial_result(&made, &counted, Vec::new()).unwrap()
+    }
+
+    /// Several queues of a port are read side by side, so the order of several flows is not known.
+    #[test]
+    fn the_order_of_flows_over_several_queues_is_not_known() {
+        for (networks, queues) in [(1, 1), (1, 4), (2, 1), (2, 0)] {
+            let result = result_of(networks, queues, &[]);
+            assert_eq!(
+                result.streams[0].reordered,
+                Some(0),
+                "{networks} flows, {queues} queues"
+            );
+            assert!(result.not_measured.is_empty());
+        }
+        let result = result_of(2, 4, &[]);
+        assert_eq!(result.streams[0].reordered, None);
+        assert_eq!(
+            result.not_measured,
+            ["reordered frames at port east, which receives by 4 queues"]
+        );
+    }
+
+    /// Counts that contradict each other are a fault of the trial.
+    #[test]
+    fn a_fault_of_a_receiver_is_one_of_the_trial() {
+        assert_eq!(result_of(1, 1, &["no sum"]).faults, ["port east: no sum"]);
+    }
 }

@@ -31,7 +31,7 @@ use crate::wire::RxFrame;
 /// duration. No sender stalls in virtual time: if a sender is late, its rate exceeds that of its link.
 const GRACE_NS: f64 = 1_000_000.0;
 
-/// Returns the time from which late frames are not sent any more.
+/// Returns the time from which late frames are not sent any more. A flood has no late frames, and ends before.
 fn deadline_ns(start_ns: u64, duration_ns: u64) -> u64 {
     start_ns + duration_ns + (duration_ns as f64 * 0.001).min(GRACE_NS) as u64
 }
@@ -57,8 +57,13 @@ pub fn run(
     let start_ns = world.now_ns();
     let before = Look::at(world);
     let mut outgoing: Vec<Outgoing> = outgoing.into_iter().flatten().collect();
+    let duration_ns = (trial.duration_s * 1e9) as u64;
     for stream in &mut outgoing {
         stream.schedule.begin_at(start_ns);
+        stream.until_ns = match stream.schedule.planned() {
+            Some(_) => deadline_ns(start_ns, duration_ns),
+            None => start_ns + duration_ns,
+        };
     }
     for stream in counts.iter_mut().flat_map(|count| &mut count.streams) {
         stream.begin_at(start_ns);
@@ -239,12 +244,11 @@ impl Passage for Passing<'_> {
 
     /// Lets a step of time pass: sends the frames that leave in it, and counts the frames that arrive.
     fn step(&mut self, asked_to_stop: &mut dyn FnMut() -> bool) -> Outcome<()> {
-        let deadline_ns = deadline_ns(self.start_ns, (self.trial.duration_s * 1e9) as u64);
         let end_ns = self.world.now_ns() + STEP_NS;
         if let Some(mut streams) = self.sending.take() {
-            self.send_before(end_ns.min(deadline_ns), &mut streams)?;
+            self.send_before(end_ns, &mut streams)?;
             // Sending ends before later arrivals are judged, so that arrivals after the last departure can be counted.
-            if self.stopped_early || end_ns >= deadline_ns || streams.iter().all(Outgoing::finished) {
+            if self.stopped_early || streams.iter().all(|stream| stream.over(end_ns)) {
                 self.reports = streams.into_iter().map(Outgoing::close).collect();
             } else {
                 self.sending = Some(streams);
@@ -262,19 +266,16 @@ impl Passage for Passing<'_> {
     }
 }
 
-/// Sends the frames that leave by a port before `before_ns`, each when it is due and the link is free.
+/// Sends the frames that leave by a port before `before_ns` and before the end of their stream, each when it is due and
+/// the link is free.
 fn send(link: &mut Link, streams: &mut [Outgoing], leaving: &[usize], before_ns: u64) -> Outcome<()> {
     loop {
         let next = leaving
             .iter()
-            .filter(|&&position| !streams[position].finished())
-            .map(|&position| {
+            .filter_map(|&position| {
                 let stream = &streams[position];
-                (
-                    stream.schedule.next_ns().max(link.free_ns()),
-                    stream.schedule.sent(),
-                    position,
-                )
+                let at_ns = stream.schedule.next_ns().max(link.free_ns());
+                (!stream.over(at_ns)).then_some((at_ns, stream.schedule.sent(), position))
             })
             .min();
         let Some((at_ns, _, position)) = next.filter(|&(at_ns, ..)| at_ns < before_ns) else {

@@ -268,7 +268,7 @@ impl FrameSender for Sender {
             if frame.len() > LONGEST {
                 return Err(Failure::new(
                     format!("AF_XDP sends frames of at most {} B", LONGEST + FCS),
-                    "\"tx\": \"af_packet\"",
+                    "\"tx\": \"af_packet\" (in a plan: generator: {native: {tx: af_packet}})",
                 ));
             }
             let address = self.free[self.free.len() - 1 - (index - range.start)];
@@ -336,8 +336,9 @@ impl Receiver {
         if done != 0 {
             return Err(Failure::last_os("the statistics of AF_XDP"));
         }
-        // rx_fill_ring_empty_descs counts attempts to get a place for a frame. A frame for which there was none is in
-        // rx_dropped too, and some attempts lose no frame.
+        // rx_fill_ring_empty_descs counts attempts to get a place for a frame. If the driver copies, a frame for which
+        // there was none is in rx_dropped too, and some attempts lose no frame. If it does not copy, the card drops the
+        // frame, and its own counters show that (real_time/port_counters.rs).
         Ok(found.rx_dropped + found.rx_ring_full)
     }
 
