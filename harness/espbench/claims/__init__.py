@@ -2,7 +2,7 @@
 """Compares what documents claim about devices with what runs measured on the same devices, emulated.
 
 `model` defines a claim as data, `measures` computes our value for each kind of quantity, and `judge` compares the two.
-Only DUT profiles that come with espbench are read. May import `catalogue`, `results`, `plan` and
+Only DUT profiles that come with espbench are read. May import `catalogue`, `results`, `plan`, `plan.reading` and
 `plan.resolved`.
 """
 

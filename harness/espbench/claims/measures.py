@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from itertools import pairwise
-from statistics import median
 
 from espbench.catalogue.board_crypto import DEFAULT
 from espbench.claims.bus_measures import bus_count, bus_increase, bus_share
@@ -71,25 +70,37 @@ def _measure(m: Measure, claim: Claim, points: Points) -> OurValue:
     raise TypeError(f"{claim.id}: no way to measure {m.quantity}")
 
 
+_Side = tuple[str, Configuration]
+"""A DUT, and the configuration in which it was measured."""
+
+
+def _together(sides: Sequence[_Side], sizes: Sequence[int], points: Points) -> list[list[Point]] | OurValue:
+    """Return the points of each side at these sizes, all for one loss goal; else a value that says what is missing.
+
+    If a side has no figure at a size, the value names the size and its status.
+    """
+    together = points.at_one_goal(sides, sizes)
+    if together is not None:
+        return together
+    for dut, configuration in sides:
+        curve = points.curve(dut, configuration)
+        if absent := [size for size in sizes if size not in curve]:
+            return _without(dut, configuration, absent, points.without_figure(dut, configuration))
+    names = " and ".join(f"{dut}, {name(configuration)}" for dut, configuration in sides)
+    return lacking(f"{names}: no common loss goal at {sizes_in_words(sizes)}")
+
+
 def _at(
     dut: str, configuration: Configuration, sizes: Sequence[int], points: Points
 ) -> list[Point] | OurValue:
-    """Return the points at these sizes; if any of them has no figure, a value that names it, and its status."""
-    curve = points.curve(dut, configuration)
-    if absent := [size for size in sizes if size not in curve]:
-        return _without(dut, configuration, absent, points.without_figure(dut, configuration))
-    return [curve[size] for size in sizes]
+    """Return the points of one configuration at these sizes, as `_together` does."""
+    together = _together([(dut, configuration)], sizes, points)
+    return together if isinstance(together, OurValue) else together[0]
 
 
-def _both(
-    m: Ratio | CostRatio | Trend, claim: Claim, points: Points
-) -> tuple[list[Point], list[Point]] | OurValue:
-    """Return the points of both configurations at the claim's sizes."""
-    above = _at(claim.dut(m.of), m.of, m.frame_sizes, points)
-    below = _at(claim.dut(m.to), m.to, m.frame_sizes, points)
-    if isinstance(above, OurValue):
-        return above
-    return below if isinstance(below, OurValue) else (above, below)
+def _both(m: Ratio | CostRatio | Trend, claim: Claim, points: Points) -> list[list[Point]] | OurValue:
+    """Return the points of both configurations at the claim's sizes, as `_together` does."""
+    return _together([(claim.dut(m.of), m.of), (claim.dut(m.to), m.to)], m.frame_sizes, points)
 
 
 def _without(
@@ -132,14 +143,18 @@ def _loads(points: Sequence[Point]) -> str:
 @_measure.register
 def _cpu_falls(m: CpuFalls, claim: Claim, measured: Points) -> OurValue:
     dut = claim.dut(m.of)
-    curve = {size: p for size, p in measured.curve(dut, m.of).items() if m.start <= size <= m.end}
+    sizes = [size for size in measured.curve(dut, m.of) if m.start <= size <= m.end]
     tried = measured.without_figure(dut, m.of)
     if failed := sorted(size for size in tried if m.start <= size <= m.end):
         return _without(dut, m.of, failed, tried)
-    points = list(curve.values())
-    loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
-    if len(loads) < 3 or not {m.start, m.end} <= curve.keys():
+    if len(sizes) < 3 or not {m.start, m.end} <= {*sizes}:
         return lacking(f"{dut}, {name(m.of)}: three frame sizes, of which {sizes_in_words([m.start, m.end])}")
+    points = _at(dut, m.of, sizes, measured)
+    if isinstance(points, OurValue):
+        return points
+    loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
+    if len(loads) < len(points):
+        return lacking(f"{dut}: CPU not readable")
     steps = [after - before for before, after in pairwise(loads)]
     if m.steadily:
         holds = all(step < -_SAME_LOAD for step in steps)
@@ -187,29 +202,24 @@ def _trend(m: Trend, claim: Claim, measured: Points) -> OurValue:
 
 @_measure.register
 def _slower_operation(m: SlowerOperation, claim: Claim, measured: Points) -> OurValue:
-    dut = claim.dut(m.of)
-    both, encryption, decryption = (
-        _at(dut, m.of.model_copy(update={"direction": direction}), m.frame_sizes, measured)
+    sides = [
+        (claim.dut(m.of), m.of.model_copy(update={"direction": direction}))
         for direction in ("one-way", "encryption", "decryption")
-    )
-    if isinstance(both, OurValue):
-        return both
-    if isinstance(encryption, OurValue):
-        return encryption
-    if isinstance(decryption, OurValue):
-        return decryption
+    ]
+    together = _together(sides, m.frame_sizes, measured)
+    if isinstance(together, OurValue):
+        return together
+    both, encryption, decryption = together
     ratios = [b.fps / min(e.fps, d.fps) for b, e, d in zip(both, encryption, decryption, strict=True)]
     return ranged(ratios, [*both, *encryption, *decryption], _ratios(ratios, both))
 
 
 @_measure.register
 def _limit_at(m: LimitAt, claim: Claim, measured: Points) -> OurValue:
-    limits: dict[str, Point] = {}
-    for dut in m.duts:
-        point = _at(dut, m.of, [m.frame_size], measured)
-        if isinstance(point, OurValue):
-            return point
-        limits[dut] = point[0]
+    together = _together([(dut, m.of) for dut in m.duts], [m.frame_size], measured)
+    if isinstance(together, OurValue):
+        return together
+    limits = {dut: point for dut, (point,) in zip(m.duts, together, strict=True)}
     text = ", ".join(f"{dut}: {p.limit}" for dut, p in limits.items())
     holds = all((p.limit == "CPU") == m.is_cpu for p in limits.values())
     return statement([*limits.values()], text, holds=holds)
@@ -219,9 +229,11 @@ def _limit_at(m: LimitAt, claim: Claim, measured: Points) -> OurValue:
 def _flood_ratio(m: FloodRatio, claim: Claim, measured: Points) -> OurValue:
     dut, of = claim.dut(m.of), m.of
     ratios = {size: measured.flood.get(case_key(dut, of, size)) for size in m.frame_sizes}
-    if absent := [size for size, ratio in ratios.items() if ratio is None]:
-        return lacking(f"{dut}, {name(of)}: flood and throughput at {sizes_in_words(absent)}")
-    known = {size: ratio for size, ratio in ratios.items() if ratio is not None}
+    known = {size: ratio for size, ratio in ratios.items() if isinstance(ratio, float)}
+    if absent := [size for size in ratios if size not in known]:
+        reasons = dict.fromkeys(why for size in absent if isinstance(why := ratios[size], str))
+        why = f" ({'; '.join(reasons)})" if reasons else ""
+        return lacking(f"{dut}, {name(of)}: flood and throughput at {sizes_in_words(absent)}{why}")
     return ranged(
         [*known.values()], text=", ".join(f"{ratio:.3f} at {size} B" for size, ratio in known.items())
     )
@@ -236,7 +248,7 @@ def _sa_lifetime(m: SaLifetime, claim: Claim, measured: Points) -> OurValue:
             else f"a test rekey_loss with a lifetime in {m.ends}"
         )
     replaced, text = measured.lifetimes[m.ends]
-    return statement([], text, holds=replaced > 0)
+    return statement([], text, holds=replaced)
 
 
 @_measure.register
@@ -256,9 +268,13 @@ def _cost_ratio(m: CostRatio, claim: Claim, measured: Points) -> OurValue:
 @_measure.register
 def _saturation(m: Saturation, claim: Claim, measured: Points) -> OurValue:
     """Return the bracket of the size from which on the CPU is not the limit: above the last size at which it is."""
-    points = list(measured.curve(claim.dut(m.of), m.of).values())
-    if len(points) < 2:
-        return lacking(f"{claim.dut(m.of)}, {name(m.of)}: two frame sizes")
+    dut = claim.dut(m.of)
+    sizes = [*measured.curve(dut, m.of)]
+    if len(sizes) < 2:
+        return lacking(f"{dut}, {name(m.of)}: two frame sizes")
+    points = _at(dut, m.of, sizes, measured)
+    if isinstance(points, OurValue):
+        return points
     by_cpu = [p.frame_size for p in points if p.limit == "CPU"]
     low = max(by_cpu, default=0)
     after = [p.frame_size for p in points if p.frame_size > low]
@@ -275,20 +291,16 @@ def _saturation(m: Saturation, claim: Claim, measured: Points) -> OurValue:
 
 @_measure.register
 def _saturates_first(m: SaturatesFirst, claim: Claim, measured: Points) -> OurValue:
-    own = _at(claim.dut(m.of), m.of, m.frame_sizes, measured)
-    if isinstance(own, OurValue):
-        return own
+    together = _together([(dut, m.of) for dut in (claim.dut(m.of), *m.others)], m.frame_sizes, measured)
+    if isinstance(together, OurValue):
+        return together
+    own, *others = together
     texts, holds = [_loads(own)], True
-    used = list(own)
-    for dut in m.others:
-        theirs = _at(dut, m.of, m.frame_sizes, measured)
-        if isinstance(theirs, OurValue):
-            return theirs
+    for dut, theirs in zip(m.others, others, strict=True):
         gaps = [(t.cpu_pct or 0.0) - (p.cpu_pct or 0.0) for t, p in zip(theirs, own, strict=True)]
         holds = holds and min(gaps) >= -_SAME_LOAD and max(gaps) > _SAME_LOAD
         texts.append(f"{dut}: {_loads(theirs)}")
-        used += theirs
-    return statement(used, "; ".join(texts), holds=holds)
+    return statement([p for points in together for p in points], "; ".join(texts), holds=holds)
 
 
 @_measure.register
@@ -314,7 +326,7 @@ def _accelerated(dut: str, measured: Points) -> list[AcceleratorResult]:
 
 
 def _of_articles(dut: str, measured: Points) -> list[AcceleratorResult]:
-    """Return the device's results of all variants, sorted by operations: of several runs, that with most counts."""
+    """Return the device's results of all variants, sorted by operations: of several, the last counts."""
     of_dut = (a for a in measured.accelerator if (a.dut, a.crypto) == (dut, DEFAULT))
     return sorted(of_dut, key=lambda a: a.operations)
 
@@ -328,7 +340,7 @@ def _accelerator(m: Accelerator, claim: Claim, measured: Points) -> OurValue:
     ]
     if not gains:
         return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
-    return ranged([median(gains)], text=f"{m.suite}, {m.size} B")
+    return ranged([gains[-1]], text=f"{m.suite}, {m.size} B")
 
 
 @_measure.register

@@ -137,7 +137,7 @@ class LimitAt(_Data):
 
 
 class FloodRatio(_Data):
-    """The ratio of the forwarding rate at line rate to the throughput, at these frame sizes (test flood)."""
+    """The ratio of the forwarding rate at line rate to a throughput that is no bound, at these sizes (test flood)."""
 
     quantity: Literal["flood"]
     of: Configuration
@@ -147,7 +147,7 @@ class FloodRatio(_Data):
 class SaLifetime(_Data):
     """ESP SAs end after a time, after bytes or without traffic, and are replaced by new ones.
 
-    The tests are rekey_loss and, for SAs without traffic, time_to_first_packet.
+    The tests are rekey_loss and, for SAs without traffic, time_to_first_packet. A stack that keeps its SAs differs.
     """
 
     quantity: Literal["sa lifetime"]

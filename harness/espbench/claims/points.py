@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, Literal, get_args
 
 from espbench.catalogue.suites import suites
 from espbench.claims.model import Behaviour, Configuration
+from espbench.plan.reading.units import parse_resolution
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES
 from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.results.kernels import KernelResult
-from espbench.terms import Direction, Manifest, Outcome, layer2_mbps, line_rate_fps
+from espbench.terms import Direction, Manifest, Outcome, kind_of_test, layer2_mbps, line_rate_fps
 
 MOST_LOSS = 1e-5
 """The articles' `zero loss` is less than 0.001 %; the loosest measured goal up to this one is used."""
@@ -30,7 +32,7 @@ CaseKey = tuple[str, Behaviour, str, Direction, int]
 
 @dataclass(frozen=True)
 class Point:
-    """One measured throughput: medians over the repeats, rates of all directions together."""
+    """One measured throughput: medians over the outcomes of the finest resolution, rates of all directions together."""
 
     dut: str
     behaviour: Behaviour
@@ -67,11 +69,12 @@ class Points:
     cores: Mapping[str, str] = field(default_factory=dict)  # DUT → the core that was emulated
     kernels: tuple[KernelResult, ...] = ()
     bus: Mapping[CaseKey, BusBytes] = field(default_factory=dict)
-    flood: Mapping[CaseKey, float] = field(default_factory=dict)  # ratio of forwarding rate to throughput
+    # The ratio of forwarding rate to throughput; a text says why there is none.
+    flood: Mapping[CaseKey, float | str] = field(default_factory=dict)
     public_keys: tuple[PublicKeyResult, ...] = ()
-    # Cause of the end of SAs → how often they were replaced, and a text.
-    lifetimes: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    # DUT → `processor` of its profile, as recorded by the first run that has it.
+    # Cause of the end of SAs → whether they were replaced, and a text.
+    lifetimes: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
+    # DUT → `processor` of its profile, as recorded by the last run that has it.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -97,6 +100,20 @@ class Points:
                 by_size[p.frame_size] = p
         return by_size
 
+    def at_one_goal(
+        self, sides: Sequence[tuple[str, Configuration]], sizes: Sequence[int]
+    ) -> list[list[Point]] | None:
+        """Return the points of each side (DUT and configuration) at these sizes, all for one loss goal.
+
+        It is the loosest goal up to 0.001 % for which every side has a figure at every size; None if there is none.
+        """
+        goals = {p.loss_goal for p in self.points if p.loss_goal <= MOST_LOSS}
+        for goal in sorted(goals, reverse=True):
+            curves = [self.curve(dut, of, goal) for dut, of in sides]
+            if all(size in curve for curve in curves for size in sizes):
+                return [[curve[size] for size in sizes] for curve in curves]
+        return None
+
     def without_figure(
         self, dut: str, configuration: Configuration, goal: float | None = None
     ) -> dict[int, set[str]]:
@@ -117,17 +134,26 @@ def case_key(dut: str, configuration: Configuration, frame_size: int) -> CaseKey
     return dut, configuration.behaviour, suite, configuration.direction, frame_size
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """An outcome with a figure, the line rate of its run, bit/s, and the relative resolution of its search."""
+
+    outcome: Outcome
+    line_rate: float
+    resolution: float
+
+
 def points(
     runs: Iterable[tuple[Manifest, Sequence[Outcome]]],
     accelerator: Iterable[AcceleratorResult] = (),
     kernels: Iterable[KernelResult] = (),
     bus: Mapping[CaseKey, BusBytes] | None = None,
-    flood: Mapping[CaseKey, float] | None = None,
+    flood: Mapping[CaseKey, float | str] | None = None,
     public_keys: Iterable[PublicKeyResult] = (),
-    lifetimes: Mapping[str, tuple[float, str]] | None = None,
+    lifetimes: Mapping[str, tuple[bool, str]] | None = None,
 ) -> Points:
     """Return the points of all runs: IPv4, frames of one size, with proven encryption (or of a baseline)."""
-    groups: dict[Key, list[tuple[Outcome, float]]] = {}
+    groups: dict[Key, list[_Measured]] = {}
     failed: dict[Key, str] = {}
     cores: dict[str, str] = {}
     processors: dict[str, Mapping[str, Any]] = {}
@@ -137,23 +163,18 @@ def points(
             cores[dut + erring] = str((profile.get("board") or {}).get("core", ""))
         for dut, profile in manifest.asked.get("profiles", {}).items():
             if profile.get("processor"):
-                processors.setdefault(dut, profile["processor"])
-        behaviours = behaviours_of(manifest)
-        for o in outcomes:
-            behaviour = behaviours.get(o.case)
-            if behaviour is None or not isinstance(o.frame_size, int) or o.ip_version != 4:
-                continue
-            key = (o.dut + erring, behaviour, o.suite, o.direction, o.frame_size, o.loss_goal)
-            if o.status != "OK" or o.encryption == "not proven":
-                if failed.get(key) != "VIOLATED":
-                    failed[key] = _why_not(o)
-                continue
-            if o.is_at_limit and not _fills_the_link(o.throughput_fps or 0.0, key, manifest.line_rate_bps):
-                failed[key] = "the plan's maximum, no limit of the DUT"
-                continue
-            groups.setdefault(key, []).append((o, manifest.line_rate_bps))
+                processors[dut] = profile["processor"]
+        settings = settings_of_tests(manifest)
+        for key, o in _of_claims(manifest, outcomes):
+            if not (why := _why_not(o, key, manifest.line_rate_bps)):
+                resolution = _resolution(settings.get(o.test, {}))
+                groups.setdefault(key, []).append(_Measured(o, manifest.line_rate_bps, resolution))
+            elif failed.get(key) != "VIOLATED":
+                failed[key] = why
     # If frames passed in clear in one repeat, the other repeats are not figures of IPsec either.
-    figures = tuple(_point(key, group) for key, group in groups.items() if failed.get(key) != "VIOLATED")
+    figures = tuple(
+        _point(key, _finest(group)) for key, group in groups.items() if failed.get(key) != "VIOLATED"
+    )
     return Points(
         figures,
         tuple(accelerator),
@@ -166,6 +187,37 @@ def points(
         lifetimes or {},
         processors,
     )
+
+
+def _of_claims(manifest: Manifest, outcomes: Sequence[Outcome]) -> Iterator[tuple[Key, Outcome]]:
+    """Yield the outcomes that claims can be about: known behaviour, frames of one size, IPv4."""
+    behaviours, erring = behaviours_of(manifest), said_of_links(manifest)
+    for o in outcomes:
+        behaviour = behaviours.get(o.case)
+        if behaviour is not None and isinstance(o.frame_size, int) and o.ip_version == 4:
+            yield (o.dut + erring, behaviour, o.suite, o.direction, o.frame_size, o.loss_goal), o
+
+
+def settings_of_tests(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
+    """Return the settings of each test that offered traffic, by its name in the cases (`throughput-2`: the second)."""
+    settings: dict[str, Mapping[str, Any]] = {}
+    for test in manifest.conditions.get("tests", []):
+        for kind, of_test in test.items():
+            before = sum(kind_of_test(name) == kind for name in settings)
+            settings[f"{kind}-{before + 1}" if before else kind] = of_test
+    return settings
+
+
+def _resolution(settings: Mapping[str, Any]) -> float:
+    """Return the relative resolution of a search; infinite if the run does not record it."""
+    recorded = settings.get("resolution")
+    return math.inf if recorded is None else parse_resolution(recorded)
+
+
+def _finest(group: list[_Measured]) -> list[_Measured]:
+    """Return the outcomes of the finest resolution: a coarser search ends at other loads."""
+    finest = min(m.resolution for m in group)
+    return [m for m in group if m.resolution == finest]
 
 
 def behaviours_of(manifest: Manifest) -> dict[str, Behaviour | None]:
@@ -182,11 +234,17 @@ def said_of_links(manifest: Manifest) -> str:
     return "".join(f"; {name}: {said}" for name, said in links.items()).replace(";", " with", 1)
 
 
-def _why_not(o: Outcome) -> str:
-    """Say why an outcome has no figure that a claim could be compared with."""
+def _why_not(o: Outcome, key: Key, line_rate: float) -> str:
+    """Say why an outcome has no figure that a claim could be compared with; return "" if it has one."""
     if o.status == "LOWER_BOUND":
         return f"only a lower bound, {o.throughput_mbps or 0.0:,.0f} Mbps"
-    return o.status if o.status != "OK" else "encryption not proven"
+    if o.status != "OK":
+        return o.status
+    if o.encryption == "not proven":
+        return "encryption not proven"
+    if o.is_at_limit and not _fills_the_link(o.throughput_fps or 0.0, key, line_rate):
+        return "the plan's maximum, no limit of the DUT"
+    return ""
 
 
 def behaviour_of(kind: str, options: Mapping[str, object]) -> Behaviour | None:
@@ -201,9 +259,9 @@ def behaviour_of(kind: str, options: Mapping[str, object]) -> Behaviour | None:
     return next((b for b in get_args(Behaviour) if b == named), None)
 
 
-def _point(key: Key, group: list[tuple[Outcome, float]]) -> Point:
+def _point(key: Key, group: list[_Measured]) -> Point:
     dut, behaviour, suite, direction, frame_size, goal = key
-    outcomes = [outcome for outcome, _ in group]
+    outcomes = [m.outcome for m in group]
     fps = _median([o.throughput_fps for o in outcomes]) or 0.0
     cpu = _median([_busier(o.cpu_home_pct, o.cpu_office_pct) for o in outcomes])
     point = Point(
@@ -220,7 +278,7 @@ def _point(key: Key, group: list[tuple[Outcome, float]]) -> Point:
         limit="other",
         is_short=any(o.is_short for o in outcomes),
     )
-    return replace(point, limit=_limit(point, key, group[0][1]))
+    return replace(point, limit=_limit(point, key, group[0].line_rate))
 
 
 def _limit(p: Point, key: Key, line_rate: float) -> Limit:

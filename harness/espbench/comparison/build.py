@@ -76,8 +76,11 @@ def of(
     beside = overheads.overheads(plan.groups, mhz, interleaved)
     is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
     seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
-    at_loads = _fixed_loads(runs, axis, names)
-    fixed = paired_ratios.judge(at_loads, axis)
+    at_loads = _fixed_loads(runs, axis, plan)
+    fixed = [
+        replace(v, a=plan.arm_of.get(v.a, v.a), b=plan.arm_of.get(v.b, v.b))
+        for v in paired_ratios.judge(at_loads, axis)
+    ]
     return Comparison(
         axis=axis,
         arms=plan.arms,
@@ -131,11 +134,13 @@ def _panels(plan: Layout, names: Sequence[str], interleaved: set[str]) -> tuple[
     return [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)], family
 
 
-def _fixed_loads(runs: Sequence[Run], axis: Axis, names: Sequence[str]) -> list[Finding]:
+def _fixed_loads(runs: Sequence[Run], axis: Axis, plan: Layout) -> list[Finding]:
     """Return the findings at fixed loads, if a single run interleaved this axis and compared with this reference."""
     if len(runs) != 1 or not _is_interleaved(runs[0], axis):
         return []
-    return [f for f in runs[0].paired if f.paired.get("a", names[0]) == names[0] or axis == "kernel"]
+    reference = plan.arms[0].name
+    named = [(finding, finding.paired.get("a", reference)) for finding in runs[0].paired]
+    return [finding for finding, a in named if plan.arm_of.get(a, a) == reference]
 
 
 def _axis(runs: Sequence[Run], measured: Sequence[Sample], by: str | None) -> Axis:

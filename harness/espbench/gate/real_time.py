@@ -28,19 +28,25 @@ _FIT = ("OK", "LOWER_BOUND", "BELOW_MINIMUM")
 
 @dataclass(frozen=True)
 class _Judged:
-    """A figure as a comparison judged it: its word there, the ratio to the base (None: only a bound is known), why."""
+    """A figure as a comparison judged it: its word there, the ratio to the base, and why.
+
+    ratio: None if only a bound is known; at_least: then, if known, the least ratio. in_pairs: pairs of trials at fixed
+    loads judge the same throughput.
+    """
 
     case: str
     quantity: Figure
     shown: str
     ratio: Estimate | None
     why: str
+    at_least: float | None = None
+    in_pairs: bool = False
 
     @property
     def worst(self) -> float:
         """The largest share by which the figure may be worse than the base's, as far as the interval tells."""
         if self.ratio is None:
-            return math.inf
+            return math.inf if self.at_least is None else max(0.0, 1 - self.at_least)
         return self.ratio.high - 1 if self.quantity == "CPU per frame" else 1 - self.ratio.low
 
     def word(self, limit: Limit) -> Word:
@@ -49,8 +55,13 @@ class _Judged:
             if self.ratio is not None and abs(self.ratio.value - 1) <= limit.share:
                 return "moved"
             return "regressed" if self.shown in _WORSE else "improved"
-        is_blind = self.shown == "no verdict" or self.worst > max(limit.share, LARGE)
-        return "no verdict" if is_blind else "same"
+        if self.shown == "no verdict":
+            return "no verdict"
+        return "no verdict" if self.is_blind(limit) and not self.in_pairs else "same"
+
+    def is_blind(self, limit: Limit) -> bool:
+        """Return whether a figure that is much worse might not have been shown."""
+        return self.worst > max(limit.share, LARGE)
 
 
 def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> list[Row]:
@@ -58,11 +69,20 @@ def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> 
     return [_row(judged, _limit(judged, limits)) for judged in _judged(comparison, arm)]
 
 
+def unjudged(comparison: Comparison, arms: Sequence[str]) -> list[Problem]:
+    """Return a problem for each verdict at fixed loads that is on none of these arms, so that no row has it."""
+    return [
+        Problem(_case(v.conditions, v.x), f"the comparison has no arm {v.b}")
+        for v in comparison.fixed_loads
+        if v.b not in arms
+    ]
+
+
 def unseen(comparison: Comparison, arms: Sequence[str], limits: Mapping[Quantity, Limit]) -> list[str]:
     """Return a note for each arm that has figures without a shown difference: how much worse these may be."""
     notes = []
     for arm in arms:
-        same = [j for j in _judged(comparison, arm) if j.word(_limit(j, limits)) == "same"]
+        same = [j for j in _judged(comparison, arm) if j.word(_limit(j, limits)) == "same" and not j.in_pairs]
         if same:
             worst = max(same, key=lambda judged: judged.worst)
             notes.append(
@@ -80,12 +100,34 @@ def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
     for panel in comparison.panels:
         for pair in panel.pairs:
             for p in pair.points if pair.b == arm else ():
-                yield _Judged(_case(panel.conditions, p.x), "throughput", p.word, p.ratio, p.why)
+                yield _Judged(
+                    _case(panel.conditions, p.x),
+                    "throughput",
+                    p.word,
+                    p.ratio,
+                    p.why,
+                    p.at_least,
+                    _has_pairs(comparison, arm, panel.conditions, p.x),
+                )
     for v in comparison.fixed_loads:
         if v.b == arm:
             case = f"{_case(v.conditions, v.x)}, in pairs"
             yield _Judged(case, "CPU per frame", v.cpu_word, v.cpu, v.why)
             yield _Judged(case, "throughput", v.word, v.throughput, v.why)
+
+
+def _has_pairs(comparison: Comparison, arm: str, conditions: Mapping[str, Any], x: int | str) -> bool:
+    """Return whether pairs at fixed loads have a verdict on this point's throughput.
+
+    They tell smaller differences than the searches do, whose scatter then decides nothing.
+    """
+    return any(
+        v.b == arm
+        and v.x == x
+        and v.word != "no verdict"
+        and all(conditions.get(key, value) == value for key, value in v.conditions.items())
+        for v in comparison.fixed_loads
+    )
 
 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
@@ -123,8 +165,9 @@ def has_throughput(run: RunDirectory) -> bool:
 
 def _row(judged: _Judged, limit: Limit) -> Row:
     ratio, word, why = judged.ratio, judged.word(limit), judged.why
-    if word == "no verdict" and ratio is not None and judged.shown != word:
-        why = f"a figure that is worse by {100 * judged.worst:.0f} % would not have been seen; {why}"
+    if word == "no verdict" and judged.shown != word:
+        unseen = "any size" if math.isinf(judged.worst) else f"{100 * judged.worst:.0f} %"
+        why = f"a figure that is worse by {unseen} would not have been seen; {why}"
     return Row(
         case=judged.case,
         goal=None,

@@ -109,9 +109,7 @@ class Check:
         """The verdict in a sentence."""
         cases = len({row.case for row in self.rows})
         text = f"{len(self.rows)} figures of {cases} cases held against {self.base}"
-        words = [
-            (word, sum(row.word == word for row in self.rows)) for word in ("regressed", "improved", "moved")
-        ]
-        counts = [f"{n} {word}" for word, n in words if n]
+        words = ("regressed", "improved", "moved", "no verdict", "not judged")
+        counts = [f"{n} {word}" for word in words if (n := sum(row.word == word for row in self.rows))]
         problems = [f"{len(self.problems)} problems: not judged as a whole"] if self.problems else []
         return f"{self.word}: {text}: " + ", ".join([*counts, *problems] or ["all the same"])

@@ -14,10 +14,11 @@ from espbench.terms import PAIRED, Finding, Outcome
 
 _IN_REAL_TIME = ("cpu_home_us_per_frame", "cpu_office_us_per_frame")
 _IN_VIRTUAL_TIME = ("instructions_home_per_frame", "instructions_office_per_frame")
+_THROUGHPUT = "throughput"
 _BOUND = "LOWER_BOUND"  # also of an OK result, whose search reached the limit of the tester or of the plan
 # Column of results.csv → its name for people, its unit, and whether more or less is better.
 _OF_OUTCOME = {
-    "throughput_fps": ("throughput", "frames/s", "more"),
+    "throughput_fps": (_THROUGHPUT, "frames/s", "more"),
     "cpu_home_us_per_frame": ("CPU per frame, Home", "µs", "less"),
     "cpu_office_us_per_frame": ("CPU per frame, Office", "µs", "less"),
     "instructions_home_per_frame": ("instructions per frame, Home", "instructions", "less"),
@@ -56,7 +57,11 @@ class Figures:
 
 
 def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, Figures]:
-    """Return every figure of a run. A bound is none: it shows what the run could judge, not the DUT."""
+    """Return every figure of a run.
+
+    A throughput that is a bound is none: it shows what the run could judge, not the DUT. What a frame cost at that load
+    is one, unless the status is LOWER_BOUND.
+    """
     by_key: dict[Key, Figures] = {}
     for result in results:
         if result.test == PAIRED:
@@ -64,7 +69,7 @@ def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, F
         of_result = _of_outcome(result, exact=exact) if isinstance(result, Outcome) else _of_finding(result)
         for key, value in of_result:
             of_key = by_key.setdefault(key, Figures())
-            is_bound = isinstance(result, Outcome) and result.is_lower_bound
+            is_bound = isinstance(result, Outcome) and key.figure == _THROUGHPUT and result.is_lower_bound
             of_key.statuses.append(_BOUND if is_bound else result.status)
             if value is not None and result.status == "OK" and not is_bound:
                 of_key.by_repeat[result.repeat] = value

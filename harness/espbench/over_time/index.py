@@ -23,6 +23,7 @@ from espbench.over_time.records import Change, Point, RunRow, Series
 from espbench.over_time.searching import search_stale
 from espbench.paths import cache_dir
 from espbench.results import RunDirectory
+from espbench.terms import MACHINE, Manifest
 from espbench.this_machine import kept
 
 VERSION = 4
@@ -35,7 +36,8 @@ _READ_OFTEN = 200  # runs between two messages about the progress
 _SCHEMA = """
 CREATE TABLE run (
   id INTEGER PRIMARY KEY, path TEXT UNIQUE, stamp TEXT, name TEXT, plan TEXT, started TEXT, moment REAL, espbench TEXT,
-  platform TEXT, exact INTEGER, cases INTEGER, statuses TEXT, facts INTEGER, problem TEXT, digest TEXT DEFAULT ''
+  platform TEXT, exact INTEGER, cases INTEGER, statuses TEXT, facts INTEGER, problem TEXT, digest TEXT DEFAULT '',
+  results INTEGER DEFAULT 0
 );
 CREATE INDEX run_by_digest ON run (digest);
 CREATE INDEX run_in_time ON run (moment, path);
@@ -231,41 +233,68 @@ def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable
 
 def _forget(database: sqlite3.Connection, path: str) -> None:
     """Remove a run, and its copies: one of them may now stand for it."""
-    row = database.execute("SELECT id, digest FROM run WHERE path = ?", (path,)).fetchone()
-    if row is None:  # it was a copy of a run that was removed before
-        return
-    number, digest = row
+    row = database.execute("SELECT digest FROM run WHERE path = ?", (path,)).fetchone()
+    if row is not None:  # otherwise it was a copy of a run that was removed before
+        _remove_run(database, path)
+        database.execute("DELETE FROM run WHERE digest = ? AND digest != '' AND problem != ''", row)
+
+
+def _remove_run(database: sqlite3.Connection, path: str) -> None:
+    (number,) = database.execute("SELECT id FROM run WHERE path = ?", (path,)).fetchone()
     database.execute(
         "UPDATE series SET stale = 1 WHERE id IN (SELECT series FROM point WHERE run = ?)", (number,)
     )
     database.execute("DELETE FROM point WHERE run = ?", (number,))
     database.execute("DELETE FROM run WHERE id = ?", (number,))
-    database.execute("DELETE FROM run WHERE digest = ? AND digest != '' AND problem != ''", (digest,))
 
 
-def _take_for_a_copy(database: sqlite3.Connection, path: str, stamp: str, digest: str) -> bool:
-    """Record a run without its figures if the index has the same run in another folder; return whether it has.
+def _identity(manifest: Manifest) -> str:
+    """Return what is equal for a run and its copies alone, also if one of them was resumed later."""
+    host = {key: manifest.host.get(key) for key in ("cpu", "kernel", MACHINE)}
+    parts = [
+        manifest.started,
+        manifest.name,
+        manifest.plan_path,
+        host,
+        [entry.case for entry in manifest.cases],
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
-    Copies of one run would confirm each other's figures. digest: of the manifest, which has the time of its start.
+
+def _is_copy(database: sqlite3.Connection, path: str, stamp: str, digest: str, results: int) -> bool:
+    """Return whether another folder has the same run, and as many results; such a run is recorded without its figures.
+
+    Copies of one run would confirm each other's figures. If this run has more results, it takes the other one's place.
     """
-    first = database.execute("SELECT path FROM run WHERE digest = ? AND problem = ''", (digest,)).fetchone()
+    first = database.execute(
+        "SELECT path, stamp, results FROM run WHERE digest = ? AND problem = ''", (digest,)
+    ).fetchone()
     if first is None:
         return False
+    other, its_stamp, its_results = first
+    if its_results < results:
+        _remove_run(database, other)
+        _record_copy(database, other, its_stamp, digest, path)
+        return False
+    _record_copy(database, path, stamp, digest, other)
+    return True
+
+
+def _record_copy(database: sqlite3.Connection, path: str, stamp: str, digest: str, of_path: str) -> None:
     database.execute(
         "INSERT INTO run (path, stamp, name, problem, digest) VALUES (?, ?, ?, ?, ?)",
-        (path, stamp, Path(path).name, f"a copy of {first[0]}", digest),
+        (path, stamp, Path(path).name, f"a copy of {of_path}", digest),
     )
-    return True
 
 
 def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
     try:
-        digest = hashlib.sha256(Path(path, "manifest.json").read_bytes()).hexdigest()
-        if _take_for_a_copy(database, path, stamp, digest):
-            return
         directory = RunDirectory.open(Path(path))
         results = directory.results()
         manifest = directory.manifest
+        digest = _identity(manifest)
+        if _is_copy(database, path, stamp, digest, len(results)):
+            return
         exact = facts.is_exact(manifest)
         run_facts = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
         moment = _moment(manifest.started)
@@ -286,10 +315,11 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
     statuses = json.dumps(Counter(result.status for result in results))
     run = database.execute(
         "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"
-        " digest, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        " digest, results, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
         (
             path, stamp, Path(path).name, manifest.name, manifest.started, moment, manifest.espbench,
             manifest.platform, exact, len(manifest.cases), statuses, facts_id, digest,
+            len(results),
         ),
     ).lastrowid  # fmt: skip
     for conditions, key, of_key in series_of:

@@ -46,20 +46,20 @@ def resolve(document: Document, path: Path | None = None) -> ResolvedPlan:
     """Resolve and check a plan that was already read; path is its file. UsageError lists every mistake, one line
     each.
     """
-    return check_and_resolve(Plan, document, lambda plan: _resolved(plan, path, document.text), _STAND_INS)
+    return check_and_resolve(Plan, document, lambda plan: _resolved(plan, path, document), _STAND_INS)
 
 
 def check_profiles(resolved: ResolvedPlan, profiles: Sequence[Profile]) -> None:
     """Check a plan against the profiles that replace `auto`; UsageError lists everything that they cannot do."""
     wrong = problems(replace(resolved, profiles=tuple(profiles)))
     if wrong := [at_the_profile(resolved.plan, problem) for problem in wrong]:
-        raise read_text(resolved.text, str(resolved.path or "plan"), "plan").error(wrong)
+        raise read_text(resolved.text, resolved.shown_as or "plan", "plan").error(wrong)
 
 
-def _resolved(plan: Plan, path: Path | None, text: str) -> tuple[ResolvedPlan, list[Problem]]:
+def _resolved(plan: Plan, path: Path | None, document: Document) -> tuple[ResolvedPlan, list[Problem]]:
     filled, traffic, about_traffic = with_traffic(plan, path)
     profiles, about_duts = _profiles(plan, path)
-    resolved = ResolvedPlan(filled, path, text, traffic, profiles)
+    resolved = ResolvedPlan(filled, path, document.text, traffic, profiles, document.name)
     contradictions = [at_the_profile(plan, problem) for problem in problems(resolved)]
     return resolved, [*about_traffic, *about_duts, *contradictions]
 

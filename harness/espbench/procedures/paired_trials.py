@@ -156,7 +156,7 @@ class PairedLoads:
 
     @property
     def set_up_order(self) -> tuple[Arm, Arm]:
-        """The order in which the arms' gateways of this round are set up, if they stand at the same time.
+        """The order in which the arms' gateways of this round are set up.
 
         It alternates: gateways that are always set up second could differ from the first ones in each round alike, for
         instance in the memory that they get, and the interval would not include that.
@@ -219,10 +219,9 @@ class PairedLoads:
     def _order(self, slots: Sequence[Slot]) -> list[tuple[int, Arm]]:
         if self.together:
             return [(i, arm) for i, slot in enumerate(slots) for arm in slot.order]
-        x = slots[0].first
+        x, y = self.set_up_order
         mine = [i for i, slot in enumerate(slots) if slot.first == x]
         theirs = [i for i, slot in enumerate(slots) if slot.first != x]
-        y = other(x)
         return [
             *((i, x) for i in mine), *((i, y) for i in mine), *((i, y) for i in theirs), *((i, x) for i in theirs)
         ]  # fmt: skip

@@ -44,6 +44,7 @@ class Offers:
         self.asked.append({"duration_s": duration_s, "residue_s": residue_s, **more})
         stream = counts(1000, 990, loss_episodes=[LossEpisode(from_ns=10 * MS, to_ns=11 * MS, frames=10)])
         return Offered(
+            stalls_watched=True,
             start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[stream],
             ports=[PortCounts(name="west", rx_overrun=0, foreign=0), PortCounts(name="east", rx_overrun=0, foreign=0)],
             host_stalls=[Stall(at_ns=9 * MS, ms=20.0)],

@@ -3,20 +3,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import signal
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from espbench.cli import main
+from espbench.cli import run as running
 from espbench.errors import EspbenchError, MachineLacks, UsageError
+from espbench.platforms.base import NotBack
 from espbench.this_machine.ending import ENDING
 from espbench.this_machine.registry import Registry
+from support.command_line import in_process
+from support.plans import pair_plan, write_plan
 
 pytestmark = pytest.mark.usefixtures("own_handlers")
 
@@ -65,6 +71,27 @@ def test_what_else_went_wrong_is_shown_with_an_error(
     assert ending(monkeypatch, error) == 4
     said = capsys.readouterr().err
     assert said == "no ip\n  to fix it: apt-get install iproute2\ngo on with: [this]\n"
+
+
+def test_a_run_that_an_error_ends_says_how_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A box that does not come back after a power cycle: one message, and the command that resumes the run."""
+
+    def measured(*_: object, **__: object) -> Any:
+        raise NotBack("home was not back within 5 s")
+
+    for name in ("_require_here", "measuring"):
+        monkeypatch.setattr(running, name, lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(running, "Registry", lambda name: Registry(name, tmp_path / "state"))
+    monkeypatch.setattr(running, "_one_after_the_other", measured)
+    done = in_process("run", write_plan(tmp_path, pair_plan("netns")), "--out", tmp_path / "runs")
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert done.returncode == EspbenchError.exit_code
+    assert done.stderr.endswith(
+        f"home was not back within 5 s\nonce that is mended, go on with: espbench run --resume {directory}\n"
+    )
+    assert "Traceback" not in done.stderr
 
 
 def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from espbench.comparison.sorting.comparability import differences
 from espbench.comparison.sorting.model import Axis
 from espbench.comparison.sorting.samples import Run
 from espbench.errors import UsageError
+from espbench.gate import real_time
+from espbench.gate.limits import DEFAULTS
 from espbench.results import RunDirectory
 from espbench.terms import Calibration, Outcome
 from support.simulated import comparisons as sim
+from support.simulated import pairs
 
 SPREAD = (0.99, 1.0, 1.01)
 
@@ -257,6 +261,35 @@ def test_two_kernels_of_one_release_are_two_arms() -> None:
         "6.1.1 (b)": 0.5,
         "6.12.0": 0.75,
     }
+
+
+def test_pairs_of_kernels_are_verdicts_on_the_arms() -> None:
+    """The pairs are planned by the names of the devices, before any kernel is read back."""
+    outcomes = [o for dut, fps in (("a", 2e4), ("b", 2e4)) for o in repeats("xfrm", fps, dut=dut)]
+    made = run("one", outcomes, "kernel")
+    contexts = {e.case: {"kernel": {"home": "6.1.1"}} for e in made.manifest.cases}
+    update = {"contexts": contexts, "context_of_case": {case: case for case in contexts}}
+    finding = pairs.measured(pairs.QUIET, 1.15, random.Random(1)).finding(
+        pairs.IDENTITY | {"dut": "b", "stack": "xfrm"}, {"a": "a", "b": "b"}, "proven", []
+    )
+    whole = Run(made.name, made.manifest.model_copy(update=update), made.outcomes, paired=[finding])
+    comparison = of([whole], reference="a")
+    (verdict,) = comparison.fixed_loads
+    assert [verdict.a, verdict.b] == [arm.name for arm in comparison.arms] == ["6.1.1 (a)", "6.1.1 (b)"]
+    assert verdict.cpu_word == "B costs more"
+    assert real_time.rows(comparison, verdict.b, DEFAULTS)[-2].word == "regressed"
+
+
+def test_one_profile_beside_several_is_no_difference() -> None:
+    """Each profile is named then, and only equal names are held against each other."""
+    profile = PLAIN_CONDITIONS["profiles"]["gw"]
+    runs = [
+        run(
+            name, repeats("a", 4e4), conditions=PLAIN_CONDITIONS | {"profiles": dict.fromkeys(names, profile)}
+        )
+        for name, names in (("one", ["k1"]), ("two", ["k2", "k3"]))
+    ]
+    assert differences(runs, "kernel") == []
 
 
 def test_modules_follow_from_the_kernel() -> None:

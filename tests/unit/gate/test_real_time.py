@@ -13,6 +13,7 @@ import pytest
 from espbench.comparison.sorting.model import Comparison, Estimate, FixedLoadVerdict, PointVerdict
 from espbench.gate import real_time
 from espbench.gate.limits import DEFAULTS, Limit, Quantity
+from espbench.gate.telling import markdown
 from espbench.gate.verdict import Check, Problem
 from espbench.terms import PAIRED, Finding, Reason
 from support.synthetic import comparison as synthetic
@@ -75,6 +76,49 @@ def test_what_could_hide_a_large_regression_is_no_green(low: float, limit: float
     assert made.exit_code == (0 if word == "same" else 3)
     unseen = f"a figure that is worse by {100 * (1 - low):.0f} % would not have been seen; three repeats"
     assert made.rows[0].why == (unseen if word == "no verdict" else "three repeats")
+
+
+@pytest.mark.parametrize(("at_least", "word"), [(0.98, "same"), (0.85, "no verdict"), (None, "no verdict")])
+def test_a_bound_may_exclude_a_large_regression(at_least: float | None, word: str) -> None:
+    """The build under test met the limit of the tester, just above the base."""
+    made = check(PointVerdict(64, None, "no difference shown", "a bound", at_least=at_least))
+    assert [row.word for row in made.rows] == [word]
+    size = {0.98: None, 0.85: "15 %", None: "any size"}[at_least]
+    assert made.rows[0].why == (
+        f"a figure that is worse by {size} would not have been seen; a bound" if size else "a bound"
+    )
+
+
+@pytest.mark.parametrize(
+    ("of_pairs", "words"), [(0.96, ["same"] * 3), (None, ["no verdict", "same", "no verdict"])]
+)
+def test_where_pairs_have_a_verdict_the_scatter_of_searches_decides_nothing(
+    of_pairs: float | None, words: list[str]
+) -> None:
+    rate = None if of_pairs is None else Estimate(1.0, of_pairs, 1.04, 6)
+    verdict = FixedLoadVerdict(
+        {}, 64, synthetic.REFERENCE, synthetic.OTHER, ratio(1.0), "no difference shown",
+        rate, "no difference shown" if rate else "no verdict", [], 12, 0, 24, 6, True, "twelve pairs",
+    )  # fmt: skip
+    blind = PointVerdict(64, Estimate(1.0, 0.8, 1.2, 5), "no difference shown", "five repeats")
+    assert [row.word for row in check(blind, verdict).rows] == words
+
+
+def test_a_sentence_counts_what_has_no_verdict() -> None:
+    made = check(PointVerdict(64, Estimate(1.0, 0.7, 1.2, 3), "no difference shown", "three repeats"))
+    assert made.sentence == "not judged: 1 figures of 1 cases held against base: 1 no verdict"
+    assert "would not have been seen; three repeats" in markdown.text_of(made)
+
+
+def test_a_verdict_on_an_arm_that_is_not_there_is_a_problem() -> None:
+    verdict = FixedLoadVerdict(
+        {}, 64, synthetic.REFERENCE, "unknown", ratio(1.0), "no difference shown", ratio(1.0), "no difference shown",
+        [], 12, 0, 24, 6, True, "twelve pairs",
+    )  # fmt: skip
+    made = comparison_of(PointVerdict(64, ratio(1.0), "no difference shown", ""), verdict)
+    assert [p.why for p in real_time.unjudged(made, [synthetic.OTHER])] == [
+        "the comparison has no arm unknown"
+    ]
 
 
 def test_more_cpu_per_frame_is_worse() -> None:

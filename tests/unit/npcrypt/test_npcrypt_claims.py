@@ -197,6 +197,31 @@ def test_gains_are_means_over_the_kernels() -> None:
     assert held("level 3", everything()).low == pytest.approx(3100)  # level 2 takes 32 times as long
 
 
+@pytest.mark.parametrize("what", ["faster memory", "level 3 against faster memory"])
+@pytest.mark.parametrize(
+    "other", [{"faster_dram": 1.0, "faster_sram": 1.0}, {"faster_dram": 0.165, "faster_sram": 0.0}]
+)
+def test_only_the_papers_faster_memory_answers(what: str, other: dict[str, float]) -> None:
+    """Another increase is none of its figures, alone or beside them."""
+    changes = {"level": 2, "engines": 8, "threads": 8, "cycles": 1} | other
+    twice = [made(kernel=kernel, **changes) for kernel in KERNELS]
+    slow = [r for r in everything() if not r.faster_dram]
+    assert held(what, [*slow, *twice]).missing.endswith("DRAM faster by 16.5 % and SRAM by 33.5 %")
+    for results in ([*everything(), *twice], [*twice, *everything()]):
+        assert repr(held(what, results)) == repr(held(what, everything()))
+
+
+@pytest.mark.parametrize(
+    "what", ["by hand", "level 3", "faster memory", "mean code", "aes ahead on a computer"]
+)
+def test_figures_of_other_amounts_of_data_are_not_mixed_in(what: str) -> None:
+    """Short data make the part around the loop count more."""
+    short = [r.model_copy(update={"data": 128, "cycles": 1, "code": {"other": 1}}) for r in everything()]
+    assert "2,048 B each" in held(what, short).missing
+    for results in ([*everything(), *short], [*short, *everything()]):
+        assert repr(held(what, results)) == repr(held(what, everything()))
+
+
 def test_a_figure_is_that_of_the_kernels_it_is_about() -> None:
     """The most of any, MD5's own, a count, and the shares of kinds apart."""
     least = changed(kernel="md5", level=0, to={"run": count(simple=998, load=2)})

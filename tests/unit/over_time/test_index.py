@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from espbench.cli.main import app
 from espbench.errors import UsageError
 from espbench.over_time import Change, History, telling
+from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.terms import Remark
 from support.synthetic import run as synthetic_run
@@ -182,7 +183,9 @@ def test_what_is_no_figure_is_no_point_but_a_status(runs: Path) -> None:
 
 
 def test_a_bound_is_no_figure_whatever_its_status(runs: Path) -> None:
-    """A search that met the plan's maximum is OK; with another maximum, the DUT has not changed."""
+    """A search that met the plan's maximum is OK; with another maximum, the DUT has not changed. What a frame costs is
+    a figure all the same.
+    """
     for number, factor in enumerate((1.0, 0.9)):
         made = write(runs, number, virtual(factor))
         at_limit = [
@@ -192,9 +195,11 @@ def test_a_bound_is_no_figure_whatever_its_status(runs: Path) -> None:
         with made:
             made.save_results(at_limit)
     with History.open([runs]) as history:
-        points = [point for series in history.series() for point in history.points(series)]
+        listed = history.series(figure="throughput")
+        points = [point for series in listed for point in history.points(series)]
         assert {(point.value, point.status) for point in points} == {(None, "LOWER_BOUND")}
-        assert history.changes() == []
+        assert history.changes(figure="throughput") == []
+        assert {change.word for change in history.changes(figure="instructions")} == {"worse"}
 
 
 def _add(runs: Path) -> None:
@@ -303,6 +308,24 @@ def test_a_copy_of_a_run_confirms_nothing(runs: Path) -> None:
         assert [run.problem for run in history.runs() if run.problem] == [
             f"a copy of {(archive / 'again').resolve()}"
         ]
+
+
+def test_the_copy_with_more_results_stands_for_a_run(runs: Path) -> None:
+    """A backup was made while the last cases were measured; the backup may be read first, or be found first."""
+    whole = write(runs / "runs", 0, VIRTUAL).path
+    backup = runs / "backup" / "early"
+    shutil.copytree(whole, backup)
+    early = RunDirectory.open(backup)
+    with early:
+        early.save_results(early.results()[:1])
+    with History.open([runs / "backup"], runs / "index.sqlite") as history:
+        some = len(history.series())
+    for file in (runs / "index.sqlite", None):
+        with History.open([runs], file) as history:
+            assert len(history.series()) > some
+            assert [(run.name, run.problem) for run in history.runs() if run.problem] == [
+                ("early", f"a copy of {whole.resolve()}")
+            ]
 
 
 def test_runs_that_did_not_change_are_not_read_again(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from espbench.plan.keys.ipsec_tests import FirstPacket, RekeyLoss
 from espbench.plan.resolved.cases import Case
 from espbench.procedures.boards.public_key_unit import operations
 from espbench.quantities import Key, figure
+from espbench.reporting.published.equal_conditions import refuse_unlike
 from espbench.results.accelerator import AcceleratorResult, PublicKeyResult, Variant
 from espbench.terms import CaseIdentity, Finding, Manifest, Outcome, layer2_mbps
 from support.synthetic import run as synthetic_run
@@ -168,6 +169,13 @@ def test_a_claim_is_not_measured_by_another_plan() -> None:
         c.id for c in MEASURED if not our_value(c, Points(())).missing and not isinstance(c.ours, Kernels)
     ]
     assert needless == []
+
+
+def test_runs_of_all_plans_can_be_judged_together() -> None:
+    """Profiles that differ have names of their own, or a comparison of all plans would be refused."""
+    names = dict.fromkeys(name for claim in claims() for name in claim.plans)
+    assert len(names) > 20
+    refuse_unlike({name: manifest_of(name) for name in names})
 
 
 def test_sizes_of_plans_can_tell_where_saturation_begins() -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +17,22 @@ from espbench.quantities import Key, figure
 from espbench.results.accelerator import AcceleratorResult, Variant
 from espbench.results.published import documents
 from espbench.sentences import Code
-from espbench.terms import CaseEntry, CaseIdentity, Finding, Manifest, Remark, layer2_mbps
+from espbench.terms import (
+    CaseEntry,
+    CaseIdentity,
+    Deviation,
+    Finding,
+    Manifest,
+    Outcome,
+    Reason,
+    Remark,
+    layer2_mbps,
+)
 from support.synthetic import powerquicc as made
 from support.synthetic import run as synthetic_run
 from support.synthetic.powerquicc import DEVICES, SIZES, Shape
+
+ROOT = Path(__file__).parents[3]
 
 
 def points_of(shape: Shape) -> Points:
@@ -78,6 +92,12 @@ def test_only_one_device_is_calibrated_on() -> None:
     assert {c.document for c in general} == {"short-waters-public-key-performance"}
 
 
+def test_the_document_has_the_number_of_claims_that_the_calibration_uses() -> None:
+    text = " ".join((ROOT / "docs/powerquicc.md").read_text(encoding="utf-8").split())
+    (number,) = re.findall(r"Today it uses (\d+) claims", text)
+    assert int(number) == sum(c.calibration for c in claims())
+
+
 def test_an_order_takes_more_than_a_search_cannot_tell() -> None:
     """A claim that A is faster than B would be a matter of luck if 1.001 agreed with it and 0.999 did not."""
     orders = [c for c in claims() if c.unit == "x" and c.qualifier in ("above", "below")]
@@ -94,7 +114,14 @@ def test_a_bound_in_percent_has_no_tolerance() -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ["accelerator-aes", "accelerator-worst", "low-level", "low-level-no-crossover", "mpc8548e-aes"],
+    [
+        "accelerator-aes",
+        "accelerator-worst",
+        "low-level",
+        "low-level-no-crossover",
+        "mpc8548e-aes",
+        "np-hashes-ceiling",
+    ],
 )
 def test_a_row_that_can_hardly_fail_says_so(row: str) -> None:
     (one,) = [c for c in claims() if c.id == row]
@@ -306,6 +333,70 @@ def test_of_several_goals_the_articles_own_counts() -> None:
     assert (one.word, one.ours.goal) == ("agrees", 1e-5)
 
 
+def outcomes_of_suite(suite: str, goal: float, factor: float) -> tuple[Manifest, list[Outcome]]:
+    """An asynchronous stack at 512 B."""
+    manifest, outcomes = made.outcomes(Shape(behaviours=("async",), sizes=(512,), goals={goal: factor}))
+    return manifest, [o.model_copy(update={"suite": suite}) for o in outcomes]
+
+
+AES_TO_3DES = {
+    "quantity": "ratio", "of": ASYNC | {"suite": "aes128-sha1"}, "to": ASYNC, "frame_sizes": [512],
+}  # fmt: skip
+
+
+def test_a_ratio_is_one_of_figures_at_the_same_loss_goal() -> None:
+    """The suites are equal at zero loss; one has a figure at 0.001 % too, which is 1.25 times as high."""
+    runs = [
+        outcomes_of_suite("aes128-sha1", 0.0, 0.8),
+        outcomes_of_suite("3des-sha1", 0.0, 0.8),
+        outcomes_of_suite("3des-sha1", 1e-5, 1.0),
+    ]
+    (one,) = judge_all([claim(value=1, unit="x", tolerance=0.01, ours=AES_TO_3DES)], points(runs))
+    assert one.ours.low == pytest.approx(1.0)
+    assert (one.ours.goal, one.word) == (0.0, "agrees")
+
+
+def test_figures_without_a_common_loss_goal_have_no_ratio() -> None:
+    runs = [outcomes_of_suite("aes128-sha1", 0.0, 0.8), outcomes_of_suite("3des-sha1", 1e-5, 1.0)]
+    (one,) = judge_all([claim(value=1, unit="x", ours=AES_TO_3DES)], points(runs))
+    assert (one.word, one.why) == (
+        "not measured",
+        "mpc8548e, async aes128-sha1, both ways and mpc8548e, async 3des-sha1, both ways: "
+        "no common loss goal at 512 B",
+    )
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        {"quantity": "ratio", "of": ASYNC, "to": POLLING, "frame_sizes": [64, 512]},
+        {"quantity": "trend", "of": ASYNC, "to": POLLING, "frame_sizes": [64, 512], "goes": "falls"},
+        {"quantity": "cost ratio", "of": ASYNC, "to": POLLING, "frame_sizes": [64, 512]},
+        {"quantity": "cpu", "of": ASYNC, "frame_sizes": [64, 512]},
+        {"quantity": "cpu falls", "of": ASYNC},
+        {"quantity": "saturation", "of": ASYNC},
+        {"quantity": "saturates first", "of": ASYNC, "others": ["mpc8544e"], "frame_sizes": [64, 512]},
+        {"quantity": "limit", "of": ASYNC, "duts": ["mpc8548e", "mpc8544e"], "frame_size": 512, "is_cpu": True},
+        {"quantity": "throughput", "of": ASYNC, "frame_size": 512},
+    ],
+    ids=lambda ours: ours["quantity"],
+)  # fmt: skip
+def test_a_value_is_of_one_loss_goal_and_says_which(ours: dict[str, object]) -> None:
+    """The case at 0.001 % and 512 B failed: zero loss, for which all figures are there, takes its place openly."""
+    shape = Shape(duts=("mpc8548e", "mpc8544e"), goals={0.0: 0.9, 1e-5: 1.0})
+    manifest, outcomes = made.outcomes(shape)
+    failing = {"status": "INVALID", "throughput_fps": None}
+    partly = [
+        o.model_copy(update=failing)
+        if (o.dut, o.stack, o.frame_size, o.loss_goal) == ("mpc8548e", "xfrm-async", 512, 1e-5)
+        else o
+        for o in outcomes
+    ]
+    (whole,) = judge_all([claim(ours=ours)], points([(manifest, outcomes)]))
+    (one,) = judge_all([claim(ours=ours)], points([(manifest, partly)]))
+    assert (whole.ours.goal, one.ours.goal) == (1e-5, 0.0)
+
+
 @pytest.mark.parametrize("status", ["INVALID", "BELOW_MINIMUM", "UNRESOLVABLE"])
 def test_a_case_without_a_figure_is_not_measured_and_says_so(status: str) -> None:
     shape = Shape(failing={("async", 1456): status})
@@ -501,6 +592,79 @@ def test_a_flood_is_held_against_the_throughput() -> None:
     assert word(findings("flood", ratio, encryption="not proven")) == "not measured"
     assert word(findings("flood", ratio, status="VIOLATED")) == "not measured"
     assert word(findings("latency", {64: {Key.OF_THROUGHPUT: 1.1}})) == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"warnings": [Remark.of(Code.AT_BOUND, fps=1e5, goal=0.0)]}, "the throughput is only a lower bound"),
+        (
+            {"rfc2544_deviations": [Deviation.from_clause(Code.MAXIMUM_NOT_LINE_RATE, "")]},
+            "the flood was below the line rate",
+        ),
+    ],
+)
+def test_a_flood_that_is_none_or_has_a_bound_beside_it_is_not_measured(
+    changes: dict[str, object], why: str
+) -> None:
+    """A run that has a sound figure answers all the same, whatever the order of the two."""
+    ratio = {64: {Key.FLOOD_FORWARDING: 1.1e5, Key.OF_THROUGHPUT: 1.1}}
+    asked = claim(ours={"quantity": "flood", "of": ONE_WAY, "frame_sizes": [64]}, **FASTER)
+    unsound, sound = (
+        (manifest_of(measured), measured)
+        for measured in (findings("flood", ratio, **changes), findings("flood", ratio))
+    )
+
+    def judgement(*runs: tuple[Manifest, list[Finding]]) -> Judged:
+        return judge_all([asked], Points((), flood=floods(runs)))[0]
+
+    alone = judgement(unsound)
+    assert (alone.word, alone.why) == (
+        "not measured",
+        f"mpc8548e, async 3des-sha1, one way: flood and throughput at 64 B ({why})",
+    )
+    assert judgement(unsound, sound).word == judgement(sound, unsound).word == "agrees"
+
+
+FEW = {"least": 2, "trial_s": 12.0}
+
+
+@pytest.mark.parametrize(
+    ("ends", "reason", "settings"),
+    [
+        ("time", Reason.of(Code.FEW_REKEYS, seen=0, **FEW), {"lifetime": "4s"}),
+        ("bytes", Reason.of(Code.FEW_REKEYS, seen=0, **FEW), {"lifetime_bytes": "200kB"}),
+        ("idle", Reason.of(Code.SAS_KEPT, idle_s=3.0), {}),
+    ],
+)
+def test_a_stack_that_keeps_its_sas_contradicts_the_claim(
+    ends: str, reason: Reason, settings: dict[str, str]
+) -> None:
+    """Its case is INVALID. So is one that the host disturbed, or that had too few rekeys: those tell nothing."""
+    asked = claim(ours={"quantity": "sa lifetime", "ends": ends})
+    other = {
+        "time": {Key.SA_LIFETIME: 4.0, Key.REKEYS: 3.0},
+        "bytes": {Key.SA_LIFETIME_BYTES: 1e6, Key.REKEYS: 3.0},
+        "idle": {Key.IDLE_TIMEOUT: 3.0, Key.FIRST_PACKET_TIME: 12.0},
+    }[ends]
+
+    def word(*measured: Finding, recorded: dict[str, str] = settings) -> str:
+        listed = [*measured]
+        manifest = manifest_of(listed).model_copy(
+            update={"conditions": {"tests": [{"rekey_loss": recorded}]}}
+        )
+        (one,) = judge_all([asked], Points((), lifetimes=lifetimes([(manifest, listed)])))
+        return one.word
+
+    def void(*reasons: Reason) -> Finding:
+        return findings("rekey_loss", {512: {}}, status="INVALID", reasons=reasons)[0]
+
+    (sound,) = findings("rekey_loss", {512: other})
+    assert word(void(reason)) == "differs"
+    assert word(sound, void(reason)) == word(void(reason), sound) == "differs"
+    assert word(void(reason, Reason.of(Code.HOST_STALL, ms=9.0))) == "not measured"
+    assert word(void(Reason.of(Code.FEW_REKEYS, seen=1, **FEW))) == "not measured"
+    assert word(void(Reason.of(Code.FEW_REKEYS, seen=0, **FEW)), recorded={}) == "not measured"
 
 
 @pytest.mark.parametrize(

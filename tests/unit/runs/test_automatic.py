@@ -117,7 +117,7 @@ def test_not_where_it_is_not_built(machine: Lacks, monkeypatch: pytest.MonkeyPat
 def test_what_virtual_time_cannot_do_is_said_before_anything_is_made(machine: Lacks) -> None:
     """Checks are the same as for a plan that names it; the message has the place, and why it was chosen."""
     machine(netns="needs root", uml="needs root")
-    with pytest.raises(UsageError, match=r"plan:\d+:\d+: capture: expected no capture") as refused:
+    with pytest.raises(UsageError, match=r"plan.yaml:\d+:\d+: capture: expected no capture") as refused:
         chosen(plan_text(dut="auto", capture="true"))
     assert refused.value.__notes__ == ["  dut: auto chose virt-x86 here: needs root"]
     machine(esp="no ESP")

@@ -306,7 +306,9 @@ def _between_arms(asked: Asked, reference: str) -> Check:
     """Measure the plan as it is, compare its arms with its reference, in pairs if possible, and return the verdict."""
     run = asked.measuring.run(asked.plan)
     comparison = compare([run], reference=reference)
-    others = [arm.name for arm in comparison.arms if arm.name != reference]
+    # By kernel, the arms have other names than the plan has for them: those of the kernels that the gateways reported.
+    first, *others = comparison.arms
+    names = [arm.name for arm in others]
     return Check(
         plan=asked.resolved.plan.name,
         base=f"{reference}, of the same run",
@@ -314,11 +316,15 @@ def _between_arms(asked: Asked, reference: str) -> Check:
         run=str(run.path),
         espbench=__version__,
         virtual=False,
-        rows=[row for arm in others for row in real_time.rows(comparison, arm, asked.limits)],
-        problems=real_time.problems(run),
-        subjects={arm.name: (reference, arm.detail) for arm in comparison.arms if arm.name != reference},
+        rows=[row for arm in names for row in real_time.rows(comparison, arm, asked.limits)],
+        problems=[*real_time.problems(run), *real_time.unjudged(comparison, names)],
+        subjects={arm.name: (first.name, arm.detail) for arm in others},
         allowed_differences=[],
-        notes=[comparison.method, *real_time.unseen(comparison, others, asked.limits), *comparison.warnings],
+        notes=[
+            comparison.method,
+            *real_time.unseen(comparison, names, asked.limits),
+            *comparison.warnings,
+        ],
     )
 
 

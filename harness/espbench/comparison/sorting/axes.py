@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -47,6 +47,8 @@ class Layout:
     x_name: Name
     groups: list[Group]
     left_out: list[str]  # conditions under which no arm can be compared with the reference, in words
+    # The arms by the names that a plan has for them, where these differ: kernels are planned by their devices' names.
+    arm_of: Mapping[str, str] = field(default_factory=dict)
 
 
 def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) -> Layout:
@@ -100,6 +102,7 @@ def layout(samples: Sequence[Sample], axis: Axis, reference: str | None = None) 
             for g in groups.values()
             if not _is_shared(g, first)
         ],
+        arm_of=aliases,
     )
 
 

@@ -132,20 +132,21 @@ def in_words(difference: Difference) -> str:
 
 
 def _unequal(runs: Sequence[Run], axis: Axis) -> list[Difference]:
-    facts = {run.name: dict(_facts(run, axis)) for run in runs}
+    named = _profiles_are_named(runs, axis)
+    facts = {run.name: dict(_facts(run, axis, named)) for run in runs}
     unequal = []
     for condition in dict.fromkeys(key for of_run in facts.values() for key in of_run):
         values = {
             run.name: value
             for run in runs
-            if (value := facts[run.name].get(condition) or _unset(run, facts[run.name], condition, axis))
+            if (value := facts[run.name].get(condition) or _unset(run, facts[run.name], condition, named))
         }
         if len(set(values.values())) > 1:
             unequal.append(Difference(condition.title, values, condition))
     return unequal
 
 
-def _unset(run: Run, facts: Mapping[Condition, str], condition: Condition, axis: Axis) -> str:
+def _unset(run: Run, facts: Mapping[Condition, str], condition: Condition, named: bool) -> str:
     """Return what stands for a key that the plan or profile of this run does not set.
 
     It is empty for what this run cannot have: a profile or a test of the other run, or any key if the run is older than
@@ -154,20 +155,23 @@ def _unset(run: Run, facts: Mapping[Condition, str], condition: Condition, axis:
     recorded = run.manifest.conditions
     if not recorded or condition.part not in ("settings", "profile"):
         return ""
-    profiles = recorded.get("profiles") or {}
     if condition.part == "profile":
-        is_here = _is_one_profile(profiles, axis) or any(
-            condition.is_within("profile", name) for name in profiles
-        )
+        profiles = recorded.get("profiles") or {}
+        is_here = not named or any(condition.is_within("profile", name) for name in profiles)
         return _UNSET if is_here else ""
     test = ".".join(condition.key.split(".")[:2])
     of_test = condition.is_within("settings", _TESTS)
     return _UNSET if not of_test or any(fact.is_within("settings", test) for fact in facts) else ""
 
 
-def _is_one_profile(profiles: Mapping[str, Any], axis: Axis) -> bool:
-    """Return whether this run's profile is what is compared, so that its conditions do not carry its name."""
-    return axis in ("dut", "kernel") and len(profiles) == 1
+def _profiles_are_named(runs: Sequence[Run], axis: Axis) -> bool:
+    """Return whether the conditions of DUT profiles carry the profiles' names.
+
+    They do not if DUTs or kernels are compared and each run has a single profile: the names then differ, and everything
+    else must be equal.
+    """
+    several = any(len(run.manifest.conditions.get("profiles") or {}) > 1 for run in runs)
+    return axis not in ("dut", "kernel") or several
 
 
 def _follows(runs: Sequence[Run], axis: Axis) -> Places:
@@ -178,16 +182,19 @@ def _follows(runs: Sequence[Run], axis: Axis) -> Places:
     return _FOLLOWS.get(axis, ()) + own
 
 
-def _facts(run: Run, axis: Axis) -> Iterator[tuple[Condition, str]]:
+def _facts(run: Run, axis: Axis, named: bool) -> Iterator[tuple[Condition, str]]:
     """Yield everything that must be equal, with its value as text."""
     m = run.manifest
     yield _whole("espbench"), m.espbench
     yield _whole("platform"), m.platform
     yield _whole("topology"), m.topology
     yield _whole("line rate"), f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
-    yield from _of_guests(m, axis) if m.is_virtual else _of_machine(m)
+    if not m.is_virtual:
+        yield from _of_machine(m)
+    elif axis not in ("dut", "kernel"):
+        yield from of_guests(m)
     if m.conditions:
-        yield from _of_plan({**m.conditions, "tests": _tests(run)}, axis)
+        yield from _of_plan({**m.conditions, "tests": _tests(run)}, named)
     else:
         # Older runs record no settings, but their outcomes show how long the final trials were.
         lengths = [round(o.final_trial_s, 1) for o in run.outcomes if o.final_trial is not None]
@@ -211,13 +218,11 @@ def _of_machine(m: Manifest) -> Iterator[tuple[Condition, str]]:
         yield Condition("host", MACHINE, "host: machine"), ", ".join(machines)
 
 
-def _of_guests(m: Manifest, axis: Axis) -> Iterator[tuple[Condition, str]]:
+def of_guests(m: Manifest) -> Iterator[tuple[Condition, str]]:
     """Yield the parts of emulated gateways, by their digests: figures in virtual time depend on these alone.
 
     Parts that a guest has for the sake of its stack are left out: the stack's version says what differs.
     """
-    if axis in ("dut", "kernel"):
-        return
     found: dict[Condition, set[str]] = {}
     for entry in m.cases:
         context = m.contexts.get(m.context_of_case.get(entry.case, ""), {})
@@ -242,20 +247,14 @@ def _whole(part: Part) -> Condition:
     return Condition(part, "", part)
 
 
-def _of_plan(recorded: Mapping[str, Any], axis: Axis) -> Iterator[tuple[Condition, str]]:
-    """Yield the plan's conditions.
-
-    A DUT profile's conditions carry its name, unless DUTs or kernels are compared and each run has a single profile:
-    the names then differ, and everything else must be equal.
-    """
-    profiles = recorded.get("profiles") or {}
-    for name, profile in profiles.items():
-        is_axis = _is_one_profile(profiles, axis)
+def _of_plan(recorded: Mapping[str, Any], named: bool) -> Iterator[tuple[Condition, str]]:
+    """Yield the plan's conditions; named: those of DUT profiles carry the profiles' names."""
+    for name, profile in (recorded.get("profiles") or {}).items():
         for key, value in flat(profile):
-            if is_axis:
-                yield Condition("profile", key, f"profile: {key}"), value
-            else:
+            if named:
                 yield Condition("profile", f"{name}.{key}", f"profile {name}: {key}"), value
+            else:
+                yield Condition("profile", key, f"profile: {key}"), value
     for key, value in flat({k: v for k, v in recorded.items() if k not in (*_TOLD_ELSEWHERE, "profiles")}):
         yield Condition("settings", key, key), value
 

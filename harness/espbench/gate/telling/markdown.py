@@ -16,9 +16,10 @@ _SIGNS = {"passed": "✅", "not judged": "⚠️", "regressed": "❌"}
 def text_of(check: Check) -> str:
     """Return the summary."""
     parts = [f"## {_SIGNS[check.word]} espbench: {_plain(check.sentence)}"]
-    if check.problems:
+    unjudged = [(f"{row.case}, {row.name}", row.why) for row in check.rows if row.word == "no verdict"]
+    if unjudged := [*((p.case, p.why) for p in check.problems), *unjudged]:
         parts.append(
-            "Not judged:\n\n" + "\n".join(f"* {_plain(p.case)}: {_plain(p.why)}" for p in check.problems)
+            "Not judged:\n\n" + "\n".join(f"* {_plain(case)}: {_plain(why)}" for case, why in unjudged)
         )
     if check.moved:
         others = [row for row in check.moved if row.word != "regressed"]

@@ -11,8 +11,10 @@ from typing import Any
 from espbench.claims import Judged, Points, claims, judge_all
 from espbench.claims.other_tests import bus_counts, floods, lifetimes
 from espbench.claims.points import points
+from espbench.comparison.sorting.samples import names_of
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import picture, render, render_page
+from espbench.reporting.published.equal_conditions import refuse_unlike
 from espbench.reporting.published.published_figures import KINDS, figures
 from espbench.reporting.published.published_view import (
     STANDS_IN,
@@ -42,7 +44,9 @@ def _duts(run: RunDirectory) -> list[str]:
 def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
     """Return every claim, judged by the runs' measurements, and these measurements.
 
-    Raise UsageError if there are no claims about the DUTs of a run.
+    The order of the runs changes nothing: where one figure of several counts, it is that of the run that was started
+    last. Raise UsageError if a run is named twice, if there are no claims about its DUTs, or if two runs have one DUT
+    under unlike conditions.
     """
     for run in runs:
         if not is_about(run):
@@ -54,6 +58,8 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
                 f"  got: {duts}\n"
                 "  what to do: compare runs of those devices, such as those of plans/powerquicc.yaml"
             )
+    refuse_unlike(dict(zip(names_of(runs), (run.manifest for run in runs), strict=True)))
+    runs = sorted(runs, key=lambda run: (run.manifest.started, str(run.path.resolve())))
     findings = [(run.manifest, run.findings()) for run in runs]
     measured = points(
         [(run.manifest, run.outcomes()) for run in runs],
