@@ -137,6 +137,7 @@ class Code(StrEnum):
     DISTURBED_PASS = "disturbed-pass"
     EXCEEDED = "exceeded"
     AT_BOUND = "at-bound"
+    LOST_WITHOUT_ATTACK = "lost-without-attack"
     AT_BOUND_BUFFER = "at-bound-buffer"
     STORED_IN_SOME = "stored-in-some"
     STORED_AT_LOAD = "stored-at-load"
@@ -384,6 +385,8 @@ TEMPLATES: Mapping[str, str] = {
     "the last one did not",
     Code.DISTURBED_PASS: "the final trial that passed was disturbed, which can only make a DUT look slower: {why}",
     Code.EXCEEDED: "{missed} of {trials} final trials at this load missed the goal",
+    Code.LOST_WITHOUT_ATTACK: "without an attack, the load itself missed the loss goal of {goal:goal}: no attack can "
+    "be called harmless",
     Code.AT_BOUND: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): this test uses the throughput, and "
     "higher loads were not tried or could not be judged; the DUT may forward more",
     Code.AT_BOUND_BUFFER: "at a lower bound ({fps:,.0f} frames/s at {goal:goal}): this test uses the throughput, "
@@ -545,6 +548,7 @@ FLAGS: Mapping[str, str] = {
     Code.NOT_MONOTONE: "not monotone",
     Code.LOSS_VERIFIED: "loss verification",
     Code.AT_BOUND: "at a lower bound",
+    Code.LOST_WITHOUT_ATTACK: "loss without an attack",
     Code.AT_BOUND_BUFFER: "at a lower bound",
     Code.PLAN_LIMIT_REACHED: "the limit of the plan",
     Code.NO_BURST_LOST: "longest burst tried",

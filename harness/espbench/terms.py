@@ -531,6 +531,15 @@ def with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
     return [o for o in repeats if o.status in WITH_FIGURE]
 
 
+def for_median(repeats: Sequence[Outcome]) -> list[Outcome]:
+    """Return the repeats of one point whose median is a figure of the point; none if one is VIOLATED or
+    BELOW_MINIMUM.
+
+    A repeat below the minimum has no number, but it is the slowest: the median of the others would be too high.
+    """
+    return [] if any(o.status == "BELOW_MINIMUM" for o in repeats) else with_figure(repeats)
+
+
 class Quantity(Record):
     """One figure of a finding: the mean, least, greatest and standard deviation of n measurements.
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from espbench.comparison.deciding import overheads, paired_ratios
@@ -12,7 +12,15 @@ from espbench.comparison.deciding.statistics import CONFIDENCE
 from espbench.comparison.deciding.verdicts import Point, verdicts
 from espbench.comparison.sorting import comparability
 from espbench.comparison.sorting.axes import AXES, Group, Layout, X, differing, layout
-from espbench.comparison.sorting.model import ArmPoint, Axis, Comparison, Name, PairVerdicts, Panel
+from espbench.comparison.sorting.model import (
+    ArmPoint,
+    Axis,
+    Comparison,
+    FixedLoadVerdict,
+    Name,
+    PairVerdicts,
+    Panel,
+)
 from espbench.comparison.sorting.one_machine import of_one_machine
 from espbench.comparison.sorting.samples import Run, Sample, read, samples
 from espbench.comparison.telling import costs, remarks, words
@@ -77,10 +85,7 @@ def of(
     is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
     seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
     at_loads = _fixed_loads(runs, axis, plan)
-    fixed = [
-        replace(v, a=plan.arm_of.get(v.a, v.a), b=plan.arm_of.get(v.b, v.b))
-        for v in paired_ratios.judge(at_loads, axis)
-    ]
+    fixed = _by_arm(paired_ratios.judge(at_loads, axis), plan.arm_of)
     return Comparison(
         axis=axis,
         arms=plan.arms,
@@ -132,6 +137,10 @@ def _panels(plan: Layout, names: Sequence[str], interleaved: set[str]) -> tuple[
     bare = [_panel(group, plan.x_name, names[0], interleaved) for group in plan.groups]
     pairs, family = _pairs(names, plan.groups, interleaved, plan.x_name == Name.FRAME_SIZE)
     return [replace(panel, pairs=of_panel) for panel, of_panel in zip(bare, pairs, strict=True)], family
+
+
+def _by_arm(verdicts: Sequence[FixedLoadVerdict], arm_of: Mapping[str, str]) -> list[FixedLoadVerdict]:
+    return [replace(v, a=arm_of.get(v.a, v.a), b=arm_of.get(v.b, v.b)) for v in verdicts]
 
 
 def _fixed_loads(runs: Sequence[Run], axis: Axis, plan: Layout) -> list[Finding]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from espbench.plan.keys.rfc2544_tests import AtThroughput
@@ -12,7 +13,7 @@ from espbench.procedures.series import Series
 from espbench.sentences import Code
 from espbench.terms import Deviation, Outcome, Reason, Remark, Trial, loaded_directions
 
-# A throughput of at least this share of the line rate is the line rate: no DUT forwards more.
+# A throughput of at least this share of the highest rate that the links carry is that rate: no DUT forwards more.
 _LINE_RATE = 0.995
 
 
@@ -52,13 +53,14 @@ def is_bound(known: Known, goal: float) -> bool:
     """Return whether the throughput for this loss goal is only a lower bound: a limit of the tester or of the search,
     or a load above which nothing could be judged.
 
-    The line rate is no such limit, because no DUT forwards more.
+    What the links carry is no such limit, because no DUT forwards more.
     """
     outcome = known.throughput.get(goal)
     if outcome is None or outcome.throughput_fps is None:
         return False
-    line_rate_fps = known.limits.line_rate_fps
-    if line_rate_fps and outcome.throughput_fps >= _LINE_RATE * line_rate_fps:
+    limits = known.limits
+    most_fps = min(limits.line_rate_fps or math.inf, limits.carried_fps)
+    if outcome.throughput_fps >= _LINE_RATE * most_fps:
         return False
     return outcome.is_lower_bound
 
@@ -80,7 +82,7 @@ def throughput_deviations(known: Known, goal: float, clause: str) -> list[Deviat
     deviations = [Deviation.from_clause(Code.FROM_LOSSY, clause, goal=goal)] if goal else []
     if is_bound(known, goal):
         deviations.append(Deviation.from_clause(Code.FROM_BOUND, clause))
-    elif not outcome.rfc2544:
+    elif outcome.rfc2544_deviations:
         deviations.append(Deviation.from_clause(Code.FROM_OTHER, clause))
     return deviations
 

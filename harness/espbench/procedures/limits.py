@@ -22,7 +22,8 @@ ASSUMED_BPS = 10e9
 class Limits:
     """The range of one case's loads; rates are sums over both directions, frames/s.
 
-    A line rate of 0 means that it is not known. Then every figure that is a share of it is empty.
+    A line rate of 0 means that it is not known. Then every figure that is a share of it is empty. carried_fps: the
+    highest rate of the tester's links, which may carry ESP; infinite if it is not known.
     """
 
     minimum_fps: float
@@ -30,6 +31,7 @@ class Limits:
     line_rate_fps: float
     ceiling_fps: float | None
     line_rate_bps: float = 0.0
+    carried_fps: float = math.inf
 
     def is_line_rate(self, fps: float) -> bool:
         """Return whether a load is the line's theoretical rate; False also if that is not known."""
@@ -67,4 +69,4 @@ def limits(
         highest = line_rate_fps(on_the_wire, ASSUMED_BPS) * directions
     maximum = min(carried, math.inf if highest is None else highest, fastest_fps * directions)
     minimum = asked("minimum") or maximum / 100
-    return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps)
+    return Limits(min(minimum, maximum), maximum, line, ceiling, line_rate_bps, carried)

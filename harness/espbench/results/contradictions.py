@@ -14,7 +14,7 @@ from statistics import median
 from typing import TypeVar
 
 from espbench.sentences import Code
-from espbench.terms import WITH_FIGURE, Finding, Outcome, Remark, with_figure
+from espbench.terms import WITH_FIGURE, Finding, Outcome, Remark, for_median
 
 _PLAIN = "plain"
 # Figures of one throughput differ by this much without a reason; a step of most searches is greater.
@@ -73,8 +73,8 @@ def _faster_than_plain(outcomes: Sequence[Outcome]) -> Iterable[tuple[int, Remar
         else:
             own[(outcome.stack, outcome.suite), _point(outcome)].append(outcome)
     for (_, point), repeats in own.items():
-        baseline = with_figure(plain.get(point, []))
-        mine = [o.throughput_fps for o in with_figure(repeats) if o.throughput_fps]
+        baseline = for_median(plain.get(point, []))
+        mine = [o.throughput_fps for o in for_median(repeats) if o.throughput_fps]
         theirs = [o.throughput_fps for o in baseline if o.throughput_fps and not o.is_capped]
         if mine and theirs and len(theirs) == len(baseline) and median(mine) > _LEAST * median(theirs):
             pct = 100 * (median(mine) / median(theirs) - 1)

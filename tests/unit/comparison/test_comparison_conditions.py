@@ -269,9 +269,9 @@ def test_pairs_of_kernels_are_verdicts_on_the_arms() -> None:
     made = run("one", outcomes, "kernel")
     contexts = {e.case: {"kernel": {"home": "6.1.1"}} for e in made.manifest.cases}
     update = {"contexts": contexts, "context_of_case": {case: case for case in contexts}}
-    finding = pairs.measured(pairs.QUIET, 1.15, random.Random(1)).finding(
-        pairs.IDENTITY | {"dut": "b", "stack": "xfrm"}, {"a": "a", "b": "b"}, "proven", []
-    )
+    identity = {**pairs.IDENTITY, "dut": "b", "stack": "xfrm"}
+    measured = pairs.measured(pairs.QUIET, 1.15, random.Random(1))
+    finding = measured.finding(identity, {"a": "a", "b": "b"}, "proven", [])
     whole = Run(made.name, made.manifest.model_copy(update=update), made.outcomes, paired=[finding])
     comparison = of([whole], reference="a")
     (verdict,) = comparison.fixed_loads

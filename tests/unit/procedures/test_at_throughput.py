@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from espbench.procedures.procedure import Known
 from espbench.quantities import Key
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.sentences import Code
-from espbench.terms import Finding, Outcome, Remark
+from espbench.terms import Deviation, Finding, Outcome, Remark
 from support.simulated.procedures import LINE, answer, case_of, known, outcome, run
 from support.simulated.queue import QueueDut
 
@@ -24,11 +25,12 @@ OF_RFC2544: list[tuple[Any, str]] = [
     (SystemRecovery(), "26.5"),
     (BackToBack(), "RFC 9004 6.4"),
 ]
+SHORT = Deviation.from_clause(Code.SHORT_TRIALS, "24", 60.0, 2.0)
 OTHER = "from a throughput that does not keep RFC 2544; its own deviations say why"
 
 
 def at(fps: float, goal: float = 0.0, **changes: Any) -> Known:
-    """What is known after a throughput test with this result, frames/s."""
+    """The knowledge after a throughput test with this result, frames/s."""
     here = known(fps)
     here.throughput.clear()
     here.throughput[goal] = outcome(fps).model_copy(update={"loss_goal": goal, **changes})
@@ -77,11 +79,26 @@ def test_the_line_rate_is_no_limit_of_the_search(asked: Any) -> None:
     assert not any("lower bound" in text for text in texts(finding))
 
 
+def test_what_a_link_carries_as_esp_is_no_limit_of_the_search() -> None:
+    """One link of the tester carries ESP beside a single gateway, and these frames are longer."""
+    here = at(0.6 * LINE, warnings=[Remark.of(Code.AT_MAXIMUM, fps=0.6 * LINE)])
+    here = replace(here, limits=replace(here.limits, carried_fps=0.6 * LINE))
+    finding = measured(Flood(), here, QueueDut(0.6 * LINE))
+    assert not {Code.AT_BOUND} & {r.code for r in finding.warnings}
+    assert "at most" not in finding.words
+
+
+def test_a_bound_at_the_line_rate_is_the_throughput() -> None:
+    """It has no deviation of its own to which a reader could be sent."""
+    finding = measured(Latency(), at(0.999 * LINE, status="LOWER_BOUND", rfc2544=False), QueueDut(LINE))
+    assert texts(finding) == []
+
+
 @pytest.mark.parametrize(
     ("goal", "changes", "said"),
     [
         (0.0, {}, []),
-        (0.0, {"rfc2544": False}, [OTHER]),
+        (0.0, {"rfc2544": False, "rfc2544_deviations": [SHORT]}, [OTHER]),
         (1e-5, {}, ["from a throughput with a loss goal of 0.001 %, not without loss"]),
     ],
     ids=["RFC 2544's", "short", "with loss"],

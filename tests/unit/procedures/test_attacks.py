@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from espbench.plan.keys.ipsec_tests import (
-    Attack,
-)
+from collections.abc import Sequence
+
+from espbench.plan.keys.ipsec_tests import Attack
 from espbench.procedures.procedure import CaseFacts
+from espbench.sentences import Code
 from espbench.terms import Finding
 from support.simulated.ike_pair import (
     made,
@@ -34,12 +35,20 @@ def test_an_attack_is_judged_against_the_trial_without_it() -> None:
     assert [row["attack_fps"] for row in finding.curve] == [*lost]
 
 
-def attacked(lost: dict[str, tuple[int, int]], goal: str = "0") -> Finding:
-    """The finding of an attack at these rates; of each, frames lost of 100,000 west to east and east to west."""
+def attacked(
+    lost: dict[str, tuple[int, int]],
+    goal: str = "0",
+    free: tuple[int, int] = (0, 0),
+    order: Sequence[float] = (),
+) -> Finding:
+    """The finding of an attack at these rates; of each, frames lost of 100,000 west to east and east to west.
+
+    free: those without an attack. order: that in which the trials were made (default: from the slowest).
+    """
     settings = {"load": "10000fps", "trial": "10s", "rates": [*lost], "loss_goal": goal}
     procedure = made(Attack.model_validate(settings))
-    counts = {0.0: (0, 0)} | {float(rate.removesuffix("fps")): frames for rate, frames in lost.items()}
-    for rate in sorted(counts):
+    counts = {0.0: free} | {float(rate.removesuffix("fps")): frames for rate, frames in lost.items()}
+    for rate in order or sorted(counts):
         request = procedure.next()
         assert request is not None
         ways = dict(zip(("west-east", "east-west"), counts[rate], strict=True))
@@ -75,6 +84,21 @@ def test_an_attack_that_harms_one_direction_is_not_harmless() -> None:
 def test_the_fastest_attack_is_not_the_last_of_the_plan() -> None:
     finding = attacked({"5000fps": (40_000, 40_000), "1000fps": (0, 0)})
     assert [row["attack_fps"] for row in finding.curve] == [0.0, 1000.0, 5000.0]
+    assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
+
+
+def test_a_load_that_loses_frames_without_an_attack_is_told() -> None:
+    finding = attacked({"1000fps": (0, 0)}, free=(1, 0))
+    assert values(finding)["fastest attack without loss beyond the goal"] is None
+    assert [r.code for r in finding.warnings] == [Code.LOST_WITHOUT_ATTACK]
+    assert not attacked({"1000fps": (1, 0)}).warnings
+
+
+def test_a_run_that_measured_its_rates_in_the_order_of_the_plan_may_be_resumed() -> None:
+    """Earlier versions did that."""
+    finding = attacked({"5000fps": (40_000, 40_000), "1000fps": (0, 0)}, order=[0.0, 5000.0, 1000.0])
+    assert [row["attack_fps"] for row in finding.curve] == [0.0, 1000.0, 5000.0]
+    assert values(finding)["fastest attack without loss beyond the goal"] == 1000.0
     assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
 
 

@@ -92,7 +92,7 @@ def test_a_run_with_a_damaged_line_is_refused(tmp_path: Path, board: World) -> N
 def test_a_goal_without_a_figure_does_not_hide_the_one_that_has_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On links that lose frames, no load meets a goal of no loss; the other goal's throughput is profiled."""
+    """No load meets a goal of no loss; the other goal's throughput is profiled."""
     world = World()
     with world.run(tmp_path) as run:
         results = [

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from espbench.reporting.findings.finding_words import Names
+from espbench.reporting.one_run.answer import Cell, answers
 from espbench.reporting.one_run.overhead import overhead
 from espbench.reporting.parts.figures import BASELINE, Group, colours, groups_of, panel
+from espbench.reporting.parts.notes import Notes
 from espbench.terms import Outcome
 from support.simulated.procedures import outcome
 
@@ -61,3 +64,17 @@ def test_a_repeat_below_the_minimum_leaves_no_point_in_the_chart() -> None:
     drawn: dict[str, Any] = panel(group(BELOW, ALL), "fps", 1e9, colours(["aes128-sha1"]), legend=False)
     assert {row["series"] for row in drawn["datasets"]["points"]} == {BASELINE}
     assert [row["status"] for row in drawn["datasets"]["marks"]] == ["BELOW_MINIMUM"] * 2
+
+
+def cell(statuses: list[str]) -> Cell:
+    """The report's answer for a suite whose repeats have these statuses."""
+    mine = repeats("xfrm", 45_000.0, statuses)
+    (table,) = answers(groups_of(mine), Notes([], mine), Names())
+    return table.rows[0].cells[0]
+
+
+def test_the_answer_has_no_figure_of_the_lucky_repeat_alone() -> None:
+    """A repeat below the minimum is the slowest; the report's first table says that status instead."""
+    assert (cell(BELOW).fps, cell(BELOW).status) == ("", "BELOW_MINIMUM")
+    assert (cell(VOID).fps, cell(VOID).valid_of) == ("45,000", "1 of 3")
+    assert cell(ALL).fps == "45,000"

@@ -208,7 +208,7 @@ def accelerated(operations: int, factor: float) -> AcceleratorResult:
 
 
 def test_of_several_figures_that_of_the_last_run_counts_in_any_order(tmp_path: Path) -> None:
-    """Of the accelerator test, that with most operations."""
+    """The accelerator test is judged by the figure of most operations."""
     runs = []
     for day, factor in ((1, 1.0), (2, 2.0)):
         of = manifest(f"day {day}", day)

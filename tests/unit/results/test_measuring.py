@@ -150,7 +150,7 @@ def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
 
 
 def test_the_same_text_in_another_folder_is_another_plan(tmp_path: Path, stand_in: Path) -> None:
-    """What `dut: ./gateway.yaml` or `prefix: ./build` names depends on the folder."""
+    """The folder decides what `dut: ./gateway.yaml` or `prefix: ./build` names."""
     begun = write(tmp_path / "out", 5, Night()).path
     directory = RunDirectory.open(begun)
     directory.save_manifest(RunDirectory.open(stand_in).manifest)

@@ -306,7 +306,7 @@ def _between_arms(asked: Asked, reference: str) -> Check:
     """Measure the plan as it is, compare its arms with its reference, in pairs if possible, and return the verdict."""
     run = asked.measuring.run(asked.plan)
     comparison = compare([run], reference=reference)
-    # By kernel, the arms have other names than the plan has for them: those of the kernels that the gateways reported.
+    # The arms of kernels have other names than in the plan: those that the gateways reported.
     first, *others = comparison.arms
     names = [arm.name for arm in others]
     return Check(

@@ -21,8 +21,8 @@ class ResolvedPlan:
     plan includes the keys that its traffic profile fills in; its `model_fields_set` are those the user wrote. path
     is the plan's file, beside which relative paths start (None: a text without a file). text is the plan as given,
     with its comments; shown_as is its name in messages. profiles have the order of plan.duts; an entry is None if the
-    machine decides it later (`auto`), if espbench does not build the boxes or, while the checks run, if a profile cannot
-    be read.
+    machine decides it later (`auto`), if espbench does not build the boxes or, while the checks run, if a profile
+    cannot be read.
     """
 
     plan: Plan

@@ -37,7 +37,7 @@ from espbench.stacks.daemons import attack_packets
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.policies import dump_sas
 from espbench.stacks.xfrm import Xfrm
-from espbench.terms import Deviation, Reason, Statement, Trial
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
 _TRIAL_S = 60.0
 _PACKETS = 1024
@@ -78,7 +78,9 @@ class AttackCase(IpsecSeries):
         return Request(self._load or 0.0, self.settings.trial, "measure")
 
     def made(self, request: Request, maker: TrialMaker) -> Trial:
-        rate = self._rates[len(self.answers)]
+        # Earlier versions measured the rates in the order of the plan, and such a run may be resumed.
+        done = [trial.measured.get("attack_fps") for trial in self.answers]
+        rate = next((rate for rate in self._rates if rate not in done), self._rates[-1])
         if self.settings.kind == "ike-flood":
             stack = ike_of(maker.setup)
             with restarted(stack, open_to_all=True):
@@ -132,9 +134,10 @@ class AttackCase(IpsecSeries):
         return len(self._rates)
 
     def answer(self) -> dict[str, Any]:
-        rows = [self._row(trial) for trial in self.answers]
-        free, worst, attacked = rows[0], rows[-1], self.answers[-1:]
-        harmless = [*takewhile(lambda trial: trial.meets(self.settings.loss_goal), self.answers)]
+        trials = sorted(self.answers, key=lambda trial: float(trial.measured.get("attack_fps", 0.0)))
+        rows = [self._row(trial) for trial in trials]
+        free, worst, attacked = rows[0], rows[-1], trials[-1:]
+        harmless = [*takewhile(lambda trial: trial.meets(self.settings.loss_goal), trials)]
         fastest_fps = rows[len(harmless) - 1]["attack_fps"] if harmless else None
         kept = worst["forwarded_fps"] / free["forwarded_fps"] * 100 if free["forwarded_fps"] else 0.0
         what = Statement.of(_NAMES[self.settings.kind])
@@ -166,7 +169,10 @@ class AttackCase(IpsecSeries):
                 cpu=cpu_told,
             ),
             "load_fps": self._load,
-            "warnings": load_note(self.known, self.settings),
+            "warnings": [
+                *load_note(self.known, self.settings),
+                *([] if harmless else [Remark.of(Code.LOST_WITHOUT_ATTACK, goal=self.settings.loss_goal)]),
+            ],
             "quantities": quantities,
             "curve": rows,
         }

@@ -198,6 +198,12 @@ def _loss_in_words(findings: Sequence[Finding]) -> str:
     return "; ".join(texts[:8]) + "."
 
 
+def _of_throughput(finding: Finding) -> str:
+    """Return the ratio of a flood to the throughput as text; empty if the throughput is only a lower bound."""
+    ratio = value(finding, Key.OF_THROUGHPUT)
+    return "" if ratio is None else f", {number(ratio, 3)} × its throughput"
+
+
 def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: dict[str, str]) -> Figure:
     panels = []
     for position, stack in enumerate(dict.fromkeys(f.stack for f in group.findings), start=1):
@@ -211,8 +217,7 @@ def _flood(group: FindingGroup, anchor: str, line_rate_bps: float, colour_of: di
         if draw[0] is None or draw[1] is None:
             continue
         texts = [
-            f"{f.suite} {size_name(f.frame_size)}: {count(q.value)} frames/s, "
-            f"{number(value(f, Key.OF_THROUGHPUT), 3)} × its throughput"
+            f"{f.suite} {size_name(f.frame_size)}: {count(q.value)} frames/s{_of_throughput(f)}"
             for f in of_stack
             if (q := headline(f))
         ]

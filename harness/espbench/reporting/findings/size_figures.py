@@ -123,7 +123,9 @@ def flood_panel(
             for size in sizes:
                 here = [f for f in findings if (f.suite, f.frame_size) == (suite, size)]
                 fps = median_of([value(f, key) for f in here])
-                ratio = median_of([value(f, Key.OF_THROUGHPUT) for f in here])
+                ratios = [value(f, Key.OF_THROUGHPUT) for f in here]
+                # A repeat beside a lower bound of the throughput has no ratio; the others' median would not be all.
+                ratio = None if None in ratios else median_of(ratios)
                 lines.append(_at(size, suite) | {"what": what, "fps": fps, "ratio": ratio})
     known = [row for row in lines if row["fps"]]
     if not any(row["what"] == FLOOD for row in known):

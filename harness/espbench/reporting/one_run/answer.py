@@ -12,7 +12,7 @@ from espbench.reporting.parts.figures import Group
 from espbench.reporting.parts.final_trials import encryption_of
 from espbench.reporting.parts.notes import Flag, Notes
 from espbench.reporting.parts.wording import at_least, count, goal_name, instructions, number, worst
-from espbench.terms import Outcome, Status
+from espbench.terms import Outcome, Status, for_median
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,12 @@ def _rows(group: Group, sizes: Sequence[int | str], notes: Notes) -> list[Answer
 
 def _cell(repeats: list[Outcome], notes: Notes) -> Cell:
     status = worst([o.status for o in repeats])
-    with_figure = [] if status == "VIOLATED" else repeats
-    fps = [o.throughput_fps for o in with_figure if o.throughput_fps is not None]
-    mbps = [o.throughput_mbps for o in with_figure if o.throughput_mbps is not None]
-    home = [o.instructions_home_per_frame for o in with_figure if o.instructions_home_per_frame is not None]
-    office = [
-        o.instructions_office_per_frame for o in with_figure if o.instructions_office_per_frame is not None
-    ]
-    bounds = [o for o in with_figure if o.status == "LOWER_BOUND"]
+    usable = for_median(repeats)
+    fps = [o.throughput_fps for o in usable if o.throughput_fps is not None]
+    mbps = [o.throughput_mbps for o in usable if o.throughput_mbps is not None]
+    home = [o.instructions_home_per_frame for o in usable if o.instructions_home_per_frame is not None]
+    office = [o.instructions_office_per_frame for o in usable if o.instructions_office_per_frame is not None]
+    bounds = [o for o in usable if o.status == "LOWER_BOUND"]
     flags = {flag.number: flag for o in repeats for flag in notes.flags(o) if flag.word}
     return Cell(
         instructions=instructions(median(home) if home else None, median(office) if office else None),

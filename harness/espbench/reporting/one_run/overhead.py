@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from espbench.reporting.parts.figures import Group, for_median
+from espbench.reporting.parts.figures import Group
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, goal_name, number
-from espbench.terms import Outcome
+from espbench.terms import Outcome, for_median
 
 # (plain's figure is a lower bound, the suite's figure is one) → what the throughput ratio means.
 _DOUBTS = {

@@ -27,7 +27,7 @@ from espbench.reporting.parts.chart_parts import (
     tip,
 )
 from espbench.reporting.parts.wording import goal_name
-from espbench.terms import WITH_FIGURE, Outcome, layer2_mbps, line_rate_fps, with_figure
+from espbench.terms import WITH_FIGURE, Outcome, for_median, layer2_mbps, line_rate_fps
 
 Unit = Literal["fps", "mbps"]
 
@@ -77,15 +77,6 @@ class Group:
     def dashes(self) -> dict[str, list[float]]:
         """Loss goal by name → the dash pattern of its lines."""
         return {goal_name(goal): _DASHES[i % len(_DASHES)] for i, goal in enumerate(self.goals)}
-
-
-def for_median(repeats: Sequence[Outcome]) -> list[Outcome]:
-    """Return the repeats of one point whose median is a figure of the point; none if one is VIOLATED or
-    BELOW_MINIMUM.
-
-    A repeat below the minimum has no number, but it is the slowest: the median of the others would be too high.
-    """
-    return [] if any(o.status == "BELOW_MINIMUM" for o in repeats) else with_figure(repeats)
 
 
 def groups_of(outcomes: Sequence[Outcome]) -> list[Group]:

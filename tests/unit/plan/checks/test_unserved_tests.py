@@ -38,7 +38,7 @@ def resolved(stacks: str, tests: str) -> ResolvedPlan:
     ],
 )
 def test_a_test_without_any_case_is_refused(stacks: str, test: str, served: str) -> None:
-    """Else a run would end well after hours, and say nothing of the test."""
+    """A run would end well after hours, and say nothing of the test."""
     name = test.partition(":")[0]
     stacks = stacks.replace("{stack: null,", "{stack: 'null',")
     with pytest.raises(UsageError) as error:

@@ -362,7 +362,7 @@ def test_no_link_of_the_kernel_errs(duts: str) -> None:
 
 @pytest.mark.parametrize("duts", ["uml", "netns", "[mpc8548e, uml]"])
 def test_a_seed_is_of_gateways_in_virtual_time_alone(duts: str) -> None:
-    """With `auto`, the gateways that are chosen decide (test_automatic.py)."""
+    """The gateways that `auto` chooses decide there (test_automatic.py)."""
     text = PLAN.replace("tests:", "seed: 2\ntests:", 1)
     assert resolve(read_text(text, "plan.yaml", "plan")).plan.seed == 2
     with pytest.raises(UsageError) as error:
