@@ -39,8 +39,8 @@ pub struct Port {
     pub rx: Rx,
     /// Reads the counters of the interface; None if the kernel does not show them.
     pub counters: Option<Link>,
-    /// True once a trial has shown that the driver does not count live frames as sent.
-    pub counts_no_live_frames: bool,
+    /// The driver counts live frames as sent, or does not; None until a trial has shown it.
+    pub counts_live_frames: Option<bool>,
     /// Number of queues by which frames come in.
     pub rx_queues: u32,
 }

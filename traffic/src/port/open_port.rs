@@ -65,7 +65,7 @@ pub fn open(asked: &OpenPort) -> Outcome<Port> {
         tx,
         rx,
         counters,
-        counts_no_live_frames: false,
+        counts_live_frames: None,
         rx_queues: interface.rx_queues,
     })
 }

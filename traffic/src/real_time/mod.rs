@@ -4,6 +4,7 @@
 //! This folder imports `port` and `trial`.
 
 mod crew;
+mod departed;
 mod esp_ports;
 mod lanes;
 mod port_counters;

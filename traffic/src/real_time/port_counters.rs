@@ -8,6 +8,7 @@ use crate::host::clock::monotonic_ns;
 use crate::host::netlink::LinkState;
 use crate::port::{Port, Tx};
 use crate::protocol::OpenedPort;
+use crate::real_time::departed::{Departed, HELD};
 use crate::send::report::SendReport;
 
 /// Time after which every driver has updated its counters.
@@ -15,8 +16,8 @@ const COUNTERS_LAG_NS: u64 = 2_500_000_000;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Drivers that count each arriving frame at once; "" is a device without hardware.
 const COUNT_AT_ONCE: [&str; 4] = ["", "tun", "veth", "virtio_net"];
-/// Largest number of frames that a driver holds in its queue after they left. It counts them when later frames leave.
-const HELD: u64 = 4096;
+/// The driver that holds no frames, and counts all that it took. Of another driver it is not known.
+const HOLDS_NONE: &str = "veth";
 
 /// The counters of a port before a trial.
 pub struct PortCounters(LinkState);
@@ -33,7 +34,7 @@ pub struct Leaving<'a> {
 pub struct Departures {
     /// Frames never left.
     pub gone: Option<String>,
-    /// The driver does not count live frames.
+    /// The driver does not count live frames, or not the last ones.
     pub uncounted: Option<String>,
 }
 
@@ -54,45 +55,48 @@ impl PortCounters {
         if !matches!(port.tx, Tx::Live(_)) {
             return Departures::default();
         }
-        let mut counts = !port.counts_no_live_frames;
-        let departures = self.settle(&port.told, &mut counts, leaving, deadline_ns, &|| look(port));
-        port.counts_no_live_frames = !counts;
+        let mut counts = port.counts_live_frames;
+        let wait = &mut || pause(deadline_ns);
+        let departures = self.settle(&port.told, &mut counts, leaving, &|| look(port), wait);
+        port.counts_live_frames = counts;
         departures
     }
 
-    /// Does the work of `departures`; `look` reads the counters. `counts` is set to false if the counters show that the
-    /// driver does not count live frames.
+    /// Does the work of `departures`. `look` reads the counters; `wait` pauses, or returns false if the time is up.
+    /// `counts` is set if the counters show whether the driver counts live frames.
     fn settle(
         &self,
         port: &OpenedPort,
-        counts: &mut bool,
+        counts: &mut Option<bool>,
         leaving: &mut [Leaving],
-        deadline_ns: u64,
         look: &dyn Fn() -> Option<LinkState>,
+        wait: &mut dyn FnMut() -> bool,
     ) -> Departures {
         let sent = leaving.iter().map(|part| part.report.sent).sum();
         let accounted = leaving.iter().map(|part| part.accounted).sum();
-        let gone = loop {
+        let holds_none = port.driver == HOLDS_NONE;
+        *counts = counts.or(holds_none.then_some(true));
+        let departed = loop {
             let Some(now) = look() else {
                 return Departures::default();
             };
-            let gone = gone(&self.0, &now, sent, accounted);
-            if now.tap || gone.booked >= sent || !*counts || monotonic_ns() > deadline_ns {
-                break gone;
+            let departed = Departed::between(&self.0, &now, sent, accounted);
+            if self.0.tap || departed.suffices(*counts) || !wait() {
+                break departed;
             }
-            std::thread::sleep(PAUSE);
         };
-        *counts &= self.0.tap || gone.counted || accounted <= gone.booked + HELD;
-        let vanished = if *counts { gone.vanished } else { 0 };
-        book(
-            gone.refused,
-            leaving,
-            |part| part.report.sent,
-            |report| &mut report.refused,
-        );
+        let weight = |part: &Leaving| part.report.sent;
+        book(departed.refused, leaving, weight, |report| &mut report.refused);
+        if self.0.tap {
+            // A TAP counts frames when they are read from its file, so no frame vanishes there.
+            return Departures::default();
+        }
+        *counts = departed.judge(*counts);
+        let believed = counts.unwrap_or(departed.mostly_counted());
+        let held = if holds_none { 0 } else { HELD };
+        let vanished = if believed { departed.vanished(held) } else { 0 };
         let missing = |part: &Leaving| part.report.sent.saturating_sub(part.accounted);
         book(vanished, leaving, missing, |report| &mut report.vanished);
-        let known = self.0.tap || (gone.counted && *counts) || sent <= accounted;
         Departures {
             gone: (vanished > 0).then(|| {
                 format!(
@@ -100,12 +104,7 @@ impl PortCounters {
                     port.name
                 )
             }),
-            uncounted: (!known).then(|| {
-                format!(
-                    "departures from port {} are not counted by its driver {}: frames that its queue refuses count as lost (\"tx\": \"af_packet\" knows them)",
-                    port.name, port.driver
-                )
-            }),
+            uncounted: departed.uncounted(port, believed, vanished),
         }
     }
 
@@ -115,10 +114,9 @@ impl PortCounters {
         loop {
             let found = look(port).map_or(0, |now| missed(&self.0, &now)).min(missing);
             let at_once = COUNT_AT_ONCE.contains(&port.told.driver.as_str());
-            if at_once || found == missing || monotonic_ns() > deadline_ns {
+            if at_once || found == missing || !pause(deadline_ns) {
                 return found;
             }
-            std::thread::sleep(PAUSE);
         }
     }
 }
@@ -127,35 +125,13 @@ fn look(port: &Port) -> Option<LinkState> {
     port.counters.as_ref()?.look()
 }
 
-/// The departures from a port, as its counters show them.
-struct Gone {
-    refused: u64,
-    vanished: u64,
-    /// Number of frames that the driver counted, as sent or as refused.
-    booked: u64,
-    /// False if the driver counted none of these frames, or far fewer than arrived: it does not count such frames, and
-    /// `vanished` is 0.
-    counted: bool,
-}
-
-/// Returns how many of `sent` frames the ring behind the port refused, and how many never left. A frame that arrived
-/// (`accounted`) has left, whatever the counters show. A TAP counts frames when they are read from its file, so no frame
-/// vanishes there.
-fn gone(before: &LinkState, now: &LinkState, sent: u64, accounted: u64) -> Gone {
-    let refused = now.dropped.saturating_sub(before.dropped);
-    let booked = refused + now.sent.saturating_sub(before.sent);
-    let counted = booked > 0 && 2 * booked >= accounted;
-    let vanished = if counted && !now.tap {
-        sent.saturating_sub(booked.max(accounted))
-    } else {
-        0
-    };
-    Gone {
-        refused,
-        vanished,
-        booked,
-        counted,
+/// Pauses, or returns false if the deadline has passed.
+fn pause(deadline_ns: u64) -> bool {
+    let early = monotonic_ns() <= deadline_ns;
+    if early {
+        std::thread::sleep(PAUSE);
     }
+    early
 }
 
 /// Returns how many arriving frames the card dropped for lack of room. Some drivers count one frame in several of these
@@ -202,82 +178,232 @@ mod tests {
         }
     }
 
-    fn pair(before: &LinkState, now: &LinkState, sent: u64, accounted: u64) -> (u64, u64) {
-        let gone = gone(before, now, sent, accounted);
-        (gone.refused, gone.vanished)
+    /// A trial with two parts, on a port whose driver counted `left` frames as sent and `refused` as dropped.
+    struct Trial {
+        driver: &'static str,
+        sent: [u64; 2],
+        accounted: [u64; 2],
+        left: u64,
+        refused: u64,
+        tap: bool,
+        counts: Option<bool>,
     }
 
-    /// Frames that neither left nor were refused count as vanished, but not at a TAP or a driver that does not count.
+    const TRIAL: Trial = Trial {
+        driver: "virtio_net",
+        sent: [500_000; 2],
+        accounted: [500_000; 2],
+        left: 1_000_000,
+        refused: 0,
+        tap: false,
+        counts: None,
+    };
+
+    /// The remarks on a trial, and what it left behind.
+    struct Settled {
+        gone: Option<String>,
+        uncounted: Option<String>,
+        vanished: [u64; 2],
+        refused: u64,
+        counts: Option<bool>,
+        waits: u32,
+    }
+
+    const WAITS: u32 = 3;
+
+    impl Trial {
+        /// Settles the departures; the time is up after `WAITS` pauses.
+        fn settle(self) -> Settled {
+            let mut reports = [(); 2].map(|()| SendReport::new(&Schedule::flood(0)).unwrap());
+            let mut leaving = Vec::new();
+            for ((report, sent), accounted) in reports.iter_mut().zip(self.sent).zip(self.accounted) {
+                report.sent = sent;
+                leaving.push(Leaving { report, accounted });
+            }
+            let port = OpenedPort {
+                name: "west".into(),
+                interface: "x".into(),
+                driver: self.driver.into(),
+                mac: String::new(),
+                mtu: 1500,
+                carrier: true,
+                speed_mbps: None,
+                sender: String::new(),
+                receiver: String::new(),
+                notes: Vec::new(),
+            };
+            let mut counts = self.counts;
+            let mut waits = 0;
+            let before = PortCounters(state(100, 10, self.tap));
+            let now = state(100 + self.left, 10 + self.refused, self.tap);
+            let departures = before.settle(&port, &mut counts, &mut leaving, &|| Some(now), &mut || {
+                waits += 1;
+                waits <= WAITS
+            });
+            Settled {
+                gone: departures.gone,
+                uncounted: departures.uncounted,
+                vanished: [reports[0].vanished, reports[1].vanished],
+                refused: reports.iter().map(|report| report.refused).sum(),
+                counts,
+                waits: waits.min(WAITS),
+            }
+        }
+    }
+
+    /// Frames that neither left nor were refused vanished. They are missing frames: a part that arrived whole has none.
     #[test]
     fn frames_that_never_left_are_told_from_refused_ones() {
-        let before = state(100, 10, false);
-        assert_eq!(pair(&before, &state(1080, 20, false), 1000, 900), (10, 10));
-        assert_eq!(
-            pair(&before, &state(1093, 20, false), 1000, 900),
-            (10, 0),
-            "others sent, too"
-        );
-        assert_eq!(pair(&before, &state(600, 20, true), 1000, 300), (10, 0));
-        assert_eq!(pair(&before, &state(100, 10, false), 1000, 900), (0, 0));
-    }
-
-    /// A frame that arrived has left, and one frame that others sent does not show that a driver counts ours.
-    #[test]
-    fn frames_that_arrived_have_left() {
-        let before = state(100, 10, false);
-        assert_eq!(pair(&before, &state(101, 10, false), 1000, 1000), (0, 0));
-        assert_eq!(pair(&before, &state(101, 10, false), 1000, 990), (0, 0));
-        assert_eq!(pair(&before, &state(1000, 10, false), 1000, 999), (0, 1));
-    }
-
-    /// Settles the departures of two parts of 5000 frames each, of which these arrived. Returns the remarks, the numbers
-    /// of frames that vanished, and whether the driver counts.
-    fn settled(now: LinkState, accounted: [u64; 2]) -> (Departures, [u64; 2], bool) {
-        let mut reports = [(); 2].map(|()| SendReport::new(&Schedule::flood(0)).unwrap());
-        let mut leaving = Vec::new();
-        for (report, accounted) in reports.iter_mut().zip(accounted) {
-            report.sent = 5000;
-            leaving.push(Leaving { report, accounted });
-        }
-        let port = OpenedPort {
-            name: "west".into(),
-            interface: "x".into(),
-            driver: "mlx5_core".into(),
-            mac: String::new(),
-            mtu: 1500,
-            carrier: true,
-            speed_mbps: None,
-            sender: String::new(),
-            receiver: String::new(),
-            notes: Vec::new(),
+        let veth = |left, tap| {
+            let trial = Trial {
+                driver: "veth",
+                sent: [1000; 2],
+                accounted: [1000, 900],
+                left,
+                refused: 10,
+                tap,
+                ..TRIAL
+            };
+            trial.settle()
         };
-        let mut counts = true;
-        let before = PortCounters(state(100, 10, now.tap));
-        let departures = before.settle(&port, &mut counts, &mut leaving, 0, &|| Some(now));
-        (departures, reports.map(|report| report.vanished), counts)
+        let settled = veth(1980, false);
+        assert!(settled.gone.unwrap().contains("10 frames never left"));
+        assert_eq!((settled.vanished, settled.refused), ([0, 10], 10));
+        assert_eq!(settled.uncounted, None);
+        assert_eq!(veth(1993, false).vanished, [0, 0], "others sent, too");
+        assert_eq!(veth(0, false).vanished, [0, 100], "a frame that arrived has left");
+        let tap = veth(500, true);
+        assert_eq!(
+            (tap.gone, tap.uncounted, tap.refused, tap.waits),
+            (None, None, 10, 0)
+        );
+    }
+
+    /// Frames that the driver holds left, so they excuse no frame that the DUT lost.
+    #[test]
+    fn held_frames_excuse_no_loss() {
+        let trial = Trial {
+            accounted: [500_000, 499_800],
+            left: 999_744,
+            ..TRIAL
+        };
+        let settled = trial.settle();
+        assert_eq!((settled.gone, settled.vanished), (None, [0, 0]));
+        let warning = settled.uncounted.unwrap();
+        assert!(
+            warning.starts_with(
+                "the last departures from port west may not be counted by its driver virtio_net"
+            )
+        );
+        assert_eq!(settled.counts, Some(true));
+
+        let trial = Trial {
+            accounted: [500_000, 499_800],
+            ..TRIAL
+        };
+        assert_eq!(trial.settle().uncounted, None, "all were counted");
+    }
+
+    /// More uncounted frames than any driver holds never left; as many as it may hold do not count as such.
+    #[test]
+    fn more_frames_than_a_driver_holds_never_left() {
+        for (driver, vanished) in [("veth", 10_000), ("virtio_net", 10_000 - HELD)] {
+            let trial = Trial {
+                driver,
+                accounted: [500_000, 489_800],
+                left: 990_000,
+                ..TRIAL
+            };
+            let settled = trial.settle();
+            assert_eq!(settled.vanished, [0, vanished]);
+            assert!(settled.gone.is_some());
+            assert_eq!(settled.uncounted.is_some(), driver == "virtio_net");
+        }
     }
 
     /// If frames are missing and the driver does not count live frames, every figure says so, and no frame vanishes.
     #[test]
     fn a_driver_that_does_not_count_is_named() {
-        for others in [0, 1] {
-            let (departures, vanished, counts) = settled(state(100 + others, 10, false), [5000, 4000]);
-            let warning = departures.uncounted.unwrap();
-            assert!(warning.contains("port west") && warning.contains("mlx5_core"));
-            assert_eq!((departures.gone, vanished, counts), (None, [0, 0], false));
+        for (left, accounted) in [(0, 499_000), (1, 499_000), (0, 500_000), (1, 500_000)] {
+            let trial = Trial {
+                driver: "mlx5_core",
+                accounted: [500_000, accounted],
+                left,
+                ..TRIAL
+            };
+            let settled = trial.settle();
+            assert_eq!((settled.gone, settled.vanished), (None, [0, 0]));
+            assert_eq!(settled.counts, Some(false));
+            let warning = settled.uncounted.unwrap_or_default();
+            let named = warning.starts_with("departures from port west") && warning.contains("mlx5_core");
+            assert_eq!(named, accounted < 500_000);
         }
-        let (departures, _, counts) = settled(state(100, 10, false), [5000, 5000]);
-        assert_eq!((departures, counts), (Departures::default(), false));
-        let (departures, _, counts) = settled(state(100, 10, true), [5000, 4000]);
-        assert_eq!((departures, counts), (Departures::default(), true), "a TAP");
     }
 
-    /// Frames that never left are missing frames: a part that arrived whole has none of them.
+    /// A frame of others shows nothing about a driver if no test frame arrives. What an earlier trial showed still holds.
     #[test]
-    fn frames_that_never_left_belong_to_parts_with_missing_frames() {
-        let (departures, vanished, counts) = settled(state(100 + 9900, 10, false), [5000, 4800]);
-        assert!(departures.gone.unwrap().contains("100 frames never left"));
-        assert_eq!((departures.uncounted, vanished, counts), (None, [0, 100], true));
+    fn nothing_vanished_if_nothing_arrives_and_a_frame_of_others_left() {
+        let trial = |left, refused, counts| {
+            let trial = Trial {
+                accounted: [0; 2],
+                left,
+                refused,
+                counts,
+                ..TRIAL
+            };
+            trial.settle()
+        };
+        for (left, refused) in [(0, 0), (1, 0), (1, 600_000)] {
+            let settled = trial(left, refused, None);
+            assert_eq!((settled.gone, settled.vanished), (None, [0, 0]));
+            assert_eq!((settled.uncounted.is_some(), settled.counts), (true, None));
+        }
+        let settled = trial(1, 0, Some(true));
+        assert_eq!(settled.vanished.iter().sum::<u64>(), 999_999 - HELD);
+        let settled = trial(0, 1_000_000, None);
+        assert_eq!(
+            (settled.gone, settled.uncounted),
+            (None, None),
+            "all were refused"
+        );
+        let settled = trial(1_000_001, 0, None);
+        assert_eq!(
+            (settled.gone, settled.uncounted),
+            (None, None),
+            "the DUT lost all"
+        );
+    }
+
+    /// The counters are awaited only while they can show something more.
+    #[test]
+    fn counters_are_awaited_only_if_they_can_show_more() {
+        let waits = |counts, left, missing: u64| {
+            let trial = Trial {
+                accounted: [500_000, 500_000 - missing],
+                left,
+                counts,
+                ..TRIAL
+            };
+            trial.settle().waits
+        };
+        assert_eq!(waits(None, 999_744, 0), 0, "a driver that holds frames");
+        assert_eq!(waits(Some(true), 999_744, 0), 0);
+        assert_eq!(waits(None, 1_000_000, 200), 0, "all were counted");
+        assert_eq!(waits(Some(false), 0, 200), 0, "nothing is to be learned");
+        assert_eq!(waits(None, 999_744, 200), WAITS, "frames are missing");
+        assert_eq!(
+            waits(None, 0, 0),
+            WAITS,
+            "whether the driver counts is to be learned"
+        );
+        assert_eq!(waits(Some(true), 600_000, 0), WAITS, "counters of the next trial");
+        let few = Trial {
+            sent: [1000; 2],
+            accounted: [1000; 2],
+            left: 0,
+            ..TRIAL
+        };
+        assert_eq!(few.settle().waits, 0, "too few to learn from");
     }
 
     /// The card's counters of lack of room are read, and one drop in two of them is one drop.
