@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make setup · make demo · make check · make test · make test-all · make bench · make campaign · make dist · make deb · make lock ·
 # make test-matrix: each does what it needs first, and asks nothing.
-.PHONY: setup demo check test test-all rest rest-unit rest-beside rest-alone boards without-boards check-built static unit lint bench campaign dist deb test-matrix lock clean
+.PHONY: setup demo check test test-all rest rest-unit rest-beside rest-alone boards boards-strongswan without-boards beside-rest check-built static unit lint bench campaign dist deb test-matrix lock clean
 
 # Else each of the hundreds of starts of Python in the tests compiles what it reads again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,7 +54,11 @@ rest:
 rest-unit:
 	@$(TIMED) "unit, the rest" $(UNIT) -m "slow or hypothesis" --hypothesis-profile thorough $(STRICT)
 
+# Programs that only one file of these tests needs are built (minutes, once) beside the others.
 rest-beside:
+	@$(MAKE) --no-print-directory -j2 boards-strongswan beside-rest
+
+beside-rest:
 	@$(TIMED) "beside each other, the rest" $(call BESIDE,($(PARALLEL)) and slow)
 
 rest-alone:
@@ -63,6 +67,9 @@ rest-alone:
 boards:
 	@# One command for both: most of QEMU is compiled once.
 	@$(TIMED) "boards and x86" nice -n 5 .venv/bin/espbench build e500 x86
+
+boards-strongswan:
+	@$(TIMED) "strongSwan for boards" nice -n 5 .venv/bin/espbench build e500-strongswan
 
 # Tests that wait for guests and daemons leave CPUs to the build of the boards, and need no figure.
 without-boards: check-built

@@ -6,13 +6,10 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from espbench.gate import baseline_file
-from espbench.gate.base import Base
 from support.plans import pair_plan, write_plan
 from support.runs import espbench
 from support.virtual.e500_machine import built_by_command
@@ -67,33 +64,6 @@ def test_nothing_changed(based: Path) -> None:
     assert [row["word"] for row in verdict["rows"]] == ["same"] * 6
     assert {row["change"] for row in verdict["rows"] if row["side"]} == {0.0}
     assert all(row["base"] > 1000 for row in verdict["rows"])
-
-
-@pytest.mark.slow
-def test_one_instruction_less_in_the_base_is_a_regression(based: Path, tmp_path: Path) -> None:
-    """Home alone regresses, in the case with ESP alone."""
-    shutil.copy(based / "gate.yaml", tmp_path)
-    base = baseline_file.read(based / "baseline.json")
-    (tmp_path / "baseline.json").write_text(baseline_file.text_of(cheaper(base)))
-    done = check(tmp_path)
-    assert done.returncode == 5, done.stdout + done.stderr
-    rows = json.loads((tmp_path / "verdict.json").read_text())["rows"]
-    (worse,) = [row for row in rows if row["word"] != "same"]
-    assert (worse["word"], worse["side"], worse["change"]) == ("regressed", "home", 1.0)
-    assert " xfrm " in worse["case"]
-
-
-def cheaper(base: Base) -> Base:
-    """The base, had Home executed one instruction less for each frame with ESP."""
-    cases = dict(base.cases)
-    for point, case in base.cases.items():
-        if point.stack == "xfrm":
-            samples = [
-                replace(s, instructions={**s.instructions, "home": round(s.instructions["home"] - 1, 3)})
-                for s in case.samples
-            ]
-            cases[point] = replace(case, samples=samples)
-    return replace(base, cases=cases)
 
 
 def test_another_device_is_foreign(based: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from support.gateways.addresses import GATEWAY_TO_GATEWAY
 pytestmark = pytest.mark.root
 
 CPUS = sorted(os.sched_getaffinity(0))
-ATTEMPTS = 5
+ATTEMPTS = 3
 RULES = 4000  # some 5 ns each: several times what forwarding itself costs
 FPS = 4000  # a gateway's ring (256 frames) outlasts a stall of its CPU of 60 ms
 

@@ -36,6 +36,7 @@ from support.gateways.boxes import sh
 from support.gateways.remote_boxes import SECRET, RemoteBoxes, inside, two_boxes
 from support.gateways.workshop import Workshop, workshop
 from support.plans import PINNED, pair_plan, write_plan
+from support.runs import assert_no_keys
 from support.session.unsettled import require_settled
 
 pytestmark = [pytest.mark.uml, pytest.mark.needs("openssh-client"), pytest.mark.untimed]
@@ -289,7 +290,8 @@ def no_secrets(boxes: RemoteBoxes, directory: Path) -> None:
         if file.is_file():
             text = file.read_text(errors="replace")
             assert private not in text, file
-            assert not re.search(r"secret\s*=|PRIVATE KEY|PSK \"", text), file
+            assert not re.search(r"secret\s*=|PSK \"", text), file
+    assert_no_keys(directory)
 
 
 @pytest.mark.slow
@@ -325,17 +327,10 @@ def test_a_daemon_is_in_memory_and_goes_with_the_agent(boxes: RemoteBoxes, shop:
 
 
 def power_cycled(
-    boxes: RemoteBoxes, folder: Path, profile: Path, trial_s: int
+    boxes: RemoteBoxes, folder: Path, profile: Path, trial: str
 ) -> subprocess.CompletedProcess[str]:
     """`espbench run` of one trial in which Home is switched off and on."""
-    reset = {
-        "what": "power",
-        "load": "500fps",
-        "trial": f"{trial_s}s",
-        "at": "1s",
-        "repeats": 1,
-        "retries": 0,
-    }
+    reset = {"what": "power", "load": "500fps", "trial": trial, "at": "1s", "repeats": 1, "retries": 0}
     plan = pair_plan(
         str(profile), name="power", stacks=["strongswan"], suites=["aes128gcm16"], frame_sizes=[256],
         directions=["both-ways"], **PINNED,
@@ -354,8 +349,8 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
 ) -> None:
     """Its agent, addresses, daemon and tunnel are back; its console is in the logs, labgrid's password nowhere."""
     before = {side: boxes.state(side) for side in SIDES}
-    profile = boxes.profile("powered", home={"labgrid": boxes.labgrid("home", back_within="50s")})
-    done = power_cycled(boxes, tmp_path, profile, trial_s=50)
+    profile = boxes.profile("powered", home={"labgrid": boxes.labgrid("home", back_within="45s")})
+    done = power_cycled(boxes, tmp_path, profile, trial="45s")
     assert done.returncode == 0, done.stderr + done.stdout
     boxes.booted["home"].result()
     (directory,) = (tmp_path / "runs").iterdir()
@@ -365,7 +360,7 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
     (finding,) = json.loads((directory / "results.json").read_text())["findings"]
     (reset,) = [q["value"] for q in finding["quantities"] if q["name"] == "reset time"][:1]
     assert finding["status"] == "OK"
-    assert 0.5 < action["off_s"] + action["boot_s"] < reset < 49
+    assert 0.5 < action["off_s"] + action["boot_s"] < reset < 44
     assert finding["rfc2544_deviations"][0].startswith(
         "RFC 6201 4: the time includes that espbench brings its agent"
     )
@@ -388,32 +383,6 @@ def test_a_box_is_switched_off_and_on_in_mid_trial_and_carries_traffic_again(
         del before["home"][of_this_boot]
     assert_as_before(boxes, before)
     no_secrets(boxes, directory)
-
-
-@pytest.mark.slow
-@pytest.mark.needs("labgrid")
-@pytest.mark.alone
-def test_a_box_that_never_comes_back_ends_the_run_with_one_message(
-    boxes: RemoteBoxes, tmp_path: Path
-) -> None:
-    """The message comes after the box's time, with the last attempt; the run can go on when it is mended."""
-    profile = boxes.profile("dead", home={"labgrid": boxes.labgrid("home", back_within="5s")})
-    boxes.dead.add("home")
-    try:
-        done = power_cycled(boxes, tmp_path, profile, trial_s=10)
-    finally:
-        boxes.dead.clear()
-        boxes.switch("home", "on")
-    assert "home" in boxes.booted, done.stderr
-    boxes.booted["home"].result()
-    assert done.returncode == EspbenchError.exit_code
-    assert re.search(
-        r"home was switched off and on, and was not back within 5 s: home \(root@10\.77\.1\.2\).*home-console\.log, or "
-        r"give it more time \(back_within in the DUT profile\)\n.*espbench run --resume",
-        done.stderr,
-        re.DOTALL,
-    ), done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow
@@ -544,15 +513,15 @@ def test_a_lost_connection_is_an_error_within_seconds_and_the_box_helps_itself(
 
     A workshop of its own: its journal keeps the box that could not be asked, and `clean` asks it once it is in reach.
     """
-    monkeypatch.setattr(remote_gateway, "SILENCE_S", 6)
-    monkeypatch.setattr(remote_gateway, "BEAT_S", 1.0)
+    monkeypatch.setattr(remote_gateway, "SILENCE_S", 4)
+    monkeypatch.setattr(remote_gateway, "BEAT_S", 0.5)
     before = {side: boxes.state(side) for side in SIDES}
     link = f"ip -n {boxes.netns} link set dev out-home"
     with inside(boxes.management), workshop(tmp_path) as shop:
         try:
             with shop.pair("xfrm", "aes128gcm16", dut=str(boxes.profile())) as (setup, case):
                 bring_up(setup)
-                time.sleep(8)  # longer than the silence a box takes: the signs of life arrive
+                time.sleep(5)  # longer than the silence a box takes: the signs of life arrive
                 assert setup.bed.gateways["home"].alive()
                 sh(f"{link} down")
                 began = time.monotonic()

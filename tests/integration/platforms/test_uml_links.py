@@ -132,8 +132,10 @@ def test_a_run_says_what_its_links_lost(tmp_path: Path) -> None:
     A capture beside it takes no frame away.
     """
     losses = {
-        "frame_loss": {"maximum": "2000fps", "step": "50%", "trial": "1s", "settle": "0s", "residue": "1s"}
-    }
+        "frame_loss": {
+            "maximum": "2000fps", "step": "50%", "trial": "300ms", "settle": "0s", "residue": "500ms",
+        }
+    }  # fmt: skip
     plan = pair_plan(
         "uml", links=LINKS, capture=True, stacks=["plain", "xfrm"],
         suites=["aes128gcm16"], frame_sizes=[512], tests=[losses], **PINNED,

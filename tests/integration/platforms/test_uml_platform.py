@@ -77,11 +77,18 @@ class SharedPair:
             return False
 
 
-@pytest.fixture(
-    scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["socketpair", "capture"]
+# These tests, in which the middle link takes part, run with each kind of it.
+each_link = pytest.mark.parametrize(
+    "shared",
+    [False, pytest.param(True, marks=pytest.mark.slow)],
+    ids=["socketpair", "capture"],
+    indirect=True,
 )
+
+
+@pytest.fixture(scope="module", params=[False], ids=["socketpair"])
 def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedPair]:
-    """A pair, once with each kind of middle link; afterwards nothing of it is left."""
+    """A pair, whose middle link can be captured if that is asked for; afterwards nothing of it is left."""
     run_id = fresh_id()
     with Registry(run_id) as registry:
         pair = SharedPair(registry, tmp_path_factory.mktemp("logs"), capture=request.param)
@@ -126,6 +133,7 @@ def at_rest(bed: UmlTestbed) -> None:
     raise AssertionError(now)
 
 
+@each_link
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("size", [78, 1420])
 def test_forwards_from_west_to_east(bed: UmlTestbed, version: int, size: int) -> None:
@@ -140,6 +148,7 @@ def test_forwards_from_west_to_east(bed: UmlTestbed, version: int, size: int) ->
         assert after[left].tx_packets - before[side][left].tx_packets == 500
 
 
+@each_link
 def test_loss_before_the_gateway_shows_in_the_ports_counter(bed: UmlTestbed) -> None:
     """A gateway that does not take frames fills its queue; what is beyond it is counted, none vanishes."""
     stopped = main_process(bed, "home")
@@ -156,6 +165,7 @@ def test_loss_before_the_gateway_shows_in_the_ports_counter(bed: UmlTestbed) -> 
     at_rest(bed)  # before the next test counts
 
 
+@each_link
 def test_every_frame_of_a_flood_is_received_or_counted_where_it_was_lost(bed: UmlTestbed) -> None:
     """Received + the tester's port + the middle link (Home's port, or the bridge's) = sent."""
 
@@ -258,6 +268,7 @@ def test_a_megabyte_passes_the_serial_line(bed: UmlTestbed) -> None:
     assert bed.gateways["office"].run(["cat"], stdin=text).out == text
 
 
+@each_link
 def test_the_capture_port_shows_the_middle_link(bed: UmlTestbed) -> None:
     """A bridge shows the frames between the gateways; a socketpair has no port to capture at."""
     if bed.capture is None:

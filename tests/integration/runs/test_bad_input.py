@@ -258,7 +258,7 @@ def test_a_case_without_a_result_gives_exit_code_3(tmp_path: Path) -> None:
     """A box that forwards nothing: tried three times, reported, and told apart from success."""
     with RouterBox() as box:
         box.inside("sysctl -qw net.ipv4.ip_forward=0")
-        file = write_plan(tmp_path, box.plan(throughput=quick()))
+        file = write_plan(tmp_path, box.plan(throughput=quick(retries=2)))
         done = espbench("run", file, "--out", tmp_path / "runs")
     assert "INVALID" in refused(done, 3)
     (run,) = (tmp_path / "runs").iterdir()

@@ -111,18 +111,20 @@ def test_impatient_ctrl_c_at_a_terminal_does_not_stop_the_tidying_up(tmp_path: P
     os.close(main)
 
 
-@pytest.mark.parametrize("dut", ["netns", pytest.param("uml", marks=[pytest.mark.uml, pytest.mark.slow])])
-def test_a_killed_controller_takes_its_processes_with_it_and_clean_removes_the_rest(
-    tmp_path: Path, dut: str
-) -> None:
-    """Kill -9: generator, agents and guests die by themselves; `clean` names what it removes."""
-    with Run.start(tmp_path, pair_plan(dut, throughput=LONG, **PINNED)) as run:
+def test_a_killed_controller_takes_its_processes_with_it_and_clean_removes_the_rest(tmp_path: Path) -> None:
+    """Kill -9: generator and agents die by themselves; `clean` names what it removes.
+
+    They may live a moment longer, but have no part in the machine's lock. Guests are in platforms/test_uml_platform.py.
+    """
+    with Run.start(tmp_path, pair_plan("netns", throughput=LONG, **PINNED)) as run:
         run.in_mid_trial()
         processes, directory = run.processes(), run.directory
         made = [entry for entry in run.look() if entry["kind"] in ("netns", "directory")]
         assert len(processes) >= 3
         kill(run.process.pid)
         assert run.ended() == -signal.SIGKILL
+    with machine_lock.held():
+        pass
     assert all_gone(processes) == [], "outlive their controller"
     left = leftovers(run.id)
     assert f"/run/netns/espbench-{run.id}-tester" in left
@@ -182,18 +184,6 @@ def test_two_runs_at_once_follow_each_other(box: RouterBox, tmp_path: Path) -> N
             assert_complete(two.directory)
             for run in (one, two):
                 assert leftovers(run.id) == set()
-
-
-@pytest.mark.slow
-def test_a_killed_run_does_not_hold_the_machine(box: RouterBox, tmp_path: Path) -> None:
-    """Its generator may live a moment longer: it has no part in the lock."""
-    with Run.start(tmp_path, box.plan(name="killed", throughput=LONG)) as run:
-        run.in_mid_trial(box.west)
-        kill(run.process.pid)
-        run.ended()
-    with machine_lock.held():
-        pass
-    assert espbench("clean").returncode == 0
 
 
 def assert_mended(run: Run, code: Code, reason: str) -> None:
@@ -257,13 +247,13 @@ def homes_built(run: Run) -> int:
 
 @pytest.mark.slow
 def test_a_pair_serves_every_frame_size_and_direction(tmp_path: Path) -> None:
-    """Three sizes in two directions are measured on one pair, built once, in at most 400 MB."""
-    sizes = {"frame_sizes": [64, 128, 256], "directions": ["one-way", "both-ways"]}
+    """Two sizes in two directions are measured on one pair, built once, in at most 400 MB."""
+    sizes = {"frame_sizes": [64, 256], "directions": ["one-way", "both-ways"]}
     with Run.start(tmp_path, pair_plan("netns", throughput=quick(), **sizes, **PINNED)) as run:
         assert run.ended() in ENDED, run.said
         assert homes_built(run) == 1
         assert_complete(run.directory)
-        assert len({trial["case"] for trial in run.trials}) == 6
+        assert len({trial["case"] for trial in run.trials}) == 4
         assert 0 < run.peak_kib["controller"] + run.peak_kib["generator"] <= RESIDENT_KIB
 
 
@@ -352,16 +342,12 @@ def test_without_a_terminal_each_trial_is_one_line(finished: Run) -> None:
     assert "\x1b" not in finished.said
 
 
-@pytest.mark.slow
-def test_a_run_does_not_go_on_with_another_plan(box: RouterBox, tmp_path: Path) -> None:
+def test_a_run_does_not_go_on_with_another_plan(finished: Run, tmp_path: Path) -> None:
     """A run directory whose plan was changed would mix figures of two things: refused, and left alone."""
-    with Run.start(tmp_path, box.plan(throughput=LONG)) as run:
-        run.in_mid_trial(box.west)
-        directory = run.directory
-        run.process.send_signal(signal.SIGINT)
-        assert run.ended() == 130
+    directory = tmp_path / "copy"
+    shutil.copytree(finished.directory, directory)
     plan = directory / "plan.yaml"
-    plan.write_text(plan.read_text().replace("- 64", "- 128"))
+    plan.write_text(plan.read_text().replace("- 64\n", "- 128\n"))
     manifest = (directory / "manifest.json").read_bytes()
     refused = espbench("run", "--resume", directory)
     assert refused.returncode == 2

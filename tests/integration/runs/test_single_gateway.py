@@ -38,15 +38,18 @@ from support.gateways.addresses import GATEWAY_TO_GATEWAY
 from support.gateways.workshop import trial_of as workshop_trial
 from support.plans import pair_plan, write_plan
 from support.runs import ENDED, ESPBENCH, rows
-from support.session.slow import slow_but
 
-pytestmark = pytest.mark.uml
+# Tests of a trial's validity, of times or of a whole run are marked `alone`.
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 TUNNEL = Tunnel(4, "192.0.2.1", "192.0.2.2", "198.18.0.0/16", "198.19.0.0/16")
 TUNNEL_6 = Tunnel(6, "2001:2:0:f::1", "2001:2:0:f::2", "2001:2:0:1000::/52", "2001:2:0:2000::/52")
 WAITS = Waits(learning_s=0.05, residue_s=0.3, settle_s=0.0)
+IN_COMPANY = Waits(learning_s=0.0, residue_s=1.0, settle_s=0.0)  # frames may have to wait for a CPU
 FPS, SECONDS = 1000.0, 0.4
-SOME = 200  # at least so many of 400 frames leave, on however busy a host
+SOME = 200  # at least so many of 400 frames leave
+FEW = 20  # at least so many leave in company
+ATTEMPTS = 3
 
 
 @pytest.fixture(scope="module")
@@ -90,33 +93,52 @@ def with_stack(
     return setup.peer
 
 
-def trial_of(setup: Setup, traffic: Traffic) -> Trial:
-    return workshop_trial(setup, traffic, FPS * traffic.directions, SECONDS, waits=WAITS)
+def trial_of(setup: Setup, traffic: Traffic, waits: Waits = WAITS) -> Trial:
+    return workshop_trial(setup, traffic, FPS * traffic.directions, SECONDS, waits=waits)
 
 
-def offer(setup: Setup, streams: list[Stream]) -> tuple[Offered, counters.GatewayCounters]:
+def offer(
+    setup: Setup, streams: list[Stream], residue_s: float = 1.0
+) -> tuple[Offered, counters.GatewayCounters]:
     """One burst of traffic; what the gateway counted of it."""
     before = counters.read(setup.bed, setup.stack)
-    offered = setup.generator.offer(streams, SECONDS, 1.0, quiet_s=0.2)
+    offered = setup.generator.offer(streams, SECONDS, residue_s, quiet_s=0.2)
     return offered, counters.moved(before, counters.read(setup.bed, setup.stack))["home"]
 
 
-@pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], suites()))
+def both_ways(setup: Setup, waits: Waits, version: int = 4) -> list[Trial]:
+    """A trial of each operation; each frame is proven and came, and all counts agree."""
+    sealed = trial_of(setup, traffic_of("encryption", version=version), waits)
+    assert (sealed.proof["proven"], sealed.proof["problems"]) == (True, [])
+    assert sealed.gateways["home"].encrypted_frames == sealed.tx_frames == sealed.rx_frames > FEW
+    opened = EspCounts.model_validate(sealed.proof["opened by the tester"])
+    assert opened == EspCounts(packets=sealed.rx_frames, authentic=sealed.rx_frames)
+    unsealed = trial_of(setup, traffic_of("decryption", version=version), waits)
+    assert (unsealed.proof["proven"], unsealed.proof["problems"]) == (True, [])
+    assert unsealed.gateways["home"].decrypted_frames == unsealed.tx_frames == unsealed.rx_frames > FEW
+    assert list(unsealed.per_direction) == ["east-west"]
+    return [sealed, unsealed]
+
+
+@pytest.mark.alone
+def test_a_trial_of_each_operation_is_valid(workshop: tuple[Registry, Setup, Path]) -> None:
+    """The tester opens what the kernel seals, and the other way round, frame by frame."""
+    _, setup, _ = workshop
+    with_stack(setup, "aes128gcm16")
+    for trial in both_ways(setup, WAITS):
+        assert (trial.validity, trial.reasons) == ("VALID", [])
+        assert trial.tx_frames > SOME
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", [name for name in suites() if name != "aes128gcm16"])
 def test_each_suite_both_ways(workshop: tuple[Registry, Setup, Path], suite: str) -> None:
-    """The tester opens what the kernel seals, and the other way round, frame by frame; all counts agree."""
     _, setup, _ = workshop
     with_stack(setup, suite)
-    trial = trial_of(setup, traffic_of("encryption"))
-    assert (trial.validity, trial.reasons, trial.proof["problems"]) == ("VALID", [], [])
-    assert trial.gateways["home"].encrypted_frames == trial.tx_frames == trial.rx_frames > SOME
-    opened = EspCounts.model_validate(trial.proof["opened by the tester"])
-    assert opened == EspCounts(packets=trial.rx_frames, authentic=trial.rx_frames)
-    trial = trial_of(setup, traffic_of("decryption"))
-    assert (trial.validity, trial.reasons) == ("VALID", [])
-    assert trial.gateways["home"].decrypted_frames == trial.tx_frames == trial.rx_frames > SOME
-    assert list(trial.per_direction) == ["east-west"]
+    both_ways(setup, IN_COMPANY)
 
 
+@pytest.mark.alone
 def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, Setup, Path]) -> None:
     """Each frame through its own tunnel's SA, with 64-bit numbers."""
     _, setup, _ = workshop
@@ -136,10 +158,7 @@ def test_both_at_once_through_three_tunnels_with_esn(workshop: tuple[Registry, S
 def test_ipv6_inside_and_outside(workshop: tuple[Registry, Setup, Path]) -> None:
     _, setup, _ = workshop
     with_stack(setup, "aes128-sha1", TUNNEL_6)
-    for direction in ("encryption", "decryption"):
-        trial = trial_of(setup, traffic_of(direction, version=6))
-        assert (trial.validity, trial.reasons) == ("VALID", [])
-        assert trial.rx_frames > SOME
+    both_ways(setup, IN_COMPANY, version=6)
 
 
 @pytest.mark.slow
@@ -159,11 +178,15 @@ def test_scapy_opens_what_the_tester_seals(tmp_path: Path) -> None:
             hops: dict[PortName, str] = {"east": bed.ports["west"].mac}
             (stream,) = peer.through(traffic_of("decryption").streams(bed, hops, 400.0))
             file = tmp_path / f"{suite.name}.pcap"
-            with capture.capturing(registry, bed, file):
-                sent = generator.offer([stream], 0.05, 0.5, quiet_s=0.2).streams[0].tx_frames
-            decrypted = decryption.decrypt(file, stack.secrets(), stream)
+            for _ in range(ATTEMPTS):  # in company the capture misses packets now and then
+                with capture.capturing(registry, bed, file):
+                    sent = generator.offer([stream], 0.05, 5.0, quiet_s=0.2).streams[0].tx_frames
+                decrypted = decryption.decrypt(file, stack.secrets(), stream)
+                if decrypted["esp"] == sent:
+                    break
             counts = (decrypted["esp"], decrypted["decrypted"], decrypted["offered"], decrypted["cleartext"])
             assert (counts, decrypted["problems"]) == ((sent, sent, sent, 0), []), suite.name
+            assert sent > 0
 
 
 @pytest.mark.slow
@@ -174,7 +197,7 @@ def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Setup,
     for direction in ("encryption", "decryption"):
         (stream,) = setup.streams(traffic_of(direction, 1424), 1000.0)
         burst = stream.model_copy(update={"burst_frames": 200, "rate_fps": None})
-        offered, home = offer(setup, [burst])
+        offered, home = offer(setup, [burst], residue_s=30.0)
         (counted,) = offered.streams
         assert (counted.tx_frames, counted.rx_frames, counted.lost, home.sas.errors) == (200, 200, 0, {})
         if direction == "encryption":
@@ -183,7 +206,7 @@ def test_slow_ciphers_take_no_time_of_the_trial(workshop: tuple[Registry, Setup,
         else:
             assert counted.sealed_before is True
         assert counted.latency_us is not None
-        assert 0 < (counted.latency_us.min or 0) <= (counted.latency_us.max or 0) < 5e6
+        assert 0 < (counted.latency_us.min or 0) <= (counted.latency_us.max or 0) < 31e6
         assert sum(part.rx_frames for part in counted.slices) == 200
 
 
@@ -191,6 +214,7 @@ def altered(sas: list[Association], **changes: object) -> list[Association]:
     return [sa.model_copy(update=changes) for sa in sas]
 
 
+@pytest.mark.alone
 def test_a_wrong_key_and_a_wrong_spi_are_seen_on_both_sides(workshop: tuple[Registry, Setup, Path]) -> None:
     """Neither the tester nor the gateway takes what the other sealed otherwise."""
     _, setup, _ = workshop
@@ -227,18 +251,19 @@ def test_forged_and_replayed_packets_do_not_pass_and_do_not_disturb(
     _, setup, _ = workshop
     with_stack(setup, "aes128gcm16")
     (stream,) = setup.streams(traffic_of("decryption"), FPS)
-    offer(setup, [stream])  # beyond the replay window
+    offer(setup, [stream], residue_s=30.0)  # beyond the replay window
     for fault, error in (("bad-icv", "XfrmInStateProtoError"), ("replay", "XfrmInStateSeqError")):
         attack = stream.model_copy(update={"id": 1, "rate_fps": FPS / 2, "fault": fault})
-        offered, home = offer(setup, [stream, attack])
+        offered, home = offer(setup, [stream, attack], residue_s=5.0)
         legitimate, forged = offered.streams
         good, bad = legitimate.tx_frames, forged.tx_frames
-        assert min(good, 2 * bad) > SOME
+        assert min(good, 2 * bad) > FEW
         assert home.wan.rx_packets == good + bad, home
         assert (home.sas.decrypted, home.sas.errors) == (good, {error: bad}), home
         assert (legitimate.rx_frames, home.lan.tx_packets, forged.rx_frames) == (good, good, 0)
 
 
+@pytest.mark.alone
 def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
     workshop: tuple[Registry, Setup, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +282,7 @@ def test_cleartext_that_reaches_the_ciphertext_side_is_no_figure(
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 def test_a_whole_run_says_which_operation_each_row_is(tmp_path: Path) -> None:
     """Plan and report have both operations beside each other, both proven; no key is on disk."""
     plan = pair_plan(

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every stack on real gateways: it negotiates, carries what it encrypted, and fails in its own words."""
+"""Every stack on real gateways: it negotiates, carries what it encrypted, and fails in its own words.
+
+Libreswan's suites, options and failures are in test_libreswan_pair.py, static SAs in test_xfrm_options.py.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import pytest
@@ -21,13 +23,15 @@ from support.session.slow import slow_but
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
-DAEMONS = ("strongswan", "libreswan", "strongswan-libipsec")
-SUITES = ("3des-sha1", "aes128-sha1", "aes128gcm16", "null-sha1")
+QUICK = [("strongswan", "aes128gcm16"), ("libreswan", "aes128gcm16"), ("strongswan-libipsec", "aes128gcm16")]
+# strongSwan with aes128-sha1 is in the test that looks for secrets.
+OTHERS = [
+    ("strongswan", "3des-sha1"), ("strongswan", "null-sha1"), ("strongswan-libipsec", "3des-sha1"),
+    ("strongswan-libipsec", "aes128-sha1"), ("strongswan-libipsec", "null-sha1"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("stack", "suite"), slow_but(product(DAEMONS, ["aes128gcm16"]), product(("xfrm", *DAEMONS), SUITES))
-)
+@pytest.mark.parametrize(("stack", "suite"), slow_but(QUICK, [*QUICK, *OTHERS]))
 def test_each_stack_negotiates_each_suite_and_carries_traffic(shop: Workshop, stack: str, suite: str) -> None:
     """Real daemons, real kernels: as many frames encrypted and decrypted as were sent.
 
@@ -75,8 +79,10 @@ def test_a_daemon_that_deletes_the_policies_leaves_cleartext_blocked(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("home", "office"), [("strongswan", "libreswan"), ("libreswan", "strongswan")])
-@pytest.mark.parametrize("auth", ["psk", "certificates"])
+@pytest.mark.parametrize(
+    ("home", "office", "auth"),
+    [("libreswan", "strongswan", "psk"), ("strongswan", "libreswan", "certificates")],
+)
 def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: str) -> None:
     """Home's is not Office's; the Security Context names both."""
     with shop.pair({"home": home, "office": office, "auth": auth}, "aes128gcm16") as (setup, _):
@@ -93,19 +99,19 @@ def test_the_daemons_interoperate(shop: Workshop, home: str, office: str, auth: 
     ("stack", "certificate", "shown"),
     [
         ("strongswan", "rsa1024", "RSA-1024"),
-        ("strongswan", "rsa3072", "RSA-3072"),
         ("strongswan", "rsa4096", "RSA-4096"),
-        ("strongswan", "ecdsa256", "ECDSA P-256"),
         ("strongswan", "ecdsa384", "ECDSA P-384"),
         ("strongswan", "ed25519", "Ed25519"),
-        ("libreswan", "rsa3072", "RSA-3072"),
         ("libreswan", "rsa4096", "RSA-4096"),
     ],
 )
 def test_each_kind_of_certificate_authenticates(
     shop: Workshop, stack: str, certificate: str, shown: str
 ) -> None:
-    """The daemon reads the key, and its log names the kind of signature (else there are mismatches)."""
+    """The daemon reads the key, and its log names the kind of signature (else there are mismatches).
+
+    The default, RSA-2048, is in the test of options; ECDSA P-256 is in boards/x86/test_x86_ike.py.
+    """
     options = {"stack": stack, "auth": "certificates", "certificate": certificate}
     with shop.pair(options, "aes128gcm16") as (setup, _):
         context = established(setup)
@@ -115,7 +121,6 @@ def test_each_kind_of_certificate_authenticates(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
 @pytest.mark.parametrize(
     ("options", "shows"),
     [
@@ -126,10 +131,10 @@ def test_each_kind_of_certificate_authenticates(
     ids=["certificates, ESN", "in UDP, DF cleared", "no replay check"],
 )
 def test_options_are_what_the_kernel_then_holds(
-    shop: Workshop, stack: str, options: dict[str, Any], shows: dict[str, Any]
+    shop: Workshop, options: dict[str, Any], shows: dict[str, Any]
 ) -> None:
     """Each key of a stack, read back from the running gateways."""
-    with shop.pair({"stack": stack, **options}, "aes128gcm16") as (setup, _):
+    with shop.pair({"stack": "strongswan", **options}, "aes128gcm16") as (setup, _):
         context = established(setup)
         trial = trial_of(setup)
     assert trial.proof["proven"] is True
@@ -138,11 +143,10 @@ def test_options_are_what_the_kernel_then_holds(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stack", ["xfrm", "strongswan", "libreswan"])
-def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
+def test_many_tunnels_share_the_traffic(shop: Workshop) -> None:
     """Twelve tunnels: every one of them carries its share, both ways."""
     tunnels = 12
-    with shop.pair({"stack": stack, "tunnels": tunnels}, "aes128gcm16") as (setup, _):
+    with shop.pair({"stack": "strongswan", "tunnels": tunnels}, "aes128gcm16") as (setup, _):
         traffic = replace(TRAFFIC, tunnels=tunnels, tunnel_bits=20)
         established(setup, traffic)
         trial = trial_of(setup, traffic)
@@ -154,9 +158,8 @@ def test_many_tunnels_share_the_traffic(shop: Workshop, stack: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
-def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
-    with shop.pair(stack, "aes128gcm16") as (setup, _):
+def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop) -> None:
+    with shop.pair("strongswan", "aes128gcm16") as (setup, _):
         tamper(setup, "home", credentials=Credentials(psk="c0ffee" * 8))
         text = failure(setup)
     assert "AUTH" in text.upper()
@@ -164,24 +167,22 @@ def test_a_wrong_psk_is_told_in_the_daemons_own_words(shop: Workshop, stack: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
-def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop, stack: str) -> None:
-    with shop.pair(stack, "aes128gcm16") as (setup, _):
+def test_no_common_proposal_is_told_in_the_daemons_own_words(shop: Workshop) -> None:
+    with shop.pair("strongswan", "aes128gcm16") as (setup, _):
         tamper(setup, "office", suite=suites()["3des-sha1"])
         text = failure(setup)
     assert "PROPOSAL" in text.upper()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stack", ["strongswan", "libreswan"])
-def test_a_dead_peer_is_told_within_seconds(shop: Workshop, stack: str) -> None:
-    with shop.pair(stack, "aes128gcm16") as (setup, _):
+def test_a_dead_peer_is_told_within_seconds(shop: Workshop) -> None:
+    """Charon counts its retransmissions."""
+    with shop.pair("strongswan", "aes128gcm16") as (setup, _):
         assert setup.stack is not None
         dead = setup.stack.daemons["office"]  # type: ignore[attr-defined]
         dead.start = dead.load = lambda: None
         text = failure(setup)
-    # charon counts its retransmissions; pluto hears the ICMP error of a host where nobody listens.
-    assert {"strongswan": "retransmi", "libreswan": "Connection refused"}[stack] in text
+    assert "retransmi" in text
 
 
 def tamper(setup: Setup, side: str, **changes: Any) -> None:
@@ -224,13 +225,13 @@ def test_a_tunnel_that_goes_down_lets_nothing_pass_in_clear(shop: Workshop) -> N
         assert [s.rx_frames for s in setup.generator.offer(streams, 0.5, 0.3).streams] == [0, 0]
 
 
-@pytest.mark.parametrize("auth", slow_but(["psk"], ["psk", "certificates"]))
+CHARON = ("strongswan", "charon", strongswan_config.LOG)
+PLUTO = ("libreswan", "pluto", pluto.LOG)
+
+
 @pytest.mark.parametrize(
-    ("stack", "program", "log"),
-    slow_but(
-        [("strongswan", "charon", strongswan_config.LOG)],
-        [("strongswan", "charon", strongswan_config.LOG), ("libreswan", "pluto", pluto.LOG)],
-    ),
+    ("stack", "program", "log", "auth"),
+    slow_but([(*CHARON, "psk")], [(*CHARON, "psk"), (*CHARON, "certificates"), (*PLUTO, "certificates")]),
 )
 def test_no_secret_is_in_logs_or_process_lists(
     shop: Workshop, stack: str, program: str, log: str, auth: str

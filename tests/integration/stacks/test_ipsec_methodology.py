@@ -60,6 +60,10 @@ def real_pair(shop: Workshop) -> Iterator[tuple[Setup, Case]]:
         yield setup, case
 
 
+# These need one daemon only: it takes no part in what is known, or it is charon's answer that is known.
+charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
+
+
 def finding_and_trials(
     pair: tuple[Setup, Case], test: type[Any], expected: Collection[str] = ("OK",), **settings: Any
 ) -> tuple[Finding, Sequence[Trial]]:
@@ -111,6 +115,7 @@ def test_set_ups_are_seen_one_by_one(pair: tuple[Setup, Case]) -> None:
 
 
 @virtual
+@charon
 @pytest.mark.parametrize(
     ("kind", "error"), [("bad-icv", "XfrmInStateProtoError"), ("replay", "XfrmInStateSeqError")]
 )
@@ -137,11 +142,11 @@ def test_a_flood_of_ike_keeps_the_daemon_busy(pair: tuple[Setup, Case]) -> None:
 
 
 @virtual
-def test_sas_of_five_seconds_are_rekeyed_every_five_seconds(pair: tuple[Setup, Case]) -> None:
-    """Sixteen seconds of traffic, a moment before: three times."""
-    finding, trials = finding_and_trials(pair, RekeyLoss, load="100fps", trial="16s", lifetime="5s")
-    assert value(finding, "phase 2 rekeys") == 3
-    assert trials[-1].tx_frames == 3_200  # both directions
+def test_sas_of_four_seconds_are_rekeyed_every_four_seconds(pair: tuple[Setup, Case]) -> None:
+    """Nine seconds of traffic, a moment before: twice."""
+    finding, trials = finding_and_trials(pair, RekeyLoss, load="100fps", trial="9s", lifetime="4s")
+    assert value(finding, "phase 2 rekeys") == 2
+    assert trials[-1].tx_frames == 1_800  # both directions
 
 
 @virtual
@@ -161,10 +166,6 @@ def test_traffic_stops_when_the_kernel_s_sas_are_deleted(pair: tuple[Setup, Case
     for direction in trials[-1].per_direction.values():
         assert direction.first_lost_s is not None
         assert action["began_s"] <= direction.first_lost_s < action["ended_s"] + 0.1
-
-
-# One daemon only is tested: charon's answer is what is known.
-charon = pytest.mark.parametrize("pair", ["strongswan"], indirect=True)
 
 
 @virtual

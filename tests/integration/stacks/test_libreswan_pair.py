@@ -243,9 +243,9 @@ def test_options_reach_the_kernel(pair: Pair) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("window", [0, 32, 64])
+@pytest.mark.parametrize("window", [0, 64])
 def test_replay_windows(pair: Pair, window: int) -> None:
-    """Windows of two sizes, and none at all, work without ESN."""
+    """Another window than the usual 32, and none at all, work without ESN."""
     with started(pair, ends(IkeOptions(replay_window=window))) as (home, _):
         home.initiate(60)
         assert home.reading().mismatches == []
@@ -303,6 +303,7 @@ def test_a_wrong_psk(pair: Pair) -> None:
         with pytest.raises(NegotiationFailed, match="AUTHENTICATION_FAILED") as caught:
             home.initiate(60)
         assert caught.value.final
+        assert PSK not in str(caught.value)
         assert "computed hash does not match hash received from peer" in office.reason()
 
 

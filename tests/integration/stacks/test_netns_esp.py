@@ -24,7 +24,6 @@ from espbench.platforms.uml.uml_kernel import UmlKernel
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.registry import Registry
 from support.plans import PINNED, pair_plan
-from support.session.slow import slow_but
 from support.session.unsettled import require_settled
 
 pytestmark = [pytest.mark.uml, pytest.mark.untimed]
@@ -81,13 +80,10 @@ def plan(**changes: Any) -> dict[str, Any]:
     return pair_plan("auto", **few | PINNED | {"tests": [{"throughput": throughput}]} | changes)
 
 
-@pytest.mark.parametrize("suite", slow_but(["aes128gcm16"], ["3des-sha1", "aes128gcm16"]))
-def test_namespaces_encrypt_every_frame(guest: AgentGateway, suite: str) -> None:
-    """Two algorithms, and one for both: SA counters prove every frame. `auto` is netns inside the guest.
-
-    test_truth.py has every suite; what differs here is where the gateway lives.
-    """
-    rows, trials, manifest = run_inside(guest, plan(suites=[suite]))
+def assert_encrypted(
+    suite: str, rows: list[dict[str, str]], trials: list[dict[str, Any]], manifest: dict[str, Any]
+) -> None:
+    """Assert that the SA counters prove every frame. `auto` is netns inside the guest."""
     assert manifest["platform"] == "netns"
     assert {row["suite"] for row in rows} == {"none", suite}
     assert not [row for row in rows if row["status"] not in WITH_FIGURE]
@@ -101,6 +97,14 @@ def test_namespaces_encrypt_every_frame(guest: AgentGateway, suite: str) -> None
             assert context["shown before the first trial"]["cleartext blocked, tunnel down"].startswith(
                 "0 of"
             )
+
+
+def test_namespaces_encrypt_every_frame(guest: AgentGateway) -> None:
+    """One algorithm for both purposes. Every suite, in gateways that live elsewhere, is in test_xfrm_options.py and
+    test_truth.py.
+    """
+    suite = "aes128gcm16"
+    assert_encrypted(suite, *run_inside(guest, plan(suites=[suite])))
 
 
 @pytest.mark.slow
@@ -125,13 +129,14 @@ def test_ipv6_both_ways_and_transport_mode_work_in_namespaces(guest: AgentGatewa
 
 @pytest.mark.slow
 def test_a_kernel_thread_carries_the_encryption(guest: AgentGateway) -> None:
-    """Home's CPU is that of its own NAPI threads, and 3DES is not free.
+    """Two algorithms encrypt every frame. Home's CPU is that of its own NAPI threads, and 3DES is not free.
 
     Only that it moves is asserted: a UML guest books CPU time in whole ticks of 10 ms.
     """
     busy = plan(suites=["3des-sha1"], frame_sizes=[1424])
     busy["tests"][0]["throughput"] |= {"maximum": "2000fps", "minimum": "100fps", "final_trial": "1s"}
-    _, trials, _ = run_inside(guest, busy)
+    rows, trials, manifest = run_inside(guest, busy)
+    assert_encrypted("3des-sha1", rows, trials, manifest)
     assert (
         sum(t["gateways"]["home"]["cpu_pct"] for t in trials if "-xfrm-" in t["case"] and t["gateways"]) > 0
     )

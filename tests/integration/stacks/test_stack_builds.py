@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
 import subprocess
 import tempfile
@@ -17,12 +15,11 @@ from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import readiness
 from espbench.stacks.daemons import packages
 from support.gateways.own_build import own_strongswan
-from support.gateways.workshop import workshop
-from support.plans import PINNED, pair_plan, quick, write_plan
+from support.gateways.workshop import Workshop, workshop
+from support.plans import pair_plan, write_plan
 from support.runs import espbench
-from support.session.unsettled import require_settled
 
-pytestmark = pytest.mark.uml
+pytestmark = [pytest.mark.uml, pytest.mark.untimed]
 
 
 @pytest.fixture(scope="module")
@@ -38,47 +35,35 @@ def available(package: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"^[^|]*\| *(\S+) *\|", shown.stdout, re.MULTILINE)))
 
 
-@pytest.mark.slow
-def test_two_builds_of_one_stack_are_compared(own_build: Path, tmp_path: Path) -> None:
-    """Side by side in one run, each with its own files; the Security Context has each one's own words."""
-    stacks = [{"stack": "strongswan", "label": "mine", "prefix": str(own_build)}, "strongswan"]
-    plan = pair_plan(
-        "uml", stacks=stacks, suites=["aes128gcm16"], frame_sizes=[256], name="builds",
-        compare={"by": "version", "at": False}, repeat=3, throughput=quick(), **PINNED,
-    )  # fmt: skip
-    done = espbench("run", write_plan(tmp_path, plan), "--out", tmp_path / "runs", timeout=1800)
-    assert done.returncode in (0, 3), done.stderr
-    (run,) = (tmp_path / "runs").iterdir()
-    with (run / "results.csv").open() as table:
-        require_settled(list(csv.DictReader(table)))
-    manifest = json.loads((run / "manifest.json").read_text())
-    versions = {name: context.get("stack_version") for name, context in manifest["contexts"].items()}
-    mine = next(v for name, v in versions.items() if name.startswith("mine"))
-    debian = next(v for name, v in versions.items() if name.startswith("strongswan"))
-    assert mine["office"] == mine["home"]
-    assert re.fullmatch(r"strongSwan 7\.[\d.]+ \(own build [0-9a-f]{12}\)", mine["home"])
-    assert re.fullmatch(r"strongSwan (5\.[\d.]+) \(\1-\S+\)", debian["home"])
-    report = (run / "report.md").read_text()
-    assert "Comparison by version: mine, strongswan" in report
-    assert all(version["home"] in report for version in (mine, debian))
+def version_that_carries(shop: Workshop, stack: dict[str, str]) -> str:
+    """Bring the stack up on a new pair, and return the version that both of its daemons told."""
+    with shop.pair(stack, "aes128gcm16") as (setup, _):
+        readiness.establish(setup, Traffic(((256, 1),), 4, "one-way"))
+        assert setup.stack is not None
+        versions: dict[str, str] = setup.stack.security_context()["stack_version"]
+    assert versions["office"] == versions["home"]
+    return versions["home"]
 
 
 @pytest.mark.slow
-@pytest.mark.untimed
+def test_each_of_two_builds_of_one_stack_runs_with_its_own_files(own_build: Path, tmp_path: Path) -> None:
+    """The Security Context has each one's own words; how runs of both compare is in unit/comparison."""
+    with workshop(tmp_path) as shop:
+        mine = version_that_carries(shop, {"stack": "strongswan", "label": "mine", "prefix": str(own_build)})
+        debian = version_that_carries(shop, {"stack": "strongswan"})
+    assert re.fullmatch(r"strongSwan 7\.[\d.]+ \(own build [0-9a-f]{12}\)", mine)
+    assert re.fullmatch(r"strongSwan (5\.[\d.]+) \(\1-\S+\)", debian)
+
+
+@pytest.mark.slow
 def test_a_package_version_is_fetched_and_run(tmp_path: Path) -> None:
     """The oldest that apt has; where it has only one, that one by its full name."""
     version = available("strongswan-charon")[-1]
     folder = packages.unpacked("strongswan", version)
     assert packages.listed(folder)["strongswan-charon"] == version
-    with (
-        workshop(tmp_path) as shop,
-        shop.pair({"stack": "strongswan", "version": version}, "aes128gcm16") as (setup, _),
-    ):
-        readiness.establish(setup, Traffic(((256, 1),), 4, "one-way"))
-        assert setup.stack is not None
-        assert setup.stack.security_context()["stack_version"]["home"] == (
-            f"strongSwan {version.partition('-')[0]} ({version})"
-        )
+    with workshop(tmp_path) as shop:
+        told = version_that_carries(shop, {"stack": "strongswan", "version": version})
+    assert told == f"strongSwan {version.partition('-')[0]} ({version})"
 
 
 @pytest.mark.slow

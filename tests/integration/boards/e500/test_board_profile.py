@@ -33,7 +33,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         stacks=[{"stack": "xfrm", "label": "async", "crypto": "async"}], suites=["aes128-sha1"], frame_sizes=[512],
     )  # fmt: skip
     path = write_plan(folder, plan)
-    done = espbench("run", path, "--out", folder / "runs", "--no-report", timeout=PATIENCE_S)
+    command = ("run", path, "--out", folder / "runs", "--no-report", "--jobs", "1")
+    done = espbench(*command, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (run,) = (folder / "runs").iterdir()
     done = espbench("profile", run, "--case", CASE, "--out", folder / "profiles", timeout=PATIENCE_S)

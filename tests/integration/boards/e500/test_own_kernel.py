@@ -28,10 +28,10 @@ def built() -> None:
     build("e500")
 
 
-def plan(folder: Path, kernel: bytes) -> Path:
-    """Return a plan whose Home boots this kernel, and Office espbench's."""
-    (folder / "vmlinux").write_bytes(kernel)
-    return plan_with(folder, f"kernel: {{home: vmlinux, office: {E500_KIT.require().kernel}}}")
+def kernel(folder: Path, content: bytes) -> str:
+    """Return the key of a profile whose Home boots this kernel, and Office espbench's."""
+    (folder / "vmlinux").write_bytes(content)
+    return f"kernel: {{home: vmlinux, office: {E500_KIT.require().kernel}}}"
 
 
 def plan_with(folder: Path, keys: str) -> Path:
@@ -45,27 +45,6 @@ def plan_with(folder: Path, keys: str) -> Path:
     }  # fmt: skip
     few: dict[str, Any] = {"name": "own", "stacks": ["xfrm"], "suites": ["aes128-sha1"], "frame_sizes": [512]}
     return write_plan(folder, pair_plan("./mine.yaml", throughput=throughput, **few))
-
-
-def test_a_board_boots_the_kernel_that_its_profile_names(tmp_path: Path) -> None:
-    """Home's differs from espbench's in the version that it tells, and in nothing else."""
-    changed = E500_KIT.require().kernel.read_bytes().replace(b"6.1.", b"6.9.")
-    run = measured(plan(tmp_path, changed), tmp_path / "runs")
-    context = json.loads((run.directory / "manifest.json").read_text())["contexts"]["xfrm-aes128-sha1-ipv4"]
-    told = context["emulation"]["kernel"]
-    assert re.fullmatch(r"6\.9\.\d+, vmlinux sha256 [0-9a-f]{16}", told["home"])
-    assert re.fullmatch(r"6\.1\.\d+, vmlinux sha256 [0-9a-f]{16}", told["office"])
-    assert "6.9." in context["kernel"]["home"]
-    assert "6.1." in context["kernel"]["office"]
-    assert context["crypto engine"]["home"]["behaviour"] == "async"
-    assert all(trial["validity"] == "VALID" for trial in run.trials)
-
-
-def test_a_kernel_without_espbenchs_additions_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    lacking = E500_KIT.require().kernel.read_bytes().replace(b"espbench_idle", b"espbench-idle")
-    done = espbench("run", plan(tmp_path, lacking), "--out", tmp_path / "runs")
-    assert done.returncode == 2
-    assert "how long the CPU was idle (harness/emulator/kernel/idle.c)" in done.stderr
 
 
 def overlay(folder: Path, ends_with: int) -> Path:
@@ -88,17 +67,35 @@ int main(void)
     return made
 
 
-def test_a_board_runs_the_first_program_of_its_overlay(tmp_path: Path) -> None:
-    """The gateways carry their frames after it; the context names the overlay, and the log has the program's word."""
+def test_boards_boot_the_kernel_and_run_the_first_program_that_their_profile_names(tmp_path: Path) -> None:
+    """Home's kernel differs from espbench's in the version that it tells, and in nothing else.
+
+    The gateways carry their frames after the overlay's program; the context names the overlay, and the log has the
+    program's word.
+    """
+    changed = E500_KIT.require().kernel.read_bytes().replace(b"6.1.", b"6.9.")
     made = overlay(tmp_path, 0)
-    run = measured(plan_with(tmp_path, f"overlay: {made.name}"), tmp_path / "runs")
+    keys = f"{kernel(tmp_path, changed)}\noverlay: {made.name}"
+    run = measured(plan_with(tmp_path, keys), tmp_path / "runs")
     context = json.loads((run.directory / "manifest.json").read_text())["contexts"]["xfrm-aes128-sha1-ipv4"]
-    told = context["emulation"]["overlay"]
-    assert re.fullmatch(r"overlay\.cpio sha256 [0-9a-f]{16}", told["home"])
-    assert told["office"] == told["home"]
+    told = context["emulation"]
+    assert re.fullmatch(r"6\.9\.\d+, vmlinux sha256 [0-9a-f]{16}", told["kernel"]["home"])
+    assert re.fullmatch(r"6\.1\.\d+, vmlinux sha256 [0-9a-f]{16}", told["kernel"]["office"])
+    assert "6.9." in context["kernel"]["home"]
+    assert "6.1." in context["kernel"]["office"]
+    assert context["crypto engine"]["home"]["behaviour"] == "async"
+    assert re.fullmatch(r"overlay\.cpio sha256 [0-9a-f]{16}", told["overlay"]["home"])
+    assert told["overlay"]["office"] == told["overlay"]["home"]
     logs = [path.read_text(errors="replace") for path in (run.directory / "logs").iterdir() if path.is_file()]
     assert sum("the overlay's word" in log for log in logs) >= 2
     assert all(trial["validity"] == "VALID" for trial in run.trials)
+
+
+def test_a_kernel_without_espbenchs_additions_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    lacking = E500_KIT.require().kernel.read_bytes().replace(b"espbench_idle", b"espbench-idle")
+    done = espbench("run", plan_with(tmp_path, kernel(tmp_path, lacking)), "--out", tmp_path / "runs")
+    assert done.returncode == 2
+    assert "how long the CPU was idle (harness/emulator/kernel/idle.c)" in done.stderr
 
 
 def test_a_first_program_that_fails_is_one_message(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -80,17 +80,15 @@ def measure(folder: Path, what: dict[str, Any], *options: str, report: bool = Fa
 
 
 @pytest.fixture(scope="module")
-def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Measured, Measured]:
-    """One plan, a case at a time on a quiet machine; and all cases at once, while others take its CPUs."""
-    asked = plan("plain", "xfrm")
-    first = measure(tmp_path_factory.mktemp("quiet"), asked, "--jobs", "1", report=True)
+def first(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """One plan, a case at a time on a quiet machine."""
+    return measure(tmp_path_factory.mktemp("quiet"), plan("plain", "xfrm"), "--jobs", "1", report=True)
+
+
+def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(first: Measured, tmp_path: Path) -> None:
+    """The second has all cases at once, while others take the machine's CPUs."""
     with busy_host():
-        second = measure(tmp_path_factory.mktemp("busy"), asked, "--jobs", "2", report=True)
-    return first, second
-
-
-def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured, Measured]) -> None:
-    first, second = twice
+        second = measure(tmp_path, plan("plain", "xfrm"), "--jobs", "2", report=True)
     assert json.dumps(without_the_host(first.trials)) == json.dumps(without_the_host(second.trials))
     assert first.tables == second.tables
     # There was something to differ in.
@@ -99,8 +97,7 @@ def test_two_runs_are_the_same_to_the_byte_on_a_busy_host(twice: tuple[Measured,
     assert all(trial["latency_us"]["max"] > trial["latency_us"]["min"] > 100 for trial in first.trials)
 
 
-def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
-    first, _ = twice
+def test_every_case_has_its_result(first: Measured) -> None:
     assert_complete(first.directory)
     rate = {row["stack"]: float(row["throughput_fps"]) for row in rows(first.directory)}
     assert rate["plain"] > rate["xfrm"]
@@ -115,9 +112,8 @@ def test_every_case_has_its_result(twice: tuple[Measured, Measured]) -> None:
     assert (first.directory / "report.html").exists()
 
 
-def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]) -> None:
+def test_every_frame_that_crossed_was_encrypted(first: Measured) -> None:
     """Counted by the SAs of the copy of the guests in which the trial ran: no other trial's frames are in them."""
-    first, _ = twice
     for trial in first.of("xfrm"):
         home, office = trial["gateways"]["home"], trial["gateways"]["office"]
         assert trial["validity"] == "VALID"
@@ -131,36 +127,21 @@ def test_every_frame_that_crossed_was_encrypted(twice: tuple[Measured, Measured]
         assert not {"unaccounted", "receiver overrun"} & set(trial["loss_at"])
 
 
-def cpu_us_per_frame(run: Measured, stacks: Sequence[str]) -> list[float]:
-    """Return Home's in the first trial of each stack that lost nothing."""
-    each = []
-    for stack in stacks:
-        kept = [trial for trial in run.of(stack) if not trial["lost"]]
+def test_a_gateways_cpu_is_that_of_the_frames(first: Measured) -> None:
+    """Idle instructions against busy ones, in the guest's own time; test_e500_stacks.py compares other stacks."""
+    each = {}
+    for stack in ("plain", "xfrm"):
+        kept = [trial for trial in first.of(stack) if not trial["lost"]]
         assert kept
         readings = [trial["gateways"][side] for trial in kept for side in ("home", "office")]
         assert all(0 < reading["cpu_pct"] <= 100.5 for reading in readings)
-        each.append(readings[0]["cpu_us_per_frame"])
-    return each
-
-
-def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) -> None:
-    """Idle instructions against busy ones, in the guest's own time."""
-    first, _ = twice
-    plain, xfrm = cpu_us_per_frame(first, ("plain", "xfrm"))
-    assert plain < xfrm
+        each[stack] = readings[0]["cpu_us_per_frame"]
+    assert each["plain"] < each["xfrm"]
 
 
 @pytest.mark.slow
-def test_esp_without_a_cipher_costs_less_than_with_one(tmp_path: Path) -> None:
-    run = measure(tmp_path, plan("plain", "null", "xfrm"))
-    plain, null, xfrm = cpu_us_per_frame(run, ("plain", "null", "xfrm"))
-    assert plain < null < xfrm
-
-
-@pytest.mark.slow
-def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
+def test_neither_rights_nor_network_are_needed(first: Measured, tmp_path: Path) -> None:
     """A user without any capability, and no interface: the same frames."""
-    first, _ = twice
     nobody = without_rights(tmp_path)
     run = measured(written(tmp_path, plan("xfrm")), tmp_path / "runs", as_user=nobody)
     assert frames(run.of("xfrm")) == frames(first.of("xfrm"))
@@ -168,11 +149,8 @@ def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured],
 
 
 @pytest.mark.slow
-def test_a_run_is_taken_up_where_it_was_and_ends_alike(
-    twice: tuple[Measured, Measured], tmp_path: Path
-) -> None:
+def test_a_run_is_taken_up_where_it_was_and_ends_alike(first: Measured, tmp_path: Path) -> None:
     """Killed in the middle, nothing of it stays; and what is missing is measured as it would have been."""
-    first, _ = twice
     file = written(tmp_path, plan("plain", "xfrm"))
     with Run(tmp_path, file, "--jobs", "1", "--out", tmp_path / "runs") as run:
         patiently(lambda: len(run.trials) >= 3)
@@ -192,9 +170,8 @@ def test_a_run_is_taken_up_where_it_was_and_ends_alike(
 
 
 @pytest.mark.slow
-def test_a_board_that_dies_in_a_run_costs_one_trial(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
+def test_a_board_that_dies_in_a_run_costs_one_trial(first: Measured, tmp_path: Path) -> None:
     """It is INVALID and says which board; on a new pair it is made again, and nothing else differs."""
-    first, _ = twice
     file = written(tmp_path, plan("xfrm"))
     with Run(tmp_path, file, "--jobs", "1", "--out", tmp_path / "runs") as run:
         patiently(lambda: any("-xfrm-" in trial["case"] for trial in run.trials))

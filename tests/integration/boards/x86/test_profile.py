@@ -26,22 +26,24 @@ CASE = "0002-xfrm-aes128gcm16-512-one-way"
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A run of a short plan, and the profile of its case with ESP."""
+    """A run of a short plan, and the profile of its case with ESP.
+
+    No load of it keeps a gateway busy: a busy one's queues move more of the functions that do not encrypt.
+    """
     done = espbench("build", "x86", timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     folder = tmp_path_factory.mktemp("profile")
     plan = pair_plan(
         "virt-x86",
-        throughput=coarse("10000fps", "120000fps"),
+        throughput=coarse("5000fps", "20000fps"),
         name="profile",
         stacks=["xfrm"],
         suites=["aes128gcm16"],
         frame_sizes=[512],
     )
     write_plan(folder, plan)
-    done = espbench(
-        "run", folder / "profile.yaml", "--out", folder / "runs", "--no-report", timeout=PATIENCE_S
-    )
+    command = ("run", folder / "profile.yaml", "--out", folder / "runs", "--no-report", "--jobs", "1")
+    done = espbench(*command, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (run,) = (folder / "runs").iterdir()
     done = espbench("profile", run, "--case", CASE, "--out", folder / "profiles", timeout=PATIENCE_S)
@@ -152,14 +154,10 @@ def test_one_instruction_planted_in_esp_output_is_found_there(
 ) -> None:
     """Debian's own module with one instruction more for each frame that Home encrypts, and none for Office.
 
-    At half of the throughput: at the whole of it a busy gateway's queues move more of the other functions. Those of
-    allocators and timers move in any case.
+    Functions of allocators and timers move in any case.
     """
-    run, _ = measured
-    half = ["--half", "--case", CASE, "--out"]
-    done = espbench("profile", run, *half, tmp_path / "was", timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    (was,) = (tmp_path / "was").iterdir()
+    run, was = measured
+    assert all(reading["cpu_pct"] < 60 for reading in final_trial(was)["gateways"].values())
     plant(tmp_path / "cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     done = espbench(

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""x86-64 gateways with Debian's kernel, from a plan to a finished run: the same to the byte, on a busy host too."""
+"""x86-64 gateways with Debian's kernel, from a plan to a finished run: the same to the byte, on a busy host too.
+
+That neither rights nor a network are needed is in e500/test_qemu_e500.py.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,7 @@ import pytest
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from support.plans import pair_plan, write_plan
 from support.runs import assert_complete, rows
-from support.virtual.virtual_runs import (
-    Measured,
-    build,
-    busy_host,
-    frames,
-    measured,
-    without_rights,
-    without_the_host,
-)
+from support.virtual.virtual_runs import Measured, build, busy_host, measured, without_the_host
 
 # Tests of these machines in `make test` are in test_x86_daemons.py.
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -46,7 +41,7 @@ def plan(*stacks: Any, **changes: Any) -> dict[str, Any]:
 
 
 def measure(folder: Path, what: dict[str, Any], *options: str) -> Measured:
-    return measured(write_plan(folder, what), folder / "runs", *options, report=True)
+    return measured(write_plan(folder, what), folder / "runs", *options)
 
 
 def boots(run: Measured) -> int:
@@ -115,11 +110,3 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
         assert all(0 < reading["cpu_pct"] <= 103 for reading in readings)
         each[stack] = readings[0]["cpu_us_per_frame"]
     assert each["plain"] < each["xfrm"]
-
-
-def test_neither_rights_nor_network_are_needed(twice: tuple[Measured, Measured], tmp_path: Path) -> None:
-    """A user without any capability, and no interface: the same frames."""
-    first, _ = twice
-    nobody = without_rights(tmp_path)
-    run = measured(write_plan(tmp_path, plan("xfrm")), tmp_path / "runs", as_user=nobody)
-    assert frames(run.of("xfrm")) == frames(first.of("xfrm"))

@@ -29,7 +29,7 @@ _WORKER = "if __name__ == '__main__':\n    from distributed.cli.dask_worker impo
 _WITHOUT = 'mount -t tmpfs none "$0" && exec "$@"'  # an empty folder in the place of the build
 _THROUGHPUT = {
     "minimum": "4000fps", "maximum": "200000fps", "trial": "10ms", "final_trial": "20ms", "warm_up": "10ms",
-    "resolution": "20%",
+    "resolution": "40%",
 }  # fmt: skip
 
 
