@@ -44,6 +44,7 @@ pytestmark = [pytest.mark.root, pytest.mark.untimed]
 
 BINARY = Path(__file__).parents[3] / "traffic" / "target" / "release" / "espbench-traffic"
 FRAMES, RATE = 60, 200.0
+OFFERS = 5  # tries
 RESIDUE_S, PATIENCE_S = 30.0, 60.0  # neither is waited for if all arrive
 
 
@@ -79,7 +80,10 @@ class AttachedTester:
         raise AssertionError
 
     def offer(self, profile: str | dict[str, Any], direction: Any = "one-way") -> tuple[Offered, list[Any]]:
-        """FRAMES frames of the plan's first case; what was counted, and what tcpdump saw on the east port."""
+        """FRAMES frames of the plan's first case; what was counted, and what tcpdump saw on the east port.
+
+        A sender that had no CPU until its time was over, on a busy machine, sends again.
+        """
         plan = self.plan(profile)
         case = cases(plan)[0]
         frame = rfc2544_frame()
@@ -88,10 +92,13 @@ class AttachedTester:
             ttl=frame.ttl, src_port=frame.udp_source, dst_port=frame.udp_destination, headers=case.headers,
         )  # fmt: skip
         hops = {name: port.next_hop_mac or "" for name, port in self.bed.ports.items()}
-        with self.seeing() as seen:
-            streams = traffic.streams(self.bed, hops, RATE * traffic.directions)
-            offered = self.generator.offer(streams, FRAMES / RATE, RESIDUE_S, quiet_s=0.3)
-            seen.least = sum(s.rx_frames for s in offered.streams if s.to == "east")
+        for _ in range(OFFERS):
+            with self.seeing() as seen:
+                streams = traffic.streams(self.bed, hops, RATE * traffic.directions)
+                offered = self.generator.offer(streams, FRAMES / RATE, RESIDUE_S, quiet_s=0.3)
+                seen.least = sum(s.rx_frames for s in offered.streams if s.to == "east")
+            if all(s.tx_frames > FRAMES / 2 for s in offered.streams):
+                break
         return offered, seen.frames
 
     def seeing(self) -> Seen:
