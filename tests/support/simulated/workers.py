@@ -66,6 +66,7 @@ class Threads:
         queue: Callable[[Case], QueueDut] | None = None,
     ) -> None:
         self.at_once = at_once
+        self.problem = ""
         self.copies: dict[str, str] = {}
         self.most = 0
         self.made = 0

@@ -18,6 +18,8 @@ HERE = version_here()
 class Client:
     """A cluster whose workers say these versions of themselves."""
 
+    status = "running"
+
     def __init__(self, *versions: str) -> None:
         self._versions = {f"tls://192.0.2.{n}:1": version for n, version in enumerate(versions, start=1)}
 
@@ -49,3 +51,17 @@ def test_a_cluster_without_workers_is_refused() -> None:
     """The message has the command that starts one."""
     with pytest.raises(EspbenchError, match="dask worker"):
         cluster._examine(Client(), "tls://192.0.2.9:8786")
+
+
+def test_a_cluster_whose_workers_are_gone_says_so() -> None:
+    """The run waits for others, and goes on with them."""
+    client = Client(HERE)
+    workers = cluster.ClusterWorkers.__new__(cluster.ClusterWorkers)
+    workers.client, workers.address, workers._counted = client, "tls://192.0.2.9:8786", (float("-inf"), 1)
+    assert (workers.problem, workers.at_once) == ("", 1)
+    client._versions.clear()
+    workers._counted = (float("-inf"), 1)
+    assert workers.problem.startswith(
+        "--cluster tls://192.0.2.9:8786: it has no workers any more; the run waits for one"
+    )
+    assert workers.at_once == 1

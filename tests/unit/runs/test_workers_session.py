@@ -6,6 +6,8 @@ The workers are threads here, and their gateways a queue by arithmetic; what pro
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,33 @@ def test_a_worker_that_is_lost_again_and_again_costs_its_case_alone(
     session(resolved, directory, Threads(2)).run()
     directory.close()
     assert files(directory) == one_job
+
+
+class Leaving(Threads):
+    """Workers that have these problems, each time that the driver looks."""
+
+    def __init__(self, problems: Iterator[str]) -> None:
+        self._problems = problems
+        super().__init__(2)
+
+    @property
+    def problem(self) -> str:
+        return next(self._problems)
+
+    @problem.setter
+    def problem(self, text: str) -> None:
+        assert not text
+
+
+def test_that_nobody_is_there_is_told_once_each_time(resolved: ResolvedPlan, tmp_path: Path) -> None:
+    """All workers of a cluster were refused, or their machines are off; a run must not wait in silence."""
+    directory, observer = begun(resolved, tmp_path / "many"), Silent()
+    problems = itertools.chain(["", "no workers", "no workers", "", "no workers"], itertools.repeat(""))
+    workers = Leaving(problems)
+    session(resolved, directory, workers, observer).run()
+    directory.close()
+    assert observer.notes.count("no workers") == 2
+    assert "" not in observer.notes
 
 
 @pytest.mark.parametrize("error", [UsageError("another kernel"), CannotWrite("no room")])

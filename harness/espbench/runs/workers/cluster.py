@@ -53,9 +53,22 @@ class ClusterWorkers:
     @property
     def at_once(self) -> int:
         """The number of workers, at least 1: more tasks would wait behind others, and be lost with their worker."""
+        return max(1, self._count())
+
+    @property
+    def problem(self) -> str:
+        """Implement `Workers`: the workers may all be gone, or refused since they are not equal to the driver."""
+        if self._count():
+            return ""
+        return (
+            f"--cluster {self.address}: it has no workers any more; the run waits for one, whose log says why others "
+            f"ended (dask worker {self.address} --nthreads 1). Ctrl-C ends the run, and --resume continues it"
+        )
+
+    def _count(self) -> int:
         when, count = self._counted
         if time.monotonic() - when > _COUNT_EACH_S and self.client.status == "running":
-            count = max(1, len(self.client.nthreads()))
+            count = len(self.client.nthreads())
             self._counted = time.monotonic(), count
         return count
 

@@ -37,6 +37,8 @@ class _Answer:
 class LentWorkers:
     """Gives up to `at_once` tasks at a time to the process at the other end of a socket."""
 
+    problem = ""
+
     def __init__(self, descriptor: int, at_once: int) -> None:
         """descriptor: of the socket with which this process was started."""
         self.at_once = at_once

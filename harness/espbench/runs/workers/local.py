@@ -16,19 +16,24 @@ class Workers(Protocol):
     """Workers that do up to `at_once` tasks at a time: processes of this machine, or of others.
 
     submit: returns a future of the task's last message, or WorkerLost. close: ends all running tasks, and undoes what
-    they made. copies: path of a user's file on this machine → its place in the workers' caches.
+    they made. copies: path of a user's file on this machine → its place in the workers' caches. problem: why no task is
+    being done at the moment, and what the user can do; empty if some are.
     """
 
     @property
     def copies(self) -> Mapping[str, str]: ...
     @property
     def at_once(self) -> int: ...
+    @property
+    def problem(self) -> str: ...
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]: ...
     def close(self) -> None: ...
 
 
 class LocalWorkers:
     """Has at most `at_once` processes; each is started when there is a task for it, and again if it was lost."""
+
+    problem = ""
 
     def __init__(self, at_once: int, command: Sequence[str] | None = None) -> None:
         self.at_once = at_once

@@ -31,6 +31,8 @@ from espbench.runs.workers.loop import Job, Loop, ObserverOfMany
 from espbench.runs.workers.messages import AcceleratorTask, CaseTask, Learnt, ResultsMade, RunFacts, Task
 from espbench.terms import Finding, Outcome
 
+_LOOK_EACH_S = 10.0  # a cluster's workers may have gone meanwhile
+
 
 @dataclass(eq=False, kw_only=True)
 class _Job(Job):
@@ -45,7 +47,7 @@ class SideBySide:
     """One run over a list of cases, and over the figures of the accelerator test; call `run` once."""
 
     plural = "cases"
-    look_each_s: float | None = None
+    look_each_s: float | None = _LOOK_EACH_S
 
     def __init__(
         self,
@@ -72,6 +74,7 @@ class SideBySide:
         duts = [name for name, _ in devices]
         self._figures = accelerator.kept(asked, duts, directory, observer.note) if asked else None
         self._loop: Loop[_Job] = Loop(self, directory, observer)
+        self._problem = ""  # of the workers, as it was last told
         # Security Context → the position, in the order of measuring, of the case in which it was read.
         self._read_in: dict[str, int] = {}
 
@@ -111,6 +114,10 @@ class SideBySide:
 
     def give_out(self) -> bool:
         """Begin jobs while there are free workers; a case can begin when the cases that it needs are finished."""
+        if (problem := self._workers.problem) != self._problem:
+            self._problem = problem
+            if problem:
+                self._observer.note(problem)
         for job in list(self._loop.waiting):
             if len(self._loop.running) >= self._workers.at_once:
                 break
