@@ -155,6 +155,8 @@ class Waiting:
     waited_s: the sum of all waits, s. began: the time of the first message from a worker, s (monotonic clock).
     """
 
+    problem = ""
+
     def __init__(self, at_once: int, trial_s: float) -> None:
         self.at_once = at_once
         self.copies: dict[str, str] = {}
