@@ -524,20 +524,15 @@ class Outcome(CaseIdentity, Telling):
         return self.final_trial is not None and round(self.final_trial_s, 2) < RFC2544_FINAL_TRIAL_S
 
 
-def with_figure(repeats: Sequence[Outcome]) -> list[Outcome]:
-    """Return the repeats of one point that have a figure; none if one is VIOLATED, whatever the others measured."""
-    if any(o.status == "VIOLATED" for o in repeats):
-        return []
-    return [o for o in repeats if o.status in WITH_FIGURE]
-
-
 def for_median(repeats: Sequence[Outcome]) -> list[Outcome]:
     """Return the repeats of one point whose median is a figure of the point; none if one is VIOLATED or
     BELOW_MINIMUM.
 
     A repeat below the minimum has no number, but it is the slowest: the median of the others would be too high.
     """
-    return [] if any(o.status == "BELOW_MINIMUM" for o in repeats) else with_figure(repeats)
+    if any(o.status in ("VIOLATED", "BELOW_MINIMUM") for o in repeats):
+        return []
+    return [o for o in repeats if o.status in WITH_FIGURE]
 
 
 class Quantity(Record):
