@@ -224,6 +224,7 @@ class Code(StrEnum):
     SOME_LOST_AT_ALL = "some-lost-at-all"
     LONGEST_BURST_PASSED = "longest-burst-passed"
     BURSTS_PASSED = "bursts-passed"
+    BURSTS_PASSED_AT_LEAST = "bursts-passed-at-least"
     FORWARDED_OF = "forwarded-of"
     BUS_MOVED = "bus-moved"
     TIMES_THROUGHPUT = "times-throughput"
@@ -491,6 +492,9 @@ TEMPLATES: Mapping[str, str] = {
     Code.LONGEST_BURST_PASSED: "No frame of the longest burst tried was lost: {frames:,} frames.",
     Code.BURSTS_PASSED: "Bursts of {frames:,.0f} frames (mean of {n}) lost none, {ms:.3g} ms at {fps:,.0f} frames/s; "
     "the corrected buffer time is {corrected_ms:.3g} ms.",
+    Code.BURSTS_PASSED_AT_LEAST: "Bursts of {frames:,.0f} frames or more (mean of {n}; the longest burst tried lost "
+    "nothing in some searches) lost none, {ms:.3g} ms at {fps:,.0f} frames/s; the corrected buffer time is "
+    "{corrected_ms:.3g} ms or more.",
     Code.BUS_MOVED: "{bytes:,.0f} bytes over the bus for a frame at {fps:,.0f} frames/s; "
     "{counted:,.0f} as the article counts.",
     Code.FORWARDED_OF: "Of {fps:,.0f} frames/s it forwarded {forwarded_fps:,.0f}, {beside}.",

@@ -21,7 +21,8 @@ HEAD = """\
 # Settings of tests, and keys of DUT profiles
 
 This page is made from the program (`tests/support/settings_document.py`). `espbench schema` prints the keys of a plan
-as a JSON schema, which editors can use. A setting that you leave out has its default.
+as a JSON schema, which editors can use. A setting that you leave out has its default. A dash in
+that column means that there is no value without the key, or one that its meaning names.
 
 ## Every test
 

@@ -283,12 +283,12 @@ def _tell(note: Callable[[str], None], resolved: ResolvedPlan, choices: list[Cho
 
 
 def _expected(resolved: ResolvedPlan, choices: list[Choice]) -> list[str]:
-    """Return for how long at least a run in real time measures, in words; nothing in virtual time."""
+    """Return for how long a run in real time measures if no trial is repeated, in words; nothing in virtual time."""
     if virtual(choices) or resolved.plan.cipher_kernels:
         return []
     line_rate_bps = choices[0].platform.line_rate_bps
     seconds = expected_s(resolved.plan, cases_of(resolved, choices), line_rate_bps)
-    return [f"trials and their waits take at least about {rough(seconds)}; set-ups and repeats come on top"]
+    return [f"trials and their waits take about {rough(seconds)}; set-ups and repeated trials come on top"]
 
 
 def _one_after_the_other(

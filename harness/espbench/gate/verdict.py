@@ -11,6 +11,7 @@ Figure = Literal["instructions", "throughput", "CPU per frame"]
 # same: within the band. moved: outside the band, but within the limit. improved, regressed: beyond the limit.
 # not judged: the base's own trial does not allow a verdict. no verdict: a comparison could not decide.
 Word = Literal["same", "moved", "improved", "regressed", "not judged", "no verdict"]
+UNJUDGED: tuple[Word, ...] = ("not judged", "no verdict")
 PASSED, NOT_JUDGED, REGRESSED = 0, 3, 5
 
 
@@ -90,9 +91,8 @@ class Check:
         """0 only if figures were judged, none is worse than its limit, and no case or figure lacks a verdict."""
         if self.regressed:
             return REGRESSED
-        judged = [row for row in self.rows if row.word not in ("not judged", "no verdict")]
-        unjudged = any(row.word == "no verdict" for row in self.rows)
-        return NOT_JUDGED if self.problems or unjudged or not judged else PASSED
+        judged = [row for row in self.rows if row.word not in UNJUDGED]
+        return NOT_JUDGED if self.problems or not judged or len(judged) < len(self.rows) else PASSED
 
     @property
     def word(self) -> str:

@@ -13,6 +13,8 @@ from espbench.terms import Calibration, line_rate_fps, loaded_directions
 # A tester cannot repeatedly offer 99.5 % of its own ceiling, so the highest load is below it. A throughput
 # within 10 % of the ceiling gets a warning.
 CEILING_MARGIN = 0.9
+# A calibration that reached this share of the line rate was limited by the line, not by the tester.
+_FILLS_THE_LINE = 0.999
 # If neither line rate nor ceiling is known, a search begins at the line rate of such a line. The maximum then
 # becomes the highest load that could be offered.
 ASSUMED_BPS = 10e9
@@ -35,7 +37,7 @@ class Limits:
 
     def is_line_rate(self, fps: float) -> bool:
         """Return whether a load is the line's theoretical rate; False also if that is not known."""
-        return self.line_rate_fps > 0 and fps >= 0.999 * self.line_rate_fps
+        return self.line_rate_fps > 0 and fps >= _FILLS_THE_LINE * self.line_rate_fps
 
 
 def limits(
@@ -43,8 +45,9 @@ def limits(
 ) -> Limits:
     """Return the plan's limits, or the defaults that docs/plan.md names.
 
-    The default maximum is the line rate or, if that is lower, CEILING_MARGIN of the calibrated ceiling. If both are
-    unknown, it is the line rate of a line of ASSUMED_BPS. The default minimum is 1 % of the maximum.
+    The default maximum is the line rate, or CEILING_MARGIN of the calibrated ceiling if the tester does not reach the
+    line rate. If both are unknown, it is the line rate of a line of ASSUMED_BPS. The default minimum is 1 % of the
+    maximum.
 
     fastest_fps is the highest rate, in each direction, that the generator accepts: no maximum is above it.
 
@@ -63,7 +66,7 @@ def limits(
     on_the_wire = case.ciphertext_frame_size or size
     carried = line_rate_fps(on_the_wire, line_rate_bps) * directions if line_rate_bps else math.inf
     highest = asked("maximum")
-    if highest is None and ceiling:
+    if highest is None and ceiling and ceiling < _FILLS_THE_LINE * carried:
         highest = CEILING_MARGIN * ceiling
     elif highest is None and not line_rate_bps:
         highest = line_rate_fps(on_the_wire, ASSUMED_BPS) * directions

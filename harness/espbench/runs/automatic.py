@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from espbench.errors import UsageError
 from espbench.plan import Profile, ResolvedPlan, check_profiles, load_profile
+from espbench.plan.keys.ipsec_tests import Reset
 from espbench.runs.platform_kinds.namespaces import esp_missing
 from espbench.runs.platform_kinds.table import PLATFORMS
 
@@ -28,12 +29,14 @@ class Automatic:
 def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic:
     """Choose namespaces if the running kernel has ESP; otherwise UML; if UML is not possible, virtual time.
 
+    Namespaces have no power switch: a plan that resets the power of a gateway gets UML, or virtual time.
+
     virtual_time: whether gateways in virtual time may be chosen. If nothing is possible, the choice is UML, and the
     run's own check of the machine reports what is missing. UsageError if the plan has something that the chosen
     gateways cannot do.
     """
     namespaces = load_profile("netns")
-    lack = _lacks(namespaces) or esp_missing()
+    lack = _lacks(namespaces) or esp_missing() or _unswitchable(resolved)
     if not lack:
         why = "the running kernel does ESP in namespaces"
         return _checked(resolved, Automatic(namespaces, f"auto: {why}"), why)
@@ -50,6 +53,13 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
         return replace(chosen, instead="leave out --real-time, for gateways in virtual time")
     reason = f"auto: {without}; gateways in virtual time do not need it"
     return _checked(resolved, Automatic(emulated, reason), without)
+
+
+def _unswitchable(resolved: ResolvedPlan) -> str:
+    """Say that the plan switches gateways off, which namespaces cannot do; empty if it does not."""
+    settings = (test.settings for test in resolved.plan.tests)
+    power = any(isinstance(s, Reset) and s.what == "power" for s in settings)
+    return "the plan resets the power of a gateway, and a namespace has no power switch" if power else ""
 
 
 def _checked(resolved: ResolvedPlan, chosen: Automatic, why: str) -> Automatic:

@@ -16,6 +16,7 @@ from typing import Protocol
 from espbench.generators.base import Generator, WirePath
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.platforms.base import PortName, Testbed
@@ -27,7 +28,7 @@ from espbench.runs.one_case import OneCase, TrialObserver, case_warnings, encryp
 from espbench.runs.paired_run import PairedRun, RunParts, RunRecords, rivals
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
-from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial
+from espbench.terms import GATEWAY_SPEED, Calibration, Encryption, Finding, Outcome, Remark, Trial
 
 # The estimate of the time left assumes this many trials for a case, until one case has been timed.
 _USUAL_TRIALS = 9
@@ -64,10 +65,18 @@ class Session:
         self._new_generator = new_generator
         self._book = Book(resolved, cases, directory, only)
         self._cases = self._book.cases
-        self._setups = Setups(resolved, self._cases, directory, beds, new_generator)
+        self._usual_speed = UsualSpeed()
+        earlier = (trial.host for case in self._cases for trial in directory.trials_of(case.id))
+        self._usual_speed.continue_after(earlier, GATEWAY_SPEED)
+        self._setups = self._new_setups()
         self._observer = observer
         self._one_case = OneCase(self._setups, directory.append, observer, virtual_time=beds.virtual_time)
         self._case_seconds: list[float] = []
+
+    def _new_setups(self) -> Setups:
+        return Setups(
+            self._resolved, self._cases, self._directory, self._beds, self._new_generator, self._usual_speed
+        )
 
     def run(self) -> list[Outcome | Finding]:
         """Measure every case that is not complete; return the results in the plan's order."""
@@ -90,7 +99,7 @@ class Session:
             return []
 
         def new_setups() -> Setups:
-            setups = Setups(self._resolved, self._cases, self._directory, self._beds, self._new_generator)
+            setups = self._new_setups()
             if self._setups.path:
                 setups.path = self._setups.path
                 setups.generator.take(self._setups.path)

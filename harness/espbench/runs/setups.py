@@ -44,7 +44,9 @@ class Setups:
         directory: Notebook,
         beds: Beds,
         new_generator: Callable[[], Generator],
+        usual_speed: UsualSpeed,
     ) -> None:
+        """usual_speed: that of the gateways' CPUs, shared by all set-ups of the run."""
         self._plan = resolved.plan
         self._tags = resolved.traffic.tags
         self._cases = cases
@@ -52,7 +54,7 @@ class Setups:
         self._beds = beds
         self._new_generator = new_generator
         self.generator = new_generator()
-        self._usual_speed = UsualSpeed()
+        self._usual_speed = usual_speed
         self._opened: list[OpenedPort] = []
         self.path: WirePath | None = None  # the generator's path to the wire, if it has several
 

@@ -132,8 +132,11 @@ class MlrSearch:
             raise ValueError("the search is not finished")
         return [self._result(goal) for goal in self.goals]
 
-    def remaining_s(self) -> float:
-        """Estimate the seconds of traffic still to come, for a progress line."""
+    def remaining_s(self, around_s: float = 0.0) -> float:
+        """Estimate the seconds still to come; around_s: what a trial takes beside its traffic, s.
+
+        Most of the traffic is sent in trials of the final length.
+        """
         if self.next() is None:
             return 0.0
         widths = 1.0
@@ -141,7 +144,8 @@ class MlrSearch:
             lower, upper = self.bounds(goal)
             high = upper or self.maximum_fps
             widths = max(widths, math.log(high / min(lower or self.minimum_fps, high)) / self.resolution)
-        return (2 + math.log2(widths)) / 2 * self.duration_sum_s
+        traffic_s = (2 + math.log2(widths)) / 2 * self.duration_sum_s
+        return traffic_s * (1 + around_s / self.final_trial_s)
 
     # -- the library ------------------------------------------------------------------------
 

@@ -173,8 +173,8 @@ class ThroughputSearch:
             raise ValueError("the search is not finished")
         return [self._result(goal) for goal in self.goals]
 
-    def remaining_s(self) -> float:
-        """Estimate the seconds of traffic still to come, for a progress line."""
+    def remaining_s(self, around_s: float = 0.0) -> float:
+        """Estimate the seconds still to come; around_s: what a trial takes beside its traffic, s."""
         bisections = 0.0
         finals: set[float | None] = set()
         for goal in self.goals:
@@ -188,7 +188,7 @@ class ThroughputSearch:
             finals.add(lower)
         started = any(entry.seen.final for entry in self._entries)
         step_s = self.final_trial_s if started else self.trial_s
-        return bisections * step_s + len(finals) * self.final_trial_s
+        return bisections * (step_s + around_s) + len(finals) * (self.final_trial_s + around_s)
 
     # -- one goal -----------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from espbench.gate.telling import markdown
 from espbench.gate.verdict import Check, Row, Word
 
@@ -22,3 +24,11 @@ def test_regressed_rows_come_first_the_worst_of_all_at_the_top() -> None:
     cases = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| case ")]
     assert cases[1:5] == ["| case 102", "| case 100", "| case 0", "| case 1"]
     assert "and 43 more, in the JSON file" in text
+
+
+def test_a_figure_without_a_verdict_is_not_green() -> None:
+    """It may be worse without anyone noticing."""
+    rows = [row(0, "same", 0.0), replace(row(1, "not judged", 0.0), why="the base missed")]
+    check = Check("plan", "base", [], "run", "1", True, rows, [], {}, [], [])
+    assert (check.exit_code, check.word) == (3, "not judged")
+    assert "Not judged:\n\n* case 1, instructions, home: the base missed" in markdown.text_of(check)

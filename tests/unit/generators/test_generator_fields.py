@@ -96,7 +96,7 @@ def recorded(*ports: dict[str, Any]) -> Notebook:
     bed = SimpleNamespace(ports={}, placement=SimpleNamespace(cpus={}), attached=lambda generator: None)
     resolved = SimpleNamespace(plan=None, traffic=SimpleNamespace(tags=b""))
     notebook = Notebook()
-    setups = Setups(*cast(Any, (resolved, [], notebook, None, lambda: generator)))
+    setups = Setups(*cast(Any, (resolved, [], notebook, None, lambda: generator, None)))
     for _ in range(2):  # two set-ups say the same once
         setups.attach(cast(Any, bed))
         setups._record_notes()

@@ -86,6 +86,16 @@ def test_a_trial_that_is_slower_than_usual_is_void(usual: UsualSpeed, pct: float
     assert [reason.code for reason in reasons] == [Code.HOST_SLOW] * void
 
 
+def test_a_resumed_run_knows_the_full_and_the_usual_speed_of_its_cpus() -> None:
+    """A neighbour that came meanwhile slows the new generator from its first sample on: the earlier trials tell."""
+    speed = {"1": {"mean_per_ms": 97.0, "fastest_per_ms": 100.0}}
+    usual = UsualSpeed()
+    usual.continue_after([{"cpu_speed": speed, GATEWAY_SPEED: 97.0}] * 10 + [{}], GATEWAY_SPEED)
+    record = host_record({1: (67.0, 70.0)}, usual)
+    assert record[GATEWAY_SPEED] == 67.0
+    assert [reason.code for reason in disturbance(0.0, 0.0, record, final=True)] == [Code.HOST_SLOW]
+
+
 def test_unknown_speeds_make_no_trial_void() -> None:
     usual = usual_at(96.0)
     usual.add(None)

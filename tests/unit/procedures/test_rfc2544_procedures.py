@@ -171,6 +171,30 @@ def test_the_longest_burst_is_found_to_a_thousandth(rate: float, buffer: int, se
     assert len(asked) <= 22 + (searches - 1) * 14
 
 
+@dataclass(frozen=True)
+class Growing(QueueDut):
+    """Its buffer holds everything from this trial on."""
+
+    from_trial: int = 0
+
+    def trial(self, request: Request, case: str, sequence: int) -> Trial:
+        dut = QueueDut(self.rate_fps, 10**9 if sequence >= self.from_trial else self.buffer)
+        return dut.trial(request, case, sequence)
+
+
+def test_if_one_search_of_several_passes_the_longest_burst_the_mean_is_a_bound() -> None:
+    def answered(searches: int, dut: QueueDut) -> tuple[int, Finding]:
+        settings = BackToBack(searches=searches)
+        procedure = procedure_for(case_of(settings, "back_to_back"), known(0.5 * LINE), [])
+        return len(run(procedure, dut)), answer(procedure)
+
+    trials, alone = answered(1, QueueDut(0.5 * LINE, 1000))
+    assert " frames (mean of 1) lost none" in alone.words
+    _, mixed = answered(2, Growing(0.5 * LINE, 1000, from_trial=trials))
+    assert " frames or more (mean of 2; " in mixed.words
+    assert "is larger than that shows" in " ".join(map(str, mixed.warnings))
+
+
 def test_at_line_rate_no_burst_is_searched() -> None:
     procedure = procedure_for(case_of(BackToBack(), "back_to_back"), known(LINE), [])
     assert procedure.next() is None

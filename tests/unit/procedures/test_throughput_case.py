@@ -22,6 +22,7 @@ from espbench.terms import (
     GATEWAY_SPEED,
     LOST_WHILE_SLOW,
     SLOW_TIME,
+    Calibration,
     GatewayReading,
     Latency,
     Outcome,
@@ -39,6 +40,21 @@ def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(
     small, large = (limits(each, 1e9, None).maximum_fps for each in cases(load_plan(file)))
     assert small == 300_000
     assert large == pytest.approx(234_962.4)
+
+
+@pytest.mark.parametrize(("share", "maximum"), [(0.9995, 1.0), (1.05, 1.0), (0.95, 0.855)])
+def test_a_tester_that_fills_the_line_searches_up_to_the_line_rate(
+    tmp_path: Path, share: float, maximum: float
+) -> None:
+    """On a network card the line limits the calibration; a tester that is slower keeps a margin."""
+    line = 234_962.4
+    calibrated = Calibration(
+        frame_size=512, ip_version=4, offered_fps=share * line, received_fps=share * line
+    )
+    bounds = limits(case(tmp_path), 1e9, calibrated)
+    assert bounds.maximum_fps == pytest.approx(maximum * line)
+    running = ThroughputCase(case(tmp_path), bounds, [512], [])
+    assert running._is_tester_limited(bounds.maximum_fps, bounds.ceiling_fps or 0.0) == (share < 0.999)
 
 
 def test_a_generator_that_falls_short_twice_bounds_the_search(tmp_path: Path) -> None:

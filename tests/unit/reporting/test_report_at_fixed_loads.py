@@ -89,6 +89,24 @@ def test_trials_at_fixed_loads_are_listed_and_their_losses_have_places(
     assert "1,234,567" in (run.path / "report.md").read_text(encoding="utf-8")
 
 
+def test_the_trials_at_fixed_loads_prove_their_encryption(tmp_path: Path) -> None:
+    """One arm has a VALID trial, whose counts are in the table; the other has none."""
+    run = with_arms(compared(tmp_path))
+    report = viewed(run)
+    (trial,) = (t for t in run.trials() if t.case.endswith("-at-a"))
+    first, second = report.proof_of_tests.rows
+    assert first[:4] == ["Comparison at fixed loads", "xfrm · aes128-sha1", "IPv4, one-way", "1"]
+    assert first[5:] == [
+        f"{trial.tx_frames:,}", f"{trial.gateways['home'].encrypted_frames:,}",
+        f"{trial.gateways['office'].decrypted_frames:,}", f"{trial.rx_frames:,}", "encryption not proven",
+    ]  # fmt: skip
+    assert [second[1], second[-1]] == ["xfrm · aes128gcm16", "no VALID trial with traffic"]
+    proven = [f.model_copy(update={"encryption": "proven"}) for f in run.findings()]
+    trials = list(run.trials())
+    report = view(run.manifest, run.outcomes(), digest(trials, len(trials)), [], proven)
+    assert report.proof_of_tests.rows[0][-1] == f"proven: {trial.lost:,} missing"
+
+
 def test_a_comparison_at_fixed_loads_that_failed_is_counted_in_the_header(tmp_path: Path) -> None:
     """Such a run ends with exit code 3, so its header must not say that all is OK."""
     run = compared(tmp_path)

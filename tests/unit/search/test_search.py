@@ -274,6 +274,8 @@ def test_the_rest_of_the_traffic_is_estimated_and_ends_at_nothing() -> None:
     """The progress line counts to zero."""
     search = a_search()
     assert search.remaining_s() > 10
+    trials = search.remaining_s(1.0) - search.remaining_s()
+    assert 5 < trials < 20, "each trial has its waits once, however long it is"
     run(search, HardLimit(37_000))
     assert search.remaining_s() == 0
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from xml.etree.ElementTree import SubElement
 
 from espbench.gate.telling import figures
-from espbench.gate.verdict import Check, Row
+from espbench.gate.verdict import UNJUDGED, Check, Row
 from espbench.results.exports import junit_file
 from espbench.results.exports.junit_file import clean
 from espbench.sentences import goal_name
@@ -29,7 +29,7 @@ def text_of(check: Check) -> str:
             failure = SubElement(case, "failure", type="regressed", message=clean(_lines(worse, "; ")))
             failure.text = clean(_lines(worse, "\n"))
         for row in rows:
-            if row.word == "no verdict":
+            if row.word in UNJUDGED:
                 SubElement(case, "error", type="not judged", message=clean(f"{row.name}: {row.why}"))
         SubElement(case, "system-out").text = clean(_lines(rows, "\n"))
     for problem in check.problems:

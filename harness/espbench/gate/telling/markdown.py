@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from espbench.gate.telling import figures
-from espbench.gate.verdict import Check, Row
+from espbench.gate.verdict import UNJUDGED, Check, Row
 
 _MOST_ROWS = 60
 _SIGNS = {"passed": "✅", "not judged": "⚠️", "regressed": "❌"}
@@ -16,7 +16,7 @@ _SIGNS = {"passed": "✅", "not judged": "⚠️", "regressed": "❌"}
 def text_of(check: Check) -> str:
     """Return the summary."""
     parts = [f"## {_SIGNS[check.word]} espbench: {_plain(check.sentence)}"]
-    unjudged = [(f"{row.case}, {row.name}", row.why) for row in check.rows if row.word == "no verdict"]
+    unjudged = [(f"{row.case}, {row.name}", row.why) for row in check.rows if row.word in UNJUDGED]
     if unjudged := [*((p.case, p.why) for p in check.problems), *unjudged]:
         parts.append(
             "Not judged:\n\n" + "\n".join(f"* {_plain(case)}: {_plain(why)}" for case, why in unjudged)

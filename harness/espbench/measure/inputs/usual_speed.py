@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remembers how fast the gateways' CPUs were in the latest trials of a run, and says when a trial's were too slow."""
+"""Remembers the full speed of each CPU, and how fast the gateways' CPUs were in the latest trials of a run; says when
+those of a trial were too slow.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from statistics import quantiles
+from collections.abc import Iterable, Mapping
+from statistics import fmean, quantiles
+from typing import Any
 
 # The usual speed is not known before this number of trials.
 _LEAST_TRIALS = 5
@@ -15,10 +19,31 @@ _SHARE = 0.93
 
 
 class UsualSpeed:
-    """The speeds of the gateways' CPUs in the latest trials of a run, in % of their full speed."""
+    """The full speeds of a run's CPUs, and the speeds of the gateways' CPUs in its latest trials, in % of these.
+
+    All generators of a run share one: the fastest work that one process has seen says nothing about the full speed if
+    it began beside a neighbour.
+    """
 
     def __init__(self) -> None:
+        self._full_per_ms: dict[str, float] = {}
         self._latest: deque[float] = deque(maxlen=_LATEST_TRIALS)
+
+    def see(self, fastest_per_ms: Mapping[str, float]) -> None:
+        """Raise the full speed of each of these CPUs to the fastest work that a generator has seen there."""
+        for cpu, per_ms in fastest_per_ms.items():
+            self._full_per_ms[cpu] = max(per_ms, self._full_per_ms.get(cpu, 0.0))
+
+    def pct(self, mean_per_ms: Mapping[str, float]) -> float:
+        """Return the mean speed of these CPUs in a trial, in % of their full speed; each must have been seen."""
+        return round(100 * fmean(per_ms / self._full_per_ms[cpu] for cpu, per_ms in mean_per_ms.items()), 1)
+
+    def continue_after(self, records: Iterable[Mapping[str, Any]], key: str) -> None:
+        """Begin with the trials of a resumed run, in their order: their records of the host, in which `key` has the %."""
+        for record in records:
+            speeds = record.get("cpu_speed") or {}
+            self.see({cpu: speed["fastest_per_ms"] for cpu, speed in speeds.items()})
+            self.add(record.get(key))
 
     def add(self, pct: float | None) -> None:
         """Remember the speed in a trial; None: not known."""

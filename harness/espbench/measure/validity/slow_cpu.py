@@ -5,8 +5,7 @@ came while they were slow (decision 0058).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
+from collections.abc import Iterable
 from typing import Any
 
 from espbench.generators.base import CpuSpeed, Offered
@@ -25,17 +24,17 @@ _LOOKED_AT_S = 1000.0
 
 def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
-    their full speed, the least speed of a trial that counts, the share of the sending time in which they were slow, %,
+    their full speed in the run, the least speed of a trial that counts, the share of the sending time in which they were slow, %,
     and the share of the lost frames that were lost in this time, % (of those whose times are known; None without any).
 
     All but the first are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or
     if the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
     """
+    setup.usual_speed.see({cpu: speed.fastest_per_ms for cpu, speed in offered.cpu_speed.items()})
     of_gateways = _of_gateways(setup, offered)
-    pct = (
-        round(100 * fmean(s.mean_per_ms / s.fastest_per_ms for s in of_gateways), 1) if of_gateways else None
-    )
-    spans = _slow_spans(of_gateways)
+    means = {cpu: speed.mean_per_ms for cpu, speed in of_gateways.items()}
+    pct = setup.usual_speed.pct(means) if means else None
+    spans = _slow_spans(of_gateways.values())
     end_ns = offered.start_ns + int(min(offered.duration_s, _LOOKED_AT_S) * 1e9)
     known = sum(episode.frames for stream in offered.streams for episode in stream.loss_episodes)
     while_slow = sum(stalls.lost_within(stream, spans) for stream in offered.streams)
@@ -58,13 +57,13 @@ def slowness(host_record: dict[str, Any]) -> list[Reason]:
     return [Reason.of(Code.HOST_SLOW, pct=pct, least_pct=least_pct)]
 
 
-def _of_gateways(setup: Setup, offered: Offered) -> list[CpuSpeed]:
+def _of_gateways(setup: Setup, offered: Offered) -> dict[str, CpuSpeed]:
     cpus = {cpu for side in setup.bed.gateways for cpu in setup.bed.placement.cpus.get(side, [])}
-    speeds = [speed for cpu, speed in offered.cpu_speed.items() if int(cpu) in cpus]
-    return [] if cpu_clock.follows_load(cpus) else speeds
+    speeds = {cpu: speed for cpu, speed in offered.cpu_speed.items() if int(cpu) in cpus}
+    return {} if cpu_clock.follows_load(cpus) else speeds
 
 
-def _slow_spans(speeds: Sequence[CpuSpeed]) -> list[tuple[int, int]]:
+def _slow_spans(speeds: Iterable[CpuSpeed]) -> list[tuple[int, int]]:
     """Return the times in which one of these CPUs was slow, merged and rising, with some time around each; ns."""
     times = (time for speed in speeds for time in speed.slow_times)
     return stalls.merged((time.from_ns - _AROUND_NS, time.to_ns + _AROUND_NS) for time in times)

@@ -19,6 +19,7 @@ from espbench.plan.keys.ipsec_tests import (
 )
 from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.reading.units import format_duration
+from espbench.plan.resolved.frame_sizes import mean_frame_size
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 _SHORTEST_LIFETIME_S = 2.0  # daemons count in whole seconds
@@ -38,7 +39,7 @@ def ipsec_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         elif isinstance(settings, RekeyRate):
             yield from _lifetime(settings.lifetime, True, at)
         elif isinstance(settings, Failover | Reset):
-            yield from _outage(settings, at)
+            yield from _outage(resolved, settings, at)
         elif isinstance(settings, PublicKey):
             if settings.trial != int(settings.trial):
                 got = shown(format_duration(settings.trial))
@@ -73,7 +74,7 @@ def _rekey_loss(settings: RekeyLoss, at: KeyPath) -> Iterator[Problem]:
         )
 
 
-def _outage(settings: Failover | Reset, at: KeyPath) -> Iterator[Problem]:
+def _outage(resolved: ResolvedPlan, settings: Failover | Reset, at: KeyPath) -> Iterator[Problem]:
     """Find trials that end before the outage does, or whose interval between frames is no small part of that time."""
     gone = settings.at + (settings.dead if isinstance(settings, Failover) else 0.0)
     if gone >= settings.trial:
@@ -91,15 +92,24 @@ def _outage(settings: Failover | Reset, at: KeyPath) -> Iterator[Problem]:
             shown(format_duration(settings.dpd)),
             "IKE daemons count in seconds",
         )
-    load = settings.load
-    if load.unit == "fps" and load.value * settings.trial < _FEWEST_FRAMES:
+    frames = min((fps * settings.trial for fps in _loads_fps(resolved, settings)), default=_FEWEST_FRAMES)
+    if frames < _FEWEST_FRAMES:
         yield Problem(
             (*at, "load"),
             f"at least {_FEWEST_FRAMES} frames in the trial of {format_duration(settings.trial)}",
-            f"{load.value * settings.trial:g}",
+            f"{frames:g}",
             "the interval between frames is the precision of the measured time: raise load, or lengthen trial",
             involves=((*at, "trial"),),
         )
+
+
+def _loads_fps(resolved: ResolvedPlan, settings: Failover | Reset) -> list[float]:
+    """Return the load at each frame size, frames/s; empty if it is a share of a line rate that is not known yet."""
+    line_rate = resolved.line_rate
+    if settings.load.unit == "%" and line_rate is None:
+        return []
+    sizes = [mean_frame_size(resolved.traffic, size) for size in resolved.plan.frame_sizes]
+    return [settings.load.to_fps(size, line_rate or 0.0) for size in sizes]
 
 
 def _repeated_rates(settings: Attack, at: KeyPath) -> Iterator[Problem]:

@@ -215,6 +215,7 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
             )
     if choice.idle_timeout:
         yield from idle_problems(choice, (*at, _IDLE), at)
+        yield from _short_idle_timeout(plan, choice, (*at, _IDLE))
     if not choice.lifetime:
         return
     longest = max((settings.longest_s for _, settings in plan.traffic_tests), default=0.0)
@@ -225,6 +226,19 @@ def _lifetime(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]
             f"0 (never) or at least {least}, twice a search trial and a final trial",
             shown(format_duration(choice.lifetime)),
             "a rekey inside a trial makes it INVALID: lengthen lifetime or shorten the trials",
+            involves=(("tests",),),
+        )
+
+
+def _short_idle_timeout(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
+    """Find SAs that would be deleted in the waits between two trials."""
+    waits_s = max((settings.residue + settings.settle for _, settings in plan.traffic_tests), default=0.0)
+    if choice.idle_timeout < 2 * waits_s:
+        yield Problem(
+            at,
+            f"0 (never) or at least {format_duration(2 * waits_s)}, twice the waits between two trials",
+            shown(format_duration(choice.idle_timeout)),
+            "the SAs would be gone before the next trial: lengthen it, or shorten settle and residue",
             involves=(("tests",),),
         )
 

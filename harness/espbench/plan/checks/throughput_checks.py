@@ -79,9 +79,7 @@ def _minimum_is_lower(resolved: ResolvedPlan, settings: Throughput) -> bool:
         return True
     if low.unit == high.unit:
         return low.value < high.value
-    # All profiles of a plan have the same line rate.
-    of_profile = next((profile.line_rate for _, profile in resolved.duts if profile is not None), None)
-    line_rate = plan.line_rate or of_profile
+    line_rate = resolved.line_rate
     if line_rate is None and "%" in (low.unit, high.unit):
         return True
 

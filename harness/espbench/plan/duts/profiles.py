@@ -60,8 +60,8 @@ class Profile(Strict):
     """MTU of all its links, bytes."""
     queues: dict[str, str] = Field(default_factory=dict)
     """Every queue on the path and its length, for the report (a deep one stores an overload)."""
-    memory: Annotated[int, PlainValidator(_memory)] = 256
-    """Memory of one gateway, MiB (uml, qemu_e500, qemu_x86)."""
+    memory: Annotated[int, PlainValidator(_memory)] = Field(256, json_schema_extra={"default": "256M"})
+    """Memory of one gateway, from 128M to 512M (uml, qemu_e500, qemu_x86); read as MiB."""
     kernel: PerGateway = PerGateway(home="linux.uml", office="linux.uml")
     """Kernel: a path, for both gateways or as {home: …, office: …}.
 

@@ -46,12 +46,9 @@ class Bus(AtThroughput):
     """Assumed cache misses per microsecond of busy CPU, of 32 bytes each; no cache is emulated."""
 
 
-def _published_clocks() -> list[int]:
-    return [33, 50, 66, 83, 100, 133, 166, 333]
-
-
-def _published_sizes() -> list[Literal[512, 1024, 2048]]:
-    return [512, 1024, 2048]
+# The clocks and lengths of the published table.
+_CLOCKS_MHZ = (33, 50, 66, 83, 100, 133, 166, 333)
+_BITS: tuple[Literal[512, 1024, 2048], ...] = (512, 1024, 2048)
 
 
 class PublicKeyUnit(Strict):
@@ -62,10 +59,12 @@ class PublicKeyUnit(Strict):
     operations: Annotated[int, Field(ge=1, le=1000)] = 4
     """Number of operations that are timed together, one after the other."""
     clocks_mhz: list[Annotated[int, Field(ge=1, le=1000)]] = Field(
-        default_factory=_published_clocks, min_length=1
+        default_factory=lambda: [*_CLOCKS_MHZ], min_length=1, json_schema_extra={"default": [*_CLOCKS_MHZ]}
     )
     """Clocks of the engine in MHz, each in a board of its own; the profile's own clock is always measured too."""
-    sizes: list[Literal[512, 1024, 2048]] = Field(default_factory=_published_sizes, min_length=1)
+    sizes: list[Literal[512, 1024, 2048]] = Field(
+        default_factory=lambda: [*_BITS], min_length=1, json_schema_extra={"default": [*_BITS]}
+    )
     """Lengths of the RSA modulus, bits; the exponent is as long as the modulus, or 3 bits."""
     software: bool = True
     """Measure RSA, ECDH and ECDSA by the kernel's software too."""

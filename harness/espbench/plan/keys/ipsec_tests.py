@@ -184,10 +184,11 @@ class Attack(AtThroughput):
     kind: AttackKind = "bad-icv"
     """ike-flood: IKE_SA_INIT from many addresses. bad-icv: forged ESP. replay: ESP that was sent before."""
     rates: Annotated[list[PlanRate], Field(min_length=1)] = Field(
-        default_factory=lambda: [Rate(1000.0, "fps"), Rate(10_000.0, "fps")]
+        default_factory=lambda: [Rate(1000.0, "fps"), Rate(10_000.0, "fps")],
+        json_schema_extra={"default": ["1000fps", "10000fps"]},
     )
     """Rates of the attack; one trial for each, after a trial without attack, from the slowest to the fastest."""
-    trial: TrialDuration = 30.0
+    trial: TrialDuration = 60.0
     """Length of a trial."""
 
     def applies_to(self, stack: StackChoice) -> bool:

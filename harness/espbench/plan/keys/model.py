@@ -87,7 +87,7 @@ class Throughput(AroundTrials):
     minimum: PlanRate | None = None
     """Lowest load, per direction. If it misses the goal, the case is BELOW_MINIMUM. Default: 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load, per direction. Default: the line rate, or the generator's ceiling if that is lower."""
+    """Highest load, per direction. Default: the line rate, or 90 % of the generator's ceiling if that is lower."""
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None

@@ -35,7 +35,7 @@ class AroundTrials(Strict):
     learning: Duration = 2.0
     """Wait after the learning frames that precede each trial (RFC 2544 23 b: 2 s)."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """Times that an INVALID trial is repeated before the load is given up."""
+    """Times that an INVALID trial is repeated before the load is given up, at most 20."""
 
     def applies_to(self, stack: StackChoice) -> bool:
         """Return whether the test can measure anything with this stack; if not, the plan has no such case."""
@@ -83,7 +83,7 @@ class FrameLoss(AroundTrials):
     step: Share = 0.1
     """The step from one rate to the next lower one, as a share of the maximum; RFC 2544 allows up to 10 %."""
     maximum: PlanRate | None = None
-    """The first rate, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """The first rate, per direction. Default: line rate, or 90 % of the generator's ceiling."""
 
 
 class Flood(AroundTrials):
@@ -97,7 +97,7 @@ class Flood(AroundTrials):
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput with which the forwarding rate is compared."""
     maximum: PlanRate | None = None
-    """The load, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """The load, per direction. Default: line rate, or 90 % of the generator's ceiling."""
 
 
 class BackToBack(AroundTrials):
@@ -110,7 +110,7 @@ class BackToBack(AroundTrials):
     longest: TrialDuration = 2.0
     """The longest burst tried; RFC 2544 asks for 2 s."""
     maximum: PlanRate | None = None
-    """The rate of the bursts, per direction. Default: line rate or the generator's ceiling, the lower."""
+    """The rate of the bursts, per direction. Default: line rate, or 90 % of the generator's ceiling."""
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput that decides which sizes are searched: those below the rate of the bursts."""
 

@@ -54,3 +54,8 @@ class ResolvedPlan:
         """The MTU that frames must fit, bytes: the least of all devices under test; 1500 if none is known."""
         first, *others = self.profiles
         return min([first.mtu if first else USUAL_MTU, *(other.mtu for other in others if other)])
+
+    @property
+    def line_rate(self) -> float | None:
+        """The line rate, bits/s, of the plan or of its profiles, which all have the same; None if it is not known yet."""
+        return self.plan.line_rate or next((p.line_rate for p in self.profiles if p is not None), None)

@@ -161,11 +161,11 @@ class BackToBackCase(Series):
         rate = self.load_fps / self.directions
         implied_us = 1e6 * burst.value / rate
         corrected_us = implied_us * (1 - self.throughput_fps / self.load_fps)
-        all_passed = max(lengths) >= self._longest
+        some_passed_all = max(lengths) >= self._longest
         words = Statement.of(Code.LONGEST_BURST_PASSED, frames=max(lengths))
         if min(lengths) < self._longest:
             words = Statement.of(
-                Code.BURSTS_PASSED,
+                Code.BURSTS_PASSED_AT_LEAST if some_passed_all else Code.BURSTS_PASSED,
                 frames=burst.value,
                 n=burst.n,
                 ms=1e-3 * implied_us,
@@ -190,7 +190,7 @@ class BackToBackCase(Series):
             "warnings": [
                 *self._bound,
                 *([below] if slower else []),
-                *([Remark.of(Code.NO_BURST_LOST)] if all_passed else []),
+                *([Remark.of(Code.NO_BURST_LOST)] if some_passed_all else []),
             ],
         }
 

@@ -125,10 +125,7 @@ class ThroughputCase:
     def remaining_s(self) -> float:
         """Return an estimate of the remaining time, waits included, s."""
         s = self.settings
-        usual_s = s.final_trial if s.search == "mlr" else s.trial
-        return (
-            self.search.remaining_s() * (usual_s + s.learning + s.residue + s.settle + OVERHEAD_S) / usual_s
-        )
+        return self.search.remaining_s(s.learning + s.residue + s.settle + OVERHEAD_S)
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         """Return one outcome per loss goal."""
@@ -243,14 +240,19 @@ class ThroughputCase:
 
     def _flags(self, fps: float | None, result: GoalResult, final: Trial | None) -> list[Remark]:
         flags = self._slowness(result, final) if fps is not None else []
-        if fps is not None and self.bounds.ceiling_fps and fps >= TESTER_LIMITED * self.bounds.ceiling_fps:
-            flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=self.bounds.ceiling_fps))
+        ceiling_fps = self.bounds.ceiling_fps
+        if fps is not None and ceiling_fps and self._is_tester_limited(fps, ceiling_fps):
+            flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=ceiling_fps))
         elif result.at_maximum:
             flags.append(Remark.of(Code.AT_MAXIMUM, fps=self.search.maximum_fps))
         if self.search.maximum_fps < self.bounds.maximum_fps:
             planned_fps, fps = self.bounds.maximum_fps, self.search.maximum_fps
             flags.append(Remark.of(Code.MAXIMUM_LOWERED, planned_fps=planned_fps, fps=fps))
         return flags
+
+    def _is_tester_limited(self, fps: float, ceiling_fps: float) -> bool:
+        """Return whether the DUT may be faster than the tester; at the line rate it cannot be."""
+        return fps >= TESTER_LIMITED * ceiling_fps and not self.bounds.is_line_rate(fps)
 
     def _slowness(self, result: GoalResult, final: Trial | None) -> list[Remark]:
         """Return the remarks if the gateways' CPUs were slow in the final trial, or in each trial that missed the goal

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the table that proves encryption in tests other than throughput: sums over the VALID trials of all sizes."""
+"""Makes the table that proves encryption in tests other than throughput, and in comparisons at fixed loads: sums over
+the VALID trials of all sizes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from espbench.terms import Finding
 
 
 def proof(findings: Sequence[Finding], trials: TrialDigest, names: Names) -> Table:
-    """Return a table with a row for each test, encrypting stack and suite, and direction; counts are unrounded sums."""
+    """Return a table with a row for each test, encrypting stack and suite, and direction; counts are unrounded sums.
+
+    The case of a finding says which trials are its own.
+    """
     several_duts = len({f.dut for f in findings}) > 1
     rows = []
     for group in groups_of([f for f in findings if f.encryption != "baseline"]):

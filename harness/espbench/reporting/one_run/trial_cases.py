@@ -56,7 +56,7 @@ def trial_cases(
         if arm is None or (entry := entries.get(arm[1])) is None:
             others.append(TrialCase(case, case, names.title(PAIRED), NONE, NONE, NONE, 0))
             continue
-        field = _FIELDS.get(str(manifest.compare.get("by")), "stack")
+        field = _field(manifest)
         reference = references.get(at_fixed_loads(arm[1])) or str(
             manifest.compare.get("reference") or _REFERENCE
         )
@@ -67,6 +67,24 @@ def trial_cases(
         title = f"{case_title(shown, names, with_dut=with_dut)} · beside {beside}"
         others.append(_case(shown, title, names))
     return [*of_plan, *others]
+
+
+def arms_at_loads(manifest: Manifest, compared: Sequence[Finding]) -> list[Finding]:
+    """Return two findings for each comparison at fixed loads that has pairs, one for the trials of each arm.
+
+    Each has the name of its trials' case, and its own stack, suite or device.
+    """
+    return [
+        f.model_copy(update={"case": f"{f.case}-{arm}", _field(manifest): f.paired[arm]})
+        for f in compared
+        if f.paired
+        for arm in ("a", "b")
+    ]
+
+
+def _field(manifest: Manifest) -> str:
+    """Return the field in which the arms of this run's comparison differ."""
+    return _FIELDS.get(str(manifest.compare.get("by")), "stack")
 
 
 def _case(entry: CaseEntry, title: str, names: Names) -> TrialCase:

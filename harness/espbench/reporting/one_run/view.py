@@ -16,7 +16,7 @@ from espbench.reporting.one_run import run_tables
 from espbench.reporting.one_run.answer import Answer, answers
 from espbench.reporting.one_run.overhead import overhead
 from espbench.reporting.one_run.subject import subject
-from espbench.reporting.one_run.trial_cases import TrialCase, trial_cases
+from espbench.reporting.one_run.trial_cases import TrialCase, arms_at_loads, trial_cases
 from espbench.reporting.parts import final_trials
 from espbench.reporting.parts.chart_parts import MARKS_IN_WORDS, size_name
 from espbench.reporting.parts.figures import Group, colours, groups_of, theory_is_off_scale
@@ -184,7 +184,7 @@ def view(
         tests=tests,
         test_answers=finding_answers(findings, manifest, notes, {t.test: t.anchor for t in tests}),
         proof=final_trials.proof(outcomes, trials),
-        proof_of_tests=finding_proof.proof(findings, trials, names),
+        proof_of_tests=finding_proof.proof([*findings, *arms_at_loads(manifest, compared)], trials, names),
         losses=run_tables.losses(cases, trials),
         invalid=run_tables.invalid(trials),
         contexts=blocks(manifest),

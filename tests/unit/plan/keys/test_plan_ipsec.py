@@ -86,6 +86,7 @@ def test_good_settings_are_good() -> None:
         ("rekey_loss", {}, "a throughput test with the loss goal 0 before it"),
         ("reset", {"load": "1fps", "trial": "40s"}, "at least 100 frames in the trial of 40s, got 40; "),
         ("failover", {"load": "3fps", "trial": "30s"}, "at least 100 frames in the trial of 30s, got 90; "),
+        ("failover", {"load": "500bps", "trial": "30s"}, "at least 100 frames in the trial of 30s, got "),
         (
             "attack",
             {"load": "1000fps", "rates": ["1000fps", "10kfps", "1000fps"]},

@@ -239,6 +239,9 @@ def test_the_edge_of_what_is_allowed_is_allowed(stacks: str) -> None:
         ("[{stack: libreswan, idle_timeout: 30s}]",
          "3:29: stacks[0].idle_timeout: expected strongswan on Home, whose charon deletes SAs without traffic, got "
          "libreswan, which has no such timeout; use stack: strongswan, or remove it"),
+        ("[{stack: strongswan, idle_timeout: 10s}]",
+         "3:44: stacks[0].idle_timeout: expected 0 (never) or at least 14s, twice the waits between two trials, got "
+         '"10s"; the SAs would be gone before the next trial: lengthen it, or shorten settle and residue'),
         ("[{stack: strongswan, lifetime_bytes: 10MiB}]",
          "3:46: stacks[0].lifetime_bytes: expected a number of bytes such as 10MB, "
          'got "10MiB"; write a whole number and its unit: kB, MB or GB'),
