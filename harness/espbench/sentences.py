@@ -56,6 +56,7 @@ class Code(StrEnum):
     HOST_STALL = "host-stall"
     HOST_STALL_IN_OUTAGE = "host-stall-in-outage"
     HOST_STALL_OF_LOSS = "host-stall-of-loss"
+    HOST_STALL_AT_THE_END = "host-stall-at-the-end"
     HOST_STARVATION = "host-starvation"
     HOST_SLOW = "host-slow"
     ACTION_UNTIMELY = "action-untimely"
@@ -296,6 +297,8 @@ TEMPLATES: Mapping[str, str] = {
     "the trial",
     Code.HOST_STALL_IN_OUTAGE: "host stall: the host stood still for {pct:.0f} % of the time without traffic",
     Code.HOST_STALL_OF_LOSS: "host stall: {frames} lost frames were due while host or sender stood still",
+    Code.HOST_STALL_AT_THE_END: "host stall: the last lost frame was due while host or sender stood still, so it is "
+    "not known when the DUT stopped losing frames",
     Code.HOST_STARVATION: "host starvation: others took {starved_pct:.1f} % of the gateways' CPU, "
     "the hypervisor stole up to {stolen_pct:.1f} %",
     Code.HOST_SLOW: "slow CPU: the gateways' CPUs had {pct:.1f} % of their full speed; a trial of this run needs "

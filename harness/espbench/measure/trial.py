@@ -7,8 +7,9 @@ reasons), and what did it lose. The search decides whether it met a goal.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -72,23 +73,57 @@ def measure(
         if setup.encrypts and (late_s := setup.bed.counters_late_s - waits.learning_s) > 0:
             sleep(late_s)  # else learning frames could be counted in the trial, as frames beside the SAs
         sent = _send(setup, streams, request, of.case, waits.residue_s, actions, on_progress, sleep)
-        after = _after(setup, sent, sleep, fragments=of.fragments, upset=upset)
-        setup.bed.end_trial()
-        died = [] if upset else daemons.dead(setup)
+        with _leaks_first(setup, sent.offered, fragments=of.fragments):
+            after = _after(setup, sent, sleep, fragments=of.fragments, upset=upset)
+            setup.bed.end_trial()
+            died = [] if upset else daemons.dead(setup)
     except (NotBack, CannotWrite, InClear):
         raise
     except EspbenchError as error:
         raise TrialBroken(*blame(setup, error)) from error
     if not upset:
-        _require_tunnels(setup, sent.before, after)
+        with _leaks_first(setup, sent.offered, fragments=of.fragments):
+            _require_tunnels(setup, sent.before, after)
     if died:
-        raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
+        delta = counters.moved(sent.before, after)
+        in_doubt = counters.rekeyed(delta) or counters.backwards(delta)
+        with _leaks_first(setup, sent.offered, None if in_doubt else delta, fragments=of.fragments):
+            raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
     seen = _seen(sent, after, upset=upset)
     trial = record(setup, traffic, request, of, seen)
     setup.usual_speed.add(trial.host.get(GATEWAY_SPEED))
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)
     return trial.model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})
+
+
+@contextlib.contextmanager
+def _leaks_first(
+    setup: Setup, offered: Offered, delta: counters.Counters | None = None, *, fragments: bool
+) -> Iterator[None]:
+    """Let a trial fail in this context; but if frames crossed in clear before, raise InClear instead.
+
+    Cleartext ends the case for ever, whatever else went wrong. delta: the changes of the counters; None: they are not
+    known, and only frames that the tester itself received in clear count.
+    """
+    try:
+        yield
+    except EspbenchError as error:
+        leaks = (
+            encryption.leaks(
+                setup,
+                offered,
+                delta or {},
+                fragments=fragments,
+                tester_in_doubt=encryption.tester_in_doubt(offered),
+                gateways_in_doubt=delta is None,
+            )
+            if setup.encrypts
+            else []
+        )
+        if leaks:
+            raise InClear("; ".join(map(str, leaks))) from error
+        raise
 
 
 @dataclass(frozen=True)

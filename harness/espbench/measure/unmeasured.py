@@ -115,7 +115,7 @@ def _counted_leaks(
             offered,
             delta,
             fragments=fragments,
-            tester_in_doubt=bool(offered.faults) or any(s.rx_frames > s.tx_frames for s in offered.streams),
+            tester_in_doubt=encryption.tester_in_doubt(offered),
             gateways_in_doubt=gateways_in_doubt,
         )
 

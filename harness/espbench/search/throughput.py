@@ -64,7 +64,9 @@ from espbench.sentences import Code
 from espbench.terms import Phase, Reason, Remark, Status
 
 VERIFICATIONS = MOST_FINALS_AT_A_LOAD  # most final trials at a load to exclude the faint loss above it
-MAXIMUM_FINALS = 40  # per goal; reached only by a DUT whose loss has little to do with the load
+# Final trials of a search with up to two loss goals, and of each further goal. Only a DUT whose loss has little to do
+# with the load needs more.
+MAXIMUM_FINALS, FINALS_OF_A_GOAL = 40, 20
 LENGTHEN = 5.0  # a final trial may be this many times longer, to have the frames that a goal needs
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
 GROWTH_UP = 4  # factor by which steps grow up from a guess that passed
@@ -216,8 +218,9 @@ class ThroughputSearch:
             return state
         # This limit concerns only goals that still want trials: a goal that has its answer keeps it, however
         # many another goal needs.
-        if evidence.finals() >= MAXIMUM_FINALS:
-            return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=MAXIMUM_FINALS))
+        most = max(MAXIMUM_FINALS, FINALS_OF_A_GOAL * len(self.goals))
+        if evidence.finals() >= most:
+            return _Verdict("INVALID", Reason.of(Code.FINALS_DISAGREE, trials=most))
         # A load that is needed and could not be judged ends the search: no other load helps.
         if (given_up := evidence.exhausted.get((state.load_fps, state.phase))) is not None:
             return _Verdict("INVALID", why_given_up(given_up, goal))

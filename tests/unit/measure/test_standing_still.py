@@ -11,6 +11,7 @@ from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
 from espbench.measure.inputs.setup import Request, Shape
 from espbench.measure.validity.backlog import judge
 from espbench.measure.validity.standing_still import StandingStill, standing_still
+from espbench.sentences import Code
 from support.generators.streams import counts
 
 MS = 1_000_000
@@ -25,19 +26,38 @@ def stream(seconds: float, frames: int, lost: int = 0, **more: Any) -> StreamCou
 
 
 def still(
-    seconds: float, *streams: StreamCounts, burst: int | None = None, host: Any = None, **more: Any
+    seconds: float, *streams: StreamCounts, shape: Shape | None = None, host: Any = None, **more: Any
 ) -> StandingStill:
-    """Return what stalls did to a trial of this length, final or, with a burst, of back-to-back frames."""
+    """Return what stalls did to a trial of this length, final or, with a shape, of a test that does not search."""
     offered = Offered.model_validate(
         {
             "start_ns": 0, "last_tx_ns": int(seconds * 1e9), "duration_s": seconds, "intended_duration_s": seconds,
             "streams": [], "ports": [], "stalls_watched": True, **more,
         }
     ).model_copy(update={"streams": list(streams)})  # fmt: skip
-    shape = Shape(burst_frames=burst)
-    request = Request(100_000.0, seconds, "measure" if burst else "final", shape=shape)
+    request = Request(100_000.0, seconds, "measure" if shape else "final", shape=shape or Shape())
     quiet = [judge([], seconds, 0.01) for _ in streams]
     return standing_still(request, offered, host or {}, None, quiet, 0.01, upset=False)
+
+
+@pytest.mark.parametrize(
+    ("last_lost_s", "listed", "void"),
+    [(97.01, True, True), (60.2, True, False), (59.0, True, False), (97.5, True, False), (97.5, False, True)],
+)
+def test_a_recovery_does_not_end_with_a_frame_that_was_lost_in_a_stall(
+    last_lost_s: float, listed: bool, void: bool
+) -> None:
+    """An overload of 60 s lost thousands of frames; the host stands still for 20 ms 37 s later."""
+    overload = LossEpisode(from_ns=10**9, to_ns=60 * 10**9, frames=9_990)
+    late = LossEpisode(from_ns=int(last_lost_s * 1e9), to_ns=int(last_lost_s * 1e9), frames=10)
+    lossy = stream(
+        120.0, 1_000_000, 10_000, loss_episodes=[overload, late], first_lost_ns=10**9,
+        last_lost_ns=int(last_lost_s * 1e9),
+    )  # fmt: skip
+    more = {} if listed else {"host_stalls_more": 1, "host_stalls_more_ms": 3.0}
+    steps = Shape(steps=((60.0, 0.5),))
+    made = still(120.0, lossy, shape=steps, host_stalls=[Stall(at_ns=97 * 10**9, ms=20.0)], **more)
+    assert [reason.code for reason in made.reasons] == [Code.HOST_STALL_AT_THE_END] * void
 
 
 def pauses(per_second: int, seconds: float, listed: int) -> dict[str, Any]:
@@ -122,11 +142,13 @@ def test_a_burst_is_void_by_the_same_rule_whether_it_passed_or_lost(
     lost: int, stalls: list[Stall], host: dict[str, Any], void: bool
 ) -> None:
     """A burst of 1 s while the host stood still, or others had the gateways' CPUs."""
-    judged = still(1.0, stream(1.0, 100_000, lost), burst=100_000, host=host, host_stalls=stalls)
+    judged = still(
+        1.0, stream(1.0, 100_000, lost), shape=Shape(burst_frames=100_000), host=host, host_stalls=stalls
+    )
     assert bool(judged.reasons) is void
 
 
 def test_pauses_of_its_sender_void_no_burst() -> None:
     """Frames held back arrive no faster than others: the procedure judges what the DUT drained meanwhile."""
-    judged = still(1.0, stream(1.0, 100_000, **pauses(40, 1.0, listed=20)), burst=100_000)
+    judged = still(1.0, stream(1.0, 100_000, **pauses(40, 1.0, listed=20)), shape=Shape(burst_frames=100_000))
     assert (judged.share, judged.reasons) == (0.0, [])

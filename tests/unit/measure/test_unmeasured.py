@@ -18,6 +18,7 @@ from espbench.measure.proof.counters import Counters, GatewayCounters
 from espbench.measure.proof.readiness import InClear
 from espbench.measure.record import OfCase
 from espbench.measure.unmeasured import learn, warm_up
+from espbench.measure.validity import daemons
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.stacks.base import SaCounters
@@ -49,7 +50,7 @@ def setup(
         ports=[PortCounts(name="east", rx_overrun=0, foreign=0, esp=esp)],
     )  # fmt: skip
     bed = Bed("netns", "", {}, {}, placement.choose(allowed={0, 1}), {}, virtual_time=virtual_time)
-    stack = SimpleNamespace(encrypts=True, rest=lambda: None)
+    stack = SimpleNamespace(encrypts=True, rest=lambda: None, sas=1)
     made = Setup(bed, cast(Any, SimpleNamespace(offer=lambda *_, **__: offered)), cast(Any, stack), {})
     cast(Any, made).streams = lambda traffic, load_fps: []
     return made
@@ -105,6 +106,27 @@ def test_a_trial_is_not_made_after_such_a_leak(monkeypatch: pytest.MonkeyPatch) 
             sleep=lambda _: None,
         )  # fmt: skip
     assert not isinstance(caught.value, TrialBroken)
+
+
+@pytest.mark.parametrize(
+    ("after", "error"),
+    [
+        (counted(18, 20, 18, 18), InClear), (counted(20, 20, 20, 20), TrialBroken),
+        (counted(18, 20, 18, 18, spi=2), TrialBroken),
+    ],
+    ids=["cleartext", "all encrypted", "SAs replaced"],
+)  # fmt: skip
+def test_cleartext_counts_even_if_the_daemon_died_in_the_trial(
+    monkeypatch: pytest.MonkeyPatch, after: Counters, error: type[Exception]
+) -> None:
+    """Otherwise the gateways would be built again, and a clean trial would end the case as proven."""
+    reads(monkeypatch, NONE, NONE, ALL, ALL, ALL, ALL, after)
+    monkeypatch.setattr(daemons, "dead", lambda _: ["charon of home died"])
+    with pytest.raises(error) as caught:
+        trial.measure(
+            setup(), TRAFFIC, Request(1000.0, 1.0, "final"), OfCase("0001", 0, 0.01), Waits(), sleep=lambda _: None
+        )  # fmt: skip
+    assert type(caught.value) is error
 
 
 @pytest.mark.parametrize(

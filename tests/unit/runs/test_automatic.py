@@ -61,9 +61,7 @@ def test_virtual_time_where_neither_can_be_made(machine: Lacks, esp: str) -> Non
 
 
 @pytest.mark.parametrize(("uml", "dut"), [("", "uml"), ("needs root", "virt-x86")])
-def test_a_plan_that_switches_a_gateway_off_gets_one_that_can_be(
-    machine: Lacks, uml: str, dut: str
-) -> None:
+def test_a_plan_that_switches_a_gateway_off_gets_one_that_can_be(machine: Lacks, uml: str, dut: str) -> None:
     """A namespace cannot, however good the kernel's ESP is."""
     machine(uml=uml)
     choice = chosen(plan_text(dut="auto", stacks="[strongswan]", tests="[reset: {what: power}]"))

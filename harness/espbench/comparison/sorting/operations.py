@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from espbench.terms import OPERATIONS, Outcome
+from espbench.terms import OPERATIONS, Outcome, for_median
 
 Key = tuple[str, str, int, int | str, float]  # stack, suite, IP version, frame size, loss goal
 
@@ -101,13 +101,13 @@ def _key(o: Outcome) -> Key:
 
 
 def _figure(repeats: Sequence[Outcome]) -> Figure | None:
-    measured = [o for o in repeats if o.throughput_fps is not None and o.throughput_mbps is not None]
-    if not measured or any(o.status == "VIOLATED" for o in repeats):
+    measured = for_median(repeats)
+    if not measured:
         return None
     return Figure(
         median(o.throughput_fps or 0.0 for o in measured),
         median(o.throughput_mbps or 0.0 for o in measured),
-        any(o.is_capped for o in measured),
+        any(o.is_lower_bound for o in measured),
         _median([o.instructions_home_per_frame for o in measured]),
         _median([o.instructions_office_per_frame for o in measured]),
         _median([o.upper_fps for o in measured]) if all(o.upper_fps for o in measured) else None,

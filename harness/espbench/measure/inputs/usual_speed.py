@@ -39,7 +39,7 @@ class UsualSpeed:
         return round(100 * fmean(per_ms / self._full_per_ms[cpu] for cpu, per_ms in mean_per_ms.items()), 1)
 
     def continue_after(self, records: Iterable[Mapping[str, Any]], key: str) -> None:
-        """Begin with the trials of a resumed run, in their order: their records of the host, in which `key` has the %."""
+        """Begin with a resumed run's trials: the records of the host, in their order, in which `key` has the %."""
         for record in records:
             speeds = record.get("cpu_speed") or {}
             self.see({cpu: speed["fastest_per_ms"] for cpu, speed in speeds.items()})

@@ -23,6 +23,11 @@ def problems(setup: Setup, offered: Offered, delta: Counters, *, fragments: bool
     return found + esp_peer.problems(esp_peer.esp_counts(offered))
 
 
+def tester_in_doubt(offered: Offered) -> bool:
+    """Return whether the generator's counts of frames outside of trials may be wrong."""
+    return bool(offered.faults) or any(stream.rx_frames > stream.tx_frames for stream in offered.streams)
+
+
 def leaks(
     setup: Setup,
     offered: Offered,

@@ -24,8 +24,9 @@ _LOOKED_AT_S = 1000.0
 
 def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
-    their full speed in the run, the least speed of a trial that counts, the share of the sending time in which they were slow, %,
-    and the share of the lost frames that were lost in this time, % (of those whose times are known; None without any).
+    their full speed in the run, the least speed of a trial that counts, the share of the sending time in which they
+    were slow, %, and the share of the lost frames that were lost in this time, % (of those whose times are known; None
+    without any).
 
     All but the first are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or
     if the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.

@@ -66,8 +66,24 @@ def standing_still(
     missing = sum(stream.lost for stream in streams)
     if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
         reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
+    if not reasons and _ends_in_a_stall(request, offered, spans, cut=cut):
+        reasons.append(Reason.of(Code.HOST_STALL_AT_THE_END))
     explained = _in_stalls(offered, backlogs, spans, resolution)
     return StandingStill(lost, share, explained, reasons)
+
+
+def _ends_in_a_stall(
+    request: Request, offered: Offered, spans: Sequence[tuple[int, int]], *, cut: bool
+) -> bool:
+    """Return whether a direction lost its last frame in a stall after the load had changed.
+
+    A recovery is measured until the last lost frame (RFC 2544 26.5). cut: some stalls are not known.
+    """
+    if not request.shape.steps:
+        return False
+    changed_ns = offered.start_ns + int(request.shape.steps[-1][0] * 1e9)
+    last = [s.last_lost_ns for s in offered.streams if s.last_lost_ns is not None]
+    return any(ns >= changed_ns and (cut or any(start <= ns <= end for start, end in spans)) for ns in last)
 
 
 def _in_stalls(

@@ -57,7 +57,8 @@ class AtThroughput(AroundTrials):
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput that is used as the load."""
     load: PlanRate | None = None
-    """The load, per direction. Default: the throughput measured in this run at the same point."""
+    """The load, per direction. Default: the throughput at the same point, of the last throughput test before this one
+    that has the goal."""
 
 
 class Latency(AtThroughput):

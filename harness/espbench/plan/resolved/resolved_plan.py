@@ -57,5 +57,5 @@ class ResolvedPlan:
 
     @property
     def line_rate(self) -> float | None:
-        """The line rate, bits/s, of the plan or of its profiles, which all have the same; None if it is not known yet."""
+        """The line rate, bit/s, of the plan or of its profiles, which all have the same; None: not known yet."""
         return self.plan.line_rate or next((p.line_rate for p in self.profiles if p is not None), None)

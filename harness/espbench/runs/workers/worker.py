@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from espbench.errors import EspbenchError, Interrupted
+from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.platforms.virtual.parts import recipe
 from espbench.procedures.boards import accelerator
 from espbench.results.accelerator import AcceleratorResult
@@ -114,6 +115,7 @@ class Worker:
             self._driver,
             beds,
             lambda: parts.new_generator(facts.resolved, self._registry, logs),
+            UsualSpeed(),
         )
         one_case = OneCase(setups, self._driver.append, self._driver, virtual_time=True)
         self._run = _Run(pickled, beds, setups, one_case)
