@@ -20,8 +20,10 @@ from espbench.measure.proof.readiness import InClear
 from espbench.measure.validity import network_events
 from espbench.terms import Reason
 
-_LEARNING_FRAMES_S = 0.1
-_LEARNING_FPS = 100.0
+# Ten frames in each direction; slow gateways must forward them too. In virtual time they take longer, because another
+# rate would change the state in which trials begin, and with it the figures of all earlier runs.
+_LEARNING_FRAMES = 10
+_LEARNING_FPS, _LEARNING_FPS_VIRTUAL = 500.0, 100.0
 
 
 def learn(
@@ -34,11 +36,12 @@ def learn(
 ) -> None:
     """Send a few learning frames (RFC 2544 23 b), and wait `wait_s`. Raise InClear if one of them was not encrypted."""
     virtual = setup.bed.virtual_time
+    fps = _LEARNING_FPS_VIRTUAL if virtual else _LEARNING_FPS
 
     def send() -> Offered:
         offered = setup.generator.offer(
-            setup.streams(traffic, _LEARNING_FPS * traffic.directions),
-            _LEARNING_FRAMES_S,
+            setup.streams(traffic, fps * traffic.directions),
+            _LEARNING_FRAMES / fps,
             wait_s,
             quiet_s=None if virtual else min(wait_s, 0.05),
         )

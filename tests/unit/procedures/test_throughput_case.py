@@ -46,7 +46,7 @@ def test_a_plans_maximum_is_held_to_line_rate_where_frames_are_too_large_for_it(
 def test_a_tester_that_fills_the_line_searches_up_to_the_line_rate(
     tmp_path: Path, share: float, maximum: float
 ) -> None:
-    """On a network card the line limits the calibration; a tester that is slower keeps a margin."""
+    """The line limits the calibration of a network card; a tester that is slower keeps a margin."""
     line = 234_962.4
     calibrated = Calibration(
         frame_size=512, ip_version=4, offered_fps=share * line, received_fps=share * line
