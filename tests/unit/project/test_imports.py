@@ -214,7 +214,7 @@ def test_each_folder_says_what_lives_there_and_what_it_may_import(folder: str) -
 
 
 def test_the_architecture_says_what_the_api_may_import() -> None:
-    """In one place, in the words of the table."""
+    """It says so once, in the words of the table."""
     text = (HARNESS.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
     _, *said = text.split("`frames` may import")
     assert len(said) == 1

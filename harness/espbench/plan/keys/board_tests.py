@@ -23,15 +23,16 @@ class AcceleratorVariant(Strict):
     operation: Literal["encrypt", "decrypt"] = "encrypt"
     """encrypt: encrypt, and make the ICV. decrypt: check the ICV, and decrypt what the kernel's software encrypted."""
     descriptors: Literal["as-dispatched", "prebuilt"] = "as-dispatched"
-    """When the test with all operations at once builds their descriptors. as-dispatched: each when it is dispatched.
-    prebuilt: all before the measured time.
+    """The time at which the test with all operations at once builds their descriptors.
+
+    as-dispatched: each when it is dispatched. prebuilt: all before the measured time.
     """
     data: Literal["unique", "cached"] = "unique"
     """unique: a block of its own for each operation. cached: one block that all operations read."""
     keys: Annotated[int, Field(ge=1, le=256)] = 1
     """Number of keys, 1 to 256, which the operations use in turns."""
     check: Literal["last", "after", "during"] = "last"
-    """Which outputs are compared with those of the kernel's software. last: the last one. after: all, after the
+    """The outputs that are compared with those of the kernel's software. last: the last one. after: all, after the
     measured time. during: all, within it.
     """
 

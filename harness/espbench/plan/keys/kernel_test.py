@@ -44,9 +44,9 @@ class FasterMemory(Strict):
     keys_are: ClassVar[str] = "a memory that can be faster"
 
     dram: Increase = 0.0
-    """How much higher the clock of DRAM is, in %; 0: as in the paper."""
+    """The share by which the clock of DRAM is higher, in %; 0: as in the paper."""
     sram: Increase = 0.0
-    """How much higher the clock of SRAM is, in %; 0: as in the paper."""
+    """The share by which the clock of SRAM is higher, in %; 0: as in the paper."""
 
 
 class CipherKernels(Strict):
@@ -83,4 +83,4 @@ class CipherKernels(Strict):
     data: Annotated[int, Field(ge=128, le=4096, multiple_of=128)] = 2048
     """Bytes that each thread encrypts or hashes."""
     faster: FasterMemory = FasterMemory()
-    """How much higher the clocks of the memories are than in the paper, in %."""
+    """Shares by which the clocks of the memories are higher than in the paper, in %."""

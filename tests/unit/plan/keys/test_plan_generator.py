@@ -137,7 +137,7 @@ def _with_headers(*protocols: int, flows: str, generator: str = "trex") -> Resol
     st.sampled_from(("trex", "native")),
 )
 def test_trex_sends_no_several_flows_of_tcp(protocols: list[int], flows: str, generator: str) -> None:
-    """As the generator would say in the middle of a run, after the gateways were built."""
+    """Otherwise the generator would say so only in the run, after the gateways were built."""
     found = [*generator_problems(_with_headers(*protocols, flows=flows, generator=generator))]
     wrong = 6 in protocols and flows != "{networks: 1}" and generator == "trex"
     assert [problem.path for problem in found] == [("traffic",)] * wrong
