@@ -62,6 +62,7 @@ def _parts() -> Iterator[str]:
         own = {key: value for key, value in _object(test, defined)["properties"].items() if key not in COMMON}
         yield f"## {name}\n\n{_prose(test)}\n\n"
         yield from _table("setting", own, defined)
+        yield from _nested(f"{name}.", {"properties": own}, defined, set())
     yield PROFILES
     profile = Profile.model_json_schema()
     yield from _table("key", profile["properties"], profile["$defs"], profile["required"])
@@ -98,8 +99,8 @@ def _is_nothing(default: Any) -> bool:
 
 
 def _object(value: Schema, defined: Schema) -> Schema:
-    """Return the definition to which a key refers, or the key itself."""
-    for each in (value, *value.get("anyOf", ())):
+    """Return the definition to which a key, or each entry of its list, refers; or the key itself."""
+    for each in (value, value.get("items", {}), *value.get("anyOf", ())):
         if name := each.get("$ref", "").rpartition("/")[2]:
             return defined[name]  # type: ignore[no-any-return]
     return value

@@ -78,7 +78,7 @@ def calibrate(
     i_own_this_network: OwnNetwork = False,
     wait: Wait = False,
 ) -> None:
-    """Measure the generators without a gateway: highest rate, accuracy, lateness and jitter."""
+    """Measure the generators without a gateway: highest rate, accuracy, lateness, jitter and delay."""
     _refuse(generator or [], west, east)
     demand(external.readiness() if west else netns.readiness())
     console = Console(highlight=False)
@@ -181,9 +181,10 @@ def _print(console: Console, examined: list[Examined], placed: Placement, *, own
             "paced",
             "error %",
             "lost",
-            "late p50",
+            "late",
             "p99.9",
             "jitter",
+            "delay",
         ):
             table.add_column(column, justify="left" if column == "generator" else "right", no_wrap=True)
         for e in rows:
@@ -196,9 +197,10 @@ def _print(console: Console, examined: list[Examined], placed: Placement, *, own
     for name, failure in {e.name: e.failure for e in examined if e.failure}.items():
         console.print(f"{name}: not measured: {failure}")
     console.print(
-        "sends, receives: the ceiling, frames/s. paced: at this rate, with which error and loss. late: departures "
-        "after their time. jitter: 99.9th percentile of the delay over its least (RFC 5481, 4.2), path and receiver "
-        "included. –: it cannot tell."
+        "sends, receives: the ceiling, frames/s. paced: at this rate, with which error and loss. late: how late frames "
+        "left, the median and the 99.9th percentile. delay: from just before a frame leaves until it is received, the "
+        "median. jitter: its 99.9th percentile over its least (RFC 5481, 4.2). Both include the path and the receiver. "
+        "–: it cannot tell."
     )
     if stalled := max((e.stalled_ms for e in examined), default=0.0):
         console.print(f"the host stood still for up to {stalled:.1f} ms of a paced trial")
@@ -210,7 +212,7 @@ def _print(console: Console, examined: list[Examined], placed: Placement, *, own
 
 def _cells(e: Examined) -> list[str]:
     if e.failure:
-        return ["–"] * 8
+        return ["–"] * 9
     late = e.lateness_us or {}
     return [
         _short(e.offered_fps, _FPS),
@@ -221,6 +223,7 @@ def _cells(e: Examined) -> list[str]:
         _short(late.get("p50"), _US),
         _short(late.get("p999"), _US),
         _short(e.pdv_us, _US),
+        _short(e.delay_us, _US),
     ]
 
 

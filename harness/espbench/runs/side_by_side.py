@@ -34,7 +34,8 @@ class Examined:
     offered_fps, received_fps: of a flood. paced_fps: the intended rate of the trial after it; accuracy_pct: the
     deviation of the rate sent from that rate, %; lost: frames sent and not received; lateness_us: by how much frames
     left after their time (percentiles); pdv_us: the 99.9th percentile of the delay minus its minimum (RFC 5481, 4.2);
-    stalled_ms: how long the host stalled. failure: why there are no measurements; empty if there are.
+    delay_us: the median of the delay, from just before a frame leaves until it is received; stalled_ms: how long the
+    host stalled. failure: why there are no measurements; empty if there are.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Examined:
     lost: int | None = None
     lateness_us: dict[str, float] | None = None
     pdv_us: float | None = None
+    delay_us: float | None = None
     stalled_ms: float = 0.0
 
 
@@ -129,6 +131,7 @@ def _examine(
         pdv_us=latency.p999 - latency.min
         if latency and latency.p999 is not None and latency.min is not None
         else None,
+        delay_us=latency.p50 if latency else None,
         stalled_ms=max(paced.host_stall_ms_total.values(), default=0.0),
     )
 

@@ -5,12 +5,14 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
 
 import espbench
-from espbench.plan.keys.model import Plan, Throughput
+from espbench.plan.keys.fixed_loads import FixedLoads
+from espbench.plan.keys.model import Compare, Plan, Throughput
 
 ROOT = Path(__file__).parents[3]
 NOT_OURS = {".git", ".venv", "target", "runs", "build", "node_modules"}
@@ -144,6 +146,14 @@ def test_every_key_of_a_plan_is_explained(model: type[BaseModel]) -> None:
     """docs/plan.md names each key of a plan and of its throughput test."""
     text = (ROOT / "docs/plan.md").read_text()
     assert [key for key in model.model_fields if f"`{key}`" not in text] == []
+
+
+def test_every_key_of_compare_is_explained() -> None:
+    """docs/comparison.md has a row for each key, and for each value of `by`."""
+    text = (ROOT / "docs/comparison.md").read_text()
+    values = get_args(Compare.model_fields["by"].annotation)
+    rows = [*Compare.model_fields, *FixedLoads.model_fields, *values]
+    assert [row for row in rows if f"\n| `{row}` |" not in text] == []
 
 
 def test_the_changelog_begins_with_this_version() -> None:

@@ -213,6 +213,15 @@ def test_each_folder_says_what_lives_there_and_what_it_may_import(folder: str) -
     assert sorted(re.findall(r"`([\w.*]+)`", names)) == sorted(MAY_IMPORT[folder].split())
 
 
+def test_the_architecture_says_what_the_api_may_import() -> None:
+    """It says so once, in the words of the table."""
+    text = (HARNESS.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    _, *said = text.split("`frames` may import")
+    assert len(said) == 1
+    names = re.findall(r"`([\w.*]+)`", said[0].partition(". ")[0])
+    assert sorted(names) == sorted(MAY_IMPORT["frames"].split())
+
+
 def test_no_folder_is_a_heap() -> None:
     """One looks through fifteen names at a glance."""
     for folder in {path.parent for path in KNOWN.values()}:

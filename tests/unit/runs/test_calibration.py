@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import cycle
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,6 +23,7 @@ from espbench.runs import session
 from espbench.runs.generator_ceiling import choose_path, flooded
 from espbench.runs.session import Session
 from espbench.runs.side_by_side import Candidate, examine
+from espbench.terms import Latency
 from support.generators.streams import counts, stream
 
 
@@ -161,8 +163,45 @@ def test_ports_that_are_not_joined_show_what_is_sent_only() -> None:
     calibrate._print(console, examined, placed, own=True)
     shown = cast(io.StringIO, console.file).getvalue()
     (row,) = (line.split() for line in shown.splitlines() if line.startswith("unheard  "))
-    assert (row[1], row[2], row[5], row[8]) == ("640k", "–", "–", "–")
+    assert (row[1], row[2], row[5], row[8:]) == ("640k", "–", "–", ["–", "–"])
     assert "nothing sent at west arrived at east" in shown
+
+
+class Timing(Late):
+    """A generator that measures the delay of each frame."""
+
+    def offer(self, *_: Any, **__: Any) -> Offered:
+        self.taken = [WirePath("auto")]
+        offered = super().offer()
+        delay = Latency(min=20.0, mean=60.0, p50=41.5, p999=320.0, max=9000.0)
+        timed = offered.streams[0].model_copy(
+            update={"latency_us": delay, "lateness_us": {"p50": 12.3, "p999": 1230.0}}
+        )
+        return offered.model_copy(update={"streams": [timed]})
+
+
+def test_the_testers_own_delay_is_told() -> None:
+    """A reader of a DUT's latency subtracts it. The table fits into a terminal of 80 columns."""
+    (one,) = examine(
+        Candidate("native af_packet", lambda: cast(Generator, Timing(auto=[800]))),
+        lambda generator: (cast(Testbed, None), {}, ("this", "that")),
+        {64: cast(Traffic, Anything())},
+        seconds=1.0,
+        rate_fps=800_000.0,
+        on_note=lambda text: None,
+    )
+    assert (one.delay_us, one.pdv_us) == (41.5, 300.0)
+    console = Console(file=io.StringIO(), width=80)
+    placed = Placement({"tester tx": [0], "tester rx": [1]}, "SCHED_OTHER")
+    calibrate._print(console, [replace(one, lost=98_765)], placed, own=False)
+    head, row = (
+        line
+        for line in cast(io.StringIO, console.file).getvalue().splitlines()
+        if line.startswith(("generator  ", "native af_packet "))
+    )
+    assert (head.split()[-2:], row.split()[-2:]) == (["jitter", "delay"], ["300µs", "41.5µs"])
+    assert row.split()[6] == "98,765"
+    assert "…" not in head + row
 
 
 def test_without_doubt_each_way_is_tried_once() -> None:

@@ -48,7 +48,7 @@ def generator_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     trex = plan.generator.trex
     if trex is None:
         return
-    yield from _flows(plan)
+    yield from _flows(resolved)
     external = plan.is_external
     if trex.server is not None and not external:
         yield Problem(
@@ -110,8 +110,9 @@ def _too_fast(plan: Plan) -> Iterator[Problem]:
                     )
 
 
-def _flows(plan: Plan) -> Iterator[Problem]:
+def _flows(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find numbers of flows with which TRex would leave flows out, or send wrong checksums."""
+    plan = resolved.plan
     ports = plan.flows.ports
     subnets = {plan.flows.networks, *(choice.tunnels for choice in plan.stacks)}
     for count in sorted(subnets):
@@ -124,7 +125,16 @@ def _flows(plan: Plan) -> Iterator[Problem]:
                 f"TRex advances both with each frame and would leave flows out: write {fewer}",
                 involves=(("generator",), ("flows", "networks"), ("stacks",)),
             )
-    if 6 in plan.ip_versions and max(*subnets, ports) > 1:
+    rotates = max(*subnets, ports) > 1
+    if rotates and resolved.traffic.has_tcp:
+        yield Problem(
+            ("traffic",),
+            "frames without TCP where flows or tunnels rotate with generator: trex",
+            shown(plan.traffic),
+            "TRex cannot keep the TCP checksum right there: one flow, or generator: native",
+            involves=(("generator",), ("flows",), ("stacks",)),
+        )
+    if rotates and 6 in plan.ip_versions:
         yield Problem(
             ("ip_versions", plan.ip_versions.index(6)),
             "4 where flows or tunnels rotate with generator: trex",

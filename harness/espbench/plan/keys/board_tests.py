@@ -16,22 +16,25 @@ from espbench.plan.reading.reader import Strict
 
 
 class AcceleratorVariant(Strict):
-    """One variant of the driver-level test; keys left out have their defaults."""
+    """One way to make the test, with these keys; `{}` is the usual way, with all defaults."""
 
     keys_are: ClassVar[str] = "a key of a variant"
 
     operation: Literal["encrypt", "decrypt"] = "encrypt"
-    """encrypt and make the ICV, or check the ICV and decrypt; the kernel's software made the ciphertext before."""
+    """encrypt: encrypt, and make the ICV. decrypt: check the ICV, and decrypt what the kernel's software encrypted."""
     descriptors: Literal["as-dispatched", "prebuilt"] = "as-dispatched"
-    """The run with all operations at once builds their descriptors as they are dispatched, or before the measured
-    time.
+    """The time at which the test with all operations at once builds their descriptors.
+
+    as-dispatched: each when it is dispatched. prebuilt: all before the measured time.
     """
     data: Literal["unique", "cached"] = "unique"
-    """A block of its own for each operation, or one that all operations read."""
+    """unique: a block of its own for each operation. cached: one block that all operations read."""
     keys: Annotated[int, Field(ge=1, le=256)] = 1
-    """Number of keys, used in turns."""
+    """Number of keys, 1 to 256, which the operations use in turns."""
     check: Literal["last", "after", "during"] = "last"
-    """Outputs compared with the kernel's software: the last; all, after the measured time; or all, during it."""
+    """The outputs that are compared with those of the kernel's software. last: the last one. after: all, after the
+    measured time. during: all, within it.
+    """
 
 
 class Bus(AtThroughput):

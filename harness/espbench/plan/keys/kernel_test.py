@@ -39,14 +39,14 @@ _USUAL_OPTION: list[Option] = ["O2"]
 
 
 class FasterMemory(Strict):
-    """The share by which the memory clocks are higher than in the paper; latencies shrink accordingly."""
+    """Memories with higher clocks than in the paper, such as {dram: 16.5%, sram: 33.5%}, and so shorter latencies."""
 
     keys_are: ClassVar[str] = "a memory that can be faster"
 
     dram: Increase = 0.0
-    """The share by which the clock of DRAM is higher."""
+    """The share by which the clock of DRAM is higher, in %; 0: as in the paper."""
     sram: Increase = 0.0
-    """The share by which the clock of SRAM is higher."""
+    """The share by which the clock of SRAM is higher, in %; 0: as in the paper."""
 
 
 class CipherKernels(Strict):
@@ -83,4 +83,4 @@ class CipherKernels(Strict):
     data: Annotated[int, Field(ge=128, le=4096, multiple_of=128)] = 2048
     """Bytes that each thread encrypts or hashes."""
     faster: FasterMemory = FasterMemory()
-    """Higher memory clocks than in the paper."""
+    """Shares by which the clocks of the memories are higher than in the paper, in %."""

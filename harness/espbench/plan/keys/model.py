@@ -87,7 +87,7 @@ class Throughput(AroundTrials):
     minimum: PlanRate | None = None
     """Lowest load, per direction. If it misses the goal, the case is BELOW_MINIMUM. Default: 1 % of maximum."""
     maximum: PlanRate | None = None
-    """Highest load, per direction. Default: the line rate, or 90 % of the generator's ceiling if that is lower."""
+    """Highest load, per direction. Default: the line rate if the tester reaches it, else 90 % of the ceiling."""
     search: Search = "bisection"
     """bisection: all goals at once. mlr: the MLRsearch library (draft-ietf-bmwg-mlrsearch), with a preset."""
     preset: PresetName | None = None
@@ -133,7 +133,7 @@ class Accelerator(Strict):
     variants: list[AcceleratorVariant] = Field(
         default_factory=lambda: [AcceleratorVariant()], min_length=1, json_schema_extra={"default": [{}]}
     )
-    """Ways to make the test: operation, descriptors, data, keys, check. Each is made with every suite, size and use."""
+    """Ways to make the test, such as [{}, {keys: 16}]. Each is made with every suite, size and use."""
 
 
 class Test(Strict):

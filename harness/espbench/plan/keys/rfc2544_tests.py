@@ -84,7 +84,7 @@ class FrameLoss(AroundTrials):
     step: Share = 0.1
     """The step from one rate to the next lower one, as a share of the maximum; RFC 2544 allows up to 10 %."""
     maximum: PlanRate | None = None
-    """The first rate, per direction. Default: line rate, or 90 % of the generator's ceiling."""
+    """The first rate, per direction. Default: the line rate if the tester reaches it, else 90 % of the ceiling."""
 
 
 class Flood(AroundTrials):
@@ -98,7 +98,7 @@ class Flood(AroundTrials):
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput with which the forwarding rate is compared."""
     maximum: PlanRate | None = None
-    """The load, per direction. Default: line rate, or 90 % of the generator's ceiling."""
+    """The load, per direction. Default: the line rate if the tester reaches it, else 90 % of the ceiling."""
 
 
 class BackToBack(AroundTrials):
@@ -111,7 +111,7 @@ class BackToBack(AroundTrials):
     longest: TrialDuration = 2.0
     """The longest burst tried; RFC 2544 asks for 2 s."""
     maximum: PlanRate | None = None
-    """The rate of the bursts, per direction. Default: line rate, or 90 % of the generator's ceiling."""
+    """Rate of the bursts, per direction. Default: the line rate if the tester reaches it, else 90 % of the ceiling."""
     loss_goal: LossGoal = 0.0
     """The loss goal of the throughput that decides which sizes are searched: those below the rate of the bursts."""
 

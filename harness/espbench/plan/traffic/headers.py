@@ -44,6 +44,11 @@ class Header:
         return [_be16(self.tags, at + 2) & 0xFFF for at in range(0, len(self.tags), TAG_BYTES)]
 
     @property
+    def is_tcp(self) -> bool:
+        """True if the frame carries TCP, not UDP."""
+        return self.protocol == _TCP
+
+    @property
     def source_port(self) -> int:
         return _be16(self.data, self.transport)
 

@@ -59,6 +59,11 @@ class Pattern:
         """The VLAN identifiers except 0, which only carries a priority."""
         return {vlan for header in self.headers for vlan in header.vlans} - {0}
 
+    @property
+    def has_tcp(self) -> bool:
+        """True if some frames carry TCP."""
+        return any(header.is_tcp for header in self.headers)
+
     def smallest_frame(self, ip_version: int, header: int = 0) -> int:
         """Return the size of the smallest frame with these headers, bytes with FCS."""
         if not self.headers:

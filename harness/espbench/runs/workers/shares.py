@@ -36,7 +36,7 @@ def shares(plan: Plan, cases: Sequence[Case]) -> list[Share]:
 
     All stacks, suites, frame sizes and tests of one device, direction and IP version are one share, because reports
     show them in one table or curve. Devices are in one share if the plan compares them. Repeats are in one share too,
-    for the mean of a figure; the fixed loads of a comparison also depend on all repeats. But in a comparison by
+    for the median of a figure; the fixed loads of a comparison also depend on all repeats. But in a comparison by
     searches alone, each repeat is a share, because its ratios are computed within one repeat.
     """
     by = plan.compare.by if plan.compare is not None else ""

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.errors import UsageError
 from espbench.generators.choose import GENERATORS
 from espbench.plan import ResolvedPlan, conditions, plan_schema, resolve
+from espbench.plan.checks.generator_checks import generator_problems
 from espbench.plan.keys.generator_choice import GeneratorChoice
 from espbench.plan.reading.reader import read_text
+from espbench.plan.traffic.headers import header_of
+from espbench.plan.traffic.traffic_pattern import Pattern
 from support.plans import plan_text, plan_validator
 
 PAIR = plan_text(
@@ -112,6 +118,29 @@ def test_what_it_may_not(base: str, generator: str, message: str) -> None:
         plan(base, generator)
     assert message in str(said.value)
     assert len(str(said.value).splitlines()) == 1
+
+
+def _with_headers(*protocols: int, flows: str, generator: str = "trex") -> ResolvedPlan:
+    """A plan whose frames have these protocols: 6 for TCP, 17 for UDP."""
+    ethernet, rest = bytes(12) + b"\x08\x00", bytes(8) + b"\x50" + bytes(7)
+    frames = [
+        ethernet + b"\x45" + bytes(8) + bytes([protocol]) + bytes(10) + bytes(4) + rest
+        for protocol in protocols
+    ]
+    traffic = Pattern("mine", headers=tuple(map(header_of, frames)))
+    return replace(plan(f"{PAIR}flows: {flows}\n", generator), traffic=traffic)
+
+
+@given(
+    st.lists(st.sampled_from((6, 17)), max_size=3),
+    st.sampled_from(("{networks: 1}", "{networks: 256}", "{ports: 3}")),
+    st.sampled_from(("trex", "native")),
+)
+def test_trex_sends_no_several_flows_of_tcp(protocols: list[int], flows: str, generator: str) -> None:
+    """Otherwise the generator would say so only in the run, after the gateways were built."""
+    found = [*generator_problems(_with_headers(*protocols, flows=flows, generator=generator))]
+    wrong = 6 in protocols and flows != "{networks: 1}" and generator == "trex"
+    assert [problem.path for problem in found] == [("traffic",)] * wrong
 
 
 def test_a_gateways_mac_is_taken_as_it_is_written() -> None:
