@@ -238,9 +238,12 @@ def _measure(
 ) -> list[Outcome | Finding]:
     try:
         if resolved.plan.cipher_kernels:
-            with terminal(directory.path, TerminalObserver) as observer:
+            with (
+                Registry(secrets.token_hex(3)) as registry,
+                terminal(directory.path, TerminalObserver) as observer,
+            ):
                 _tell(observer.note, resolved, choices)
-                cipher_kernels.measure(resolved, directory, observer.note, at_once)
+                cipher_kernels.measure(resolved, directory, observer.note, at_once, registry)
             directory.save_results([])
             return []
         if isinstance(elsewhere, Benches):

@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "stacks.strongswan": "stacks stacks.daemons platforms catalogue",
     "stacks.libreswan": "stacks.daemons platforms catalogue",
     "npcrypt.ciphers": "",
-    "npcrypt": "results plan.keys plan.duts platforms platforms.e500 platforms.virtual platforms.virtual.parts "
+    "npcrypt": "this_machine results plan.keys plan.duts platforms platforms.e500 platforms.virtual platforms.virtual.parts "
     "npcrypt.ciphers",
     "generators": "platforms this_machine",
     "measure.inputs": "platforms stacks generators",
@@ -55,7 +55,7 @@ MAY_IMPORT = {
     "procedures.rfc2544": "plan.keys plan.resolved search measure.inputs procedures",
     "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
     "measure.proof procedures",
-    "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
+    "procedures.boards": "catalogue this_machine results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
     "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
     "procedures",
     "runs.platform_kinds.shared": "this_machine plan plan.reading plan.keys plan.duts plan.resolved platforms "
