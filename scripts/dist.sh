@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the wheel dist/espbench-*.whl, with the programs that cargo builds in it, for this kind of processor or for the
-# one that is named: `dist.sh [x86_64|aarch64]`. The same commit gives the same wheel.
+# one that is named: `dist.sh [x86_64|aarch64]`, and prints its path. The same commit gives the same wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 here=$(uname -m)
@@ -23,13 +23,17 @@ if [ "$machine" != "$here" ]; then
 fi
 "${build[@]}"
 
-programs=$(mktemp -d)
-trap 'rm -rf "$programs"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+programs=$work/programs
+mkdir -p "$programs" dist
 cp "$made"/espbench-{traffic,ixp} "$programs"
 # The oldest C library that has all that the programs ask for is what the wheel's name promises (PEP 600).
 glibc=$(readelf --version-info "$programs"/* | grep -o 'GLIBC_2\.[0-9]*' | sort -Vu | tail -n 1)
-mkdir -p dist
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0) \
     ESPBENCH_PROGRAMS=$programs ESPBENCH_PLATFORM=manylinux_2_${glibc#GLIBC_2.}_$machine \
-    .venv/bin/python -m hatchling build --target wheel --directory dist >/dev/null
-ls dist/espbench-*_"$machine".whl
+    .venv/bin/python -m hatchling build --target wheel --directory "$work/wheel" >/dev/null
+# There may be wheels of other versions in dist.
+wheel=$(basename "$work"/wheel/*.whl)
+mv "$work/wheel/$wheel" "dist/$wheel"
+echo "dist/$wheel"

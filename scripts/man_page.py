@@ -15,7 +15,7 @@ EXIT_CODES = {
     0: "Every case has a valid result.",
     1: "An unexpected error, a defect of espbench.",
     2: "Bad usage, a mistake in the plan, or a base that is missing or foreign; the message says where.",
-    3: "The run is whole, but some case is LOWER_BOUND, INVALID, UNRESOLVABLE or VIOLATED.",
+    3: "The run is whole, but some case is LOWER_BOUND, INVALID, UNRESOLVABLE or VIOLATED, or a figure is INVALID.",
     4: "The machine lacks something, or another measurement has its CPUs; the message says what to do.",
     5: "espbench check found a regression.",
     130: "Interrupted; a run can be resumed.",

@@ -75,9 +75,14 @@ programs=$!
 trap 'kill "$programs" 2>/dev/null || true' EXIT
 
 # --- Python ---------------------------------------------------------------------------------
-# The environment knows the folder's path: in a folder that was moved or copied it is made anew.
-stamp=$({ cat requirements.lock pyproject.toml scripts/setup.sh; pwd; } | sha256sum | cut -c1-16)
-if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ]; then
+# The environment knows the folder's path and its Python: in a folder that was moved or copied, and after an upgrade to
+# another Python, it is made anew.
+stamp=$({
+    cat requirements.lock pyproject.toml scripts/setup.sh
+    pwd
+    "$python" -c 'import sys; print(sys.version_info[:2])'
+} | sha256sum | cut -c1-16)
+if [ "$(cat .venv/stamp 2>/dev/null)" != "$stamp" ] || ! .venv/bin/python -c '' 2>/dev/null; then
     say "making the virtual environment"
     rm -rf .venv
     "$python" -m venv .venv

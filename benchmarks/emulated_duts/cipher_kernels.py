@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import secrets
 import subprocess
-import tempfile
 from pathlib import Path
 
 from espbench.npcrypt import board, hosted
@@ -23,9 +23,11 @@ from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.ciphers.kernel import Kernel
 from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs, measure
+from espbench.npcrypt.processes import Processes
 from espbench.plan import load_profile
 from espbench.plan.keys.kernel_test import Level
 from espbench.platforms.virtual.parts.kits import E500_KIT
+from espbench.this_machine.registry import Registry
 
 DATA_BYTES = 2048
 LEVELS: tuple[Level, ...] = (0, 1)
@@ -42,10 +44,10 @@ def main() -> None:
     processors = [dut for dut in PROCESSORS if is_ready(dut)]
     head = [f"here, level {n}" for n in LEVELS] + [f"{dut}, level {n}" for dut in processors for n in LEVELS]
     print("cycles a byte ".ljust(14) + "".join(title.rjust(18) for title in head))
-    with tempfile.TemporaryDirectory() as folder:
-        programs = Programs(Path(folder))
+    with Registry(secrets.token_hex(3)) as registry:
+        programs = Programs(registry.directory("kernels"), Processes(registry))
         for kernel in KERNELS.values():
-            cells = [ns_per_byte(kernel, level, Path(folder)) * clock_hz / 1e9 for level in LEVELS]
+            cells = [ns_per_byte(kernel, level, programs.folder) * clock_hz / 1e9 for level in LEVELS]
             cells += [on(dut, kernel, level, programs) for dut in processors for level in LEVELS]
             print(kernel.shown.ljust(14) + "".join(f"{cell:18.1f}" for cell in cells))
 
@@ -82,7 +84,7 @@ def on(dut: str, kernel: Kernel, level: Level, programs: Programs) -> float:
     if profile.processor is not None:
         return measure(c, profile.processor, programs).cycles_per_byte
     folder = programs.folder / f"{dut}-{kernel.name}-{level}"
-    return board.measure(c, profile, E500_KIT.require(), folder).cycles_per_byte
+    return board.measure(c, profile, E500_KIT.require(), folder, programs.processes).cycles_per_byte
 
 
 if __name__ == "__main__":

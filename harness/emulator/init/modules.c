@@ -10,6 +10,27 @@
 
 #include "guest.h"
 
+/*
+ * Loads one module. ENODEV of an optional one is no failure: it drives instructions that this processor has not got; the
+ * kernel has others for the same cipher.
+ */
+static bool load_module(const char *file, const char *parameters, bool optional)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/modules/%s", file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (syscall(SYS_finit_module, fd, parameters, 0) < 0 && !(optional && errno == ENODEV))) {
+		printf("espbench: module %s: %s\n", file, strerror(errno));
+		fflush(stdout);
+		return false;
+	}
+	close(fd);
+	unlink(path); /* its room in memory is the gateway's */
+	return true;
+}
+
 bool load_modules(void)
 {
 	static struct text order;
@@ -18,21 +39,13 @@ bool load_modules(void)
 	if (!slurp("/modules/order", &order))
 		return true; /* there need be none */
 	for (line = strtok_r(order.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char path[256], *parameters = strchr(line, ' ');
-		int fd;
+		char *parameters = strchr(line, ' ');
+		bool optional = *line == '?';
 
 		if (parameters)
 			*parameters++ = '\0';
-		snprintf(path, sizeof(path), "/modules/%s", line);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		/* ENODEV: it drives instructions that this processor has not got; the kernel has others for the same cipher. */
-		if (fd < 0 || (syscall(SYS_finit_module, fd, parameters ? parameters : "", 0) < 0 && errno != ENODEV)) {
-			printf("espbench: module %s: %s\n", line, strerror(errno));
-			fflush(stdout);
+		if (!load_module(line + optional, parameters ? parameters : "", optional))
 			return false;
-		}
-		close(fd);
-		unlink(path); /* its room in memory is the gateway's */
 	}
 	return true;
 }

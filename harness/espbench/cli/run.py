@@ -30,7 +30,9 @@ from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
 from espbench.procedures.boards import accelerator, cipher_kernels, public_key_unit
+from espbench.reporting.parts.wording import plural
 from espbench.results import FORMAT, RunDirectory, contradictions
+from espbench.results import accelerator as accelerator_results
 from espbench.results.durable import refused_by_disk, write_failure
 from espbench.results.exports.prometheus_file import PrometheusFile
 from espbench.runs import parts
@@ -157,7 +159,7 @@ def run(  # noqa: PLR0913  (its options)
     if remarks := remarks_in_short(contradictions.marked(results)):
         print(remarks, file=sys.stderr)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
-    if is_incomplete(results):
+    if is_incomplete(results) | _has_invalid_figures(directory):
         raise typer.Exit(INCOMPLETE)
 
 
@@ -212,6 +214,18 @@ def is_incomplete(results: Iterable[Outcome | Finding]) -> bool:
     return any(result.status not in ANSWERED for result in results)
 
 
+def _has_invalid_figures(directory: RunDirectory) -> bool:
+    """Return whether the host disturbed figures of the accelerator test, and print how many."""
+    figures = accelerator_results.read(directory.path)
+    if invalid := sum(not figure.is_valid for figure in figures):
+        print(
+            f"accelerator test: {invalid} of {plural(len(figures), 'figure')} INVALID: in each attempt the host took "
+            f"too much of the guest's time; to measure again: espbench run --resume {directory.path}",
+            file=sys.stderr,
+        )
+    return invalid > 0
+
+
 def _measure(
     resolved: ResolvedPlan,
     choices: list[Choice],
@@ -224,9 +238,12 @@ def _measure(
 ) -> list[Outcome | Finding]:
     try:
         if resolved.plan.cipher_kernels:
-            with terminal(directory.path, TerminalObserver) as observer:
+            with (
+                Registry(secrets.token_hex(3)) as registry,
+                terminal(directory.path, TerminalObserver) as observer,
+            ):
                 _tell(observer.note, resolved, choices)
-                cipher_kernels.measure(resolved, directory, observer.note, at_once)
+                cipher_kernels.measure(resolved, directory, observer.note, at_once, registry)
             directory.save_results([])
             return []
         if isinstance(elsewhere, Benches):

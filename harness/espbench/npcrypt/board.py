@@ -6,16 +6,17 @@ The program and the requests are in the guest's root, so nothing of the host is 
 
 from __future__ import annotations
 
+import contextlib
 import json
-import subprocess
-from fractions import Fraction
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 from espbench.errors import EspbenchError
 from espbench.npcrypt import hosted
 from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.measure import Configuration
+from espbench.npcrypt.processes import Processes
 from espbench.plan.duts.boards import Board
 from espbench.plan.duts.profiles import Profile
 from espbench.platforms.base import Readiness
@@ -42,7 +43,9 @@ def readiness() -> Readiness:
     )
 
 
-def measure(configuration: Configuration, profile: Profile, built: Built, folder: Path) -> KernelResult:
+def measure(
+    configuration: Configuration, profile: Profile, built: Built, folder: Path, processes: Processes
+) -> KernelResult:
     """Compile a kernel for the board, run it there, compare every byte, and return its figures.
 
     folder: of this configuration alone. EspbenchError where a byte is wrong, or the board or the program failed.
@@ -53,7 +56,9 @@ def measure(configuration: Configuration, profile: Profile, built: Built, folder
     program = hosted.compiled(kernel, how.level, how.option, c.data, folder, tools=CROSS, static=True)
     if profile.own_kernel is not None:
         built = _with_kernel(built, Path(profile.own_kernel.home))
-    printed = _run(built, profile.memory, board.ns_per_instruction, program, folder, c.shown)
+    root, console = _root(built, program, folder), folder / "console.log"
+    command = e500_guest.alone(built, root, profile.memory, board.ns_per_instruction, console)
+    printed = _run(command, console, c.shown, processes)
     return _result(
         c, board, hosted.ns_per_call(kernel, printed, c.data, c.shown), kernel.output_bytes(c.data)
     )
@@ -63,29 +68,37 @@ def _with_kernel(built: Built, kernel: Path) -> Built:
     return Built(kernel, built.initramfs, built.qemu, built.manifests, built.userland)
 
 
-def _run(built: Built, memory_mb: int, ns: Fraction, program: Path, folder: Path, what: str) -> str:
-    """Boot a board that runs the program at once; return what that printed."""
+def _root(built: Built, program: Path, folder: Path) -> Path:
+    """Return the root of a board that runs the program at once, and then powers off."""
     requests = f"1 run {_MOST_VIRTUAL_NS} {_PROGRAM.encode().hex()}\n2 poweroff\n".encode()
     ours = archive([Entry.file(_PROGRAM, program.read_bytes(), mode=0o755), Entry.file("requests", requests)])
-    root, console = folder / "root.cpio", folder / "console.log"
+    root = folder / "root.cpio"
     root.write_bytes(joined(built.initramfs.read_bytes(), ours))
-    command = e500_guest.alone(built, root, memory_mb, ns, console)
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_MOST_REAL_S
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise EspbenchError(f"{what}: the board did not end within {_MOST_REAL_S} s") from error
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    answer = next((a for a in answers if a.get("id") == 1), None)
+    return root
+
+
+def _run(command: list[str], console: Path, what: str, processes: Processes) -> str:
+    """Run a board to its end; return what its program printed."""
+    ended = processes.run(command, f"{what}: the board", timeout_s=_MOST_REAL_S)
+    answer = _answer(ended.out)
     if answer is None or not answer["ok"] or answer["rc"] != 0:
         shown = console.read_text(errors="replace")[-2000:] if console.exists() else ""
         raise EspbenchError(
             f"{what}: expected the program to end with 0 on the board, got {answer or 'no answer'}\n"
-            f"{done.stderr.strip()}\n{shown}".rstrip()
+            f"{ended.err.strip()}\n{shown}".rstrip()
         )
     printed: str = answer["out"]
     return printed
+
+
+def _answer(lines: str) -> dict[str, Any] | None:
+    """Return the answer to the first request; None if the board ended before the answer was complete."""
+    for line in lines.splitlines():
+        with contextlib.suppress(ValueError):
+            answer: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+            if answer.get("id") == 1:
+                return answer
+    return None
 
 
 def _result(c: Configuration, board: Board, ns: float, checked: int) -> KernelResult:

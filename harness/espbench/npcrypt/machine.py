@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from espbench import paths
 from espbench.errors import EspbenchError, MachineLacks
+from espbench.npcrypt.processes import Processes
 from espbench.platforms.base import Readiness
 
 _BINARY = "espbench-ixp"
@@ -80,10 +80,10 @@ def readiness() -> Readiness:
     return Readiness("ixp", True)
 
 
-def run(program: Path, request: dict[str, Any]) -> Answer:
+def run(program: Path, request: dict[str, Any], processes: Processes) -> Answer:
     """Run a program to its end. Raise EspbenchError if it did something that an engine cannot do."""
     text = json.dumps({"program": str(program), **request})
-    done = subprocess.run([str(binary())], input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise EspbenchError(done.stderr.strip() or f"{_BINARY}: ended with {done.returncode}")
-    return Answer.model_validate_json(done.stdout)
+    ended = processes.run([str(binary())], _BINARY, text)
+    if ended.code:
+        raise EspbenchError(ended.err.strip() or f"{_BINARY}: ended with {ended.code}")
+    return Answer.model_validate_json(ended.out)

@@ -11,6 +11,7 @@ from espbench.npcrypt import machine, prices
 from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.ciphers.kernel import Kernel
 from espbench.npcrypt.compilers import Compilation, compiled
+from espbench.npcrypt.processes import Processes
 from espbench.npcrypt.proof import check, data_of, expected_of, lengthened
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import FasterMemory, KernelName
@@ -63,6 +64,7 @@ class Programs:
     """Compiles each program of a run once, and checks it by its known answers, at its first use by any thread."""
 
     folder: Path
+    processes: Processes
     _made: dict[tuple[str, str, Compilation], Path] = field(default_factory=dict)
     _locks: dict[tuple[str, str, Compilation], threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -77,12 +79,12 @@ class Programs:
             if key not in self._made:
                 name = f"{c.dut}-{c.kernel}-{c.compilation.level}-{c.compilation.compiler}-{c.compilation.option}"
                 program = compiled(KERNELS[c.kernel], c.compilation, processor, self.folder / name)
-                prove(KERNELS[c.kernel], program, processor, c.shown)
+                prove(KERNELS[c.kernel], program, processor, c.shown, self.processes)
                 self._made[key] = program
         return self._made[key]
 
 
-def prove(kernel: Kernel, program: Path, processor: Processor, what: str) -> None:
+def prove(kernel: Kernel, program: Path, processor: Processor, what: str, processes: Processes) -> None:
     """Run a kernel on the data of all its known answers; raise EspbenchError if an answer is wrong."""
     for vector in kernel.vectors:
         data = lengthened(vector)
@@ -97,6 +99,7 @@ def prove(kernel: Kernel, program: Path, processor: Processor, what: str) -> Non
                 "input": words,
                 "output_words": kernel.output_bytes(len(data)) // 4,
             },
+            processes,
         )
         check(kernel, kernel.bytes(answer.output), vector.answer, f"{what}, {vector.source}")
 
@@ -119,6 +122,7 @@ def measure(configuration: Configuration, processor: Processor, programs: Progra
             "input": kernel.words(data),
             "output_words": kernel.output_bytes(c.data) // 4,
         },
+        programs.processes,
     )
     got = kernel.bytes(answer.output)
     check(kernel, got, wanted, c.shown)

@@ -77,6 +77,11 @@ class AcceleratorResult(Record):
     disturbed_pct: float | None = None
 
     @property
+    def is_valid(self) -> bool:
+        """True unless the host disturbed every attempt."""
+        return self.disturbed_pct is None
+
+    @property
     def gain(self) -> float:
         """The ratio of speeds: all operations at once to one after the other."""
         return self.after_ns / self.at_once_ns

@@ -24,12 +24,15 @@ _READ: dict[tuple[Path, int, int, int, int], str] = {}
 def folder_of_ours(path: Path) -> Path:
     """Make a folder of the cache, or make sure that nobody else can write in an existing one; return the path.
 
-    Raise MachineLacks if it belongs to another user.
+    Raise MachineLacks if it belongs to another user, or cannot be made.
     """
-    path.mkdir(mode=0o755, parents=True, exist_ok=True)
-    status = path.stat()
-    if status.st_uid == os.geteuid() and status.st_mode & 0o022:  # made under a umask such as 002
-        path.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
+    try:
+        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        status = path.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & 0o022:  # made under a umask such as 002
+            path.chmod(stat.S_IMODE(status.st_mode) & ~0o022)
+    except OSError as error:
+        raise not_writable(path, error) from None
     if why := foreign(path):
         raise MachineLacks(
             f"{path}: expected a cache of this user's own, got one of which {why}; nothing in it is believed",
@@ -38,13 +41,29 @@ def folder_of_ours(path: Path) -> Path:
     return path
 
 
+def not_writable(path: Path, error: OSError) -> MachineLacks:
+    """Return the error for a path of the cache that the system did not let this user make or change."""
+    return MachineLacks(
+        f"{path}: expected a cache that this user may write, got: {error.strerror or error}",
+        "set XDG_CACHE_HOME to a folder that you may write",
+    )
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is a file; also False if this user may not look, as below the home of another user."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def file_of_ours(path: Path) -> bool:
     """Return whether there is a file that nobody else can change from now on.
 
     Write permissions of others are removed from a file of ours, which must be read only after that. A file that
     another user put there is removed.
     """
-    if not path.is_file():
+    if not is_there(path):
         return False
     status = path.stat()
     if status.st_uid == os.geteuid() and status.st_mode & 0o022:  # made under a umask such as 002

@@ -283,6 +283,27 @@ def test_a_figure_that_the_host_disturbed_is_made_again_or_invalid(
     assert (guest.asked, said["disturbed_pct"]) == (attempts, disturbed_pct)
 
 
+def test_a_figure_that_the_host_disturbed_is_told_and_measured_again_by_a_resumed_run(tmp_path: Path) -> None:
+    """The other figures are kept."""
+    run = made.build(tmp_path, made.Shape())
+    asked = plan().plan.accelerator
+    assert asked is not None
+    new = cast(Any, lambda: cast(Generator, Tester()))
+    log: list[str] = []
+    beds = Beds(log, ANSWER | {"disturbed_pct": 60.4})
+    sound, disturbed = measure(asked, ["mpc8548e"], beds, new, run, log.append)
+    assert log[-2] == (
+        "accelerator test: mpc8548e, async, aes128-sha1, 1024 B: INVALID: in each attempt the host took too much of "
+        "the guest's time, in the last 60 %"
+    )
+    accelerator.save(run.path, [sound.model_copy(update={"disturbed_pct": None}), disturbed])
+    log.clear()
+    figures = measure(asked, ["mpc8548e"], Beds(log, ANSWER), new, run, log.append)
+    assert [line for line in log if line.startswith("accel ")] == ["accel aes128-sha1 1024 50000"]
+    assert [figure.is_valid for figure in figures] == [True, True]
+    assert accelerator.read(run.path) == figures
+
+
 def test_figures_of_before_there_were_several_uses_are_of_the_only_one(tmp_path: Path) -> None:
     """They are those that a resumed run does not make again."""
     run = made.build(tmp_path, made.Shape())

@@ -568,6 +568,41 @@ def test_a_disk_that_fills_up_meanwhile_is_one_message(
     assert list(recipe.store().glob(".work*")) == []
 
 
+NOT_WRITABLE = (
+    r"{}: expected a cache that this user may write, got: {}\n  to fix it: set XDG_CACHE_HOME to a folder"
+)
+
+
+def test_a_cache_that_cannot_be_written_is_one_message(
+    registry: Registry, steps: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """User nobody, for example, has no home."""
+    (tmp_path / "file").touch()
+    for nowhere in (tmp_path / "file", tmp_path / "file" / "home", tmp_path / ("x" * 300)):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(nowhere))
+        assert E500_KIT.find() is None
+        with pytest.raises(MachineLacks, match=NOT_WRITABLE.format(nowhere / "espbench", ".*")):
+            E500_KIT.build(registry, Progress())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (lock := recipe.store() / ".lock").mkdir(parents=True)
+    with pytest.raises(MachineLacks, match=NOT_WRITABLE.format(lock, "Is a directory")):
+        E500_KIT.build(registry, Progress())
+
+
+def test_a_spoilt_part_that_cannot_be_moved_is_one_message(
+    registry: Registry, steps: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = E500_KIT.build(registry, Progress()).kernel.parent
+    _spoilt(folder, "changed")
+
+    def refused(path: Path, to: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with pytest.raises(MachineLacks, match=NOT_WRITABLE.format(folder, "Permission denied")):
+        E500_KIT.build(registry, Progress())
+
+
 def test_doctor_and_require_name_the_command(steps: dict[str, bytes], registry: Registry) -> None:
     """They name it until it is built."""
     before, *_ = doctor.survey()["build"]

@@ -17,7 +17,7 @@ from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Placement
-from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own import additions, own_files
 from espbench.platforms.virtual.own.additions import Own
 from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive
@@ -66,7 +66,8 @@ def built(tmp_path: Path) -> Built:
     folder.mkdir()
     (folder / "vmlinux").write_bytes(elf())
     (folder / "modules.txt").write_text("xfrm_algo.ko\ne1000e.ko\nesp4.ko\n")
-    (folder / "modules.cpio").write_bytes(b"MODULES.")
+    files = {"xfrm_algo.ko": module(), "e1000e.ko": module(), "esp4.ko": module("xfrm-algo")}
+    (folder / "modules.cpio").write_bytes(additions.archived(files))
     (tmp_path / "initramfs.cpio").write_bytes(b"ROOT")
     return Built(folder / "vmlinux", tmp_path / "initramfs.cpio", tmp_path / "qemu", {})
 
@@ -119,11 +120,41 @@ def test_a_module_of_the_users_comes_after_debians_or_in_the_place_of_one(
     own = read(Own(modules=mine), built)
     assert own.image == built.kernel
     assert own.order == ("xfrm_algo.ko", "e1000e.ko", "esp4.ko", "spin.ko")
-    assert own.modules.startswith(b"MODULES.070701")
-    assert b"modules/esp4.ko\0" in own.modules
+    assert own.modules == debians(built).modules + additions.archived(
+        {name: module("xfrm-algo") for name in ("esp4.ko", "spin.ko")}
+    )
     alone = read(Own(modules=mine / "spin.ko"), built)
     assert alone.order[-1] == "spin.ko"
     assert re.fullmatch(r"spin\.ko sha256 [0-9a-f]{16}", alone.facts["modules"])
+
+
+def test_modules_of_the_users_come_after_those_of_them_that_they_need(built: Built, tmp_path: Path) -> None:
+    """Also one in the place of Debian's, whose turn would be earlier."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for name, needs in {"a": "b,xfrm-algo", "b": "", "esp4": "z-core", "z-core": "e1000e"}.items():
+        (mine / f"{name}.ko").write_bytes(module(needs))
+    order = read(Own(modules=mine), built).order
+    assert order == ("xfrm_algo.ko", "e1000e.ko", "z_core.ko", "esp4.ko", "b.ko", "a.ko")
+
+
+def test_only_modules_that_espbench_chose_need_not_find_anything_to_drive(
+    built: Built, tmp_path: Path
+) -> None:
+    """A module of the user's that the kernel refuses is not under test, so the guest must not go on without it."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for name in ("spin", "esp4"):
+        (mine / f"{name}.ko").write_bytes(module())
+    root = initramfs(built, MACHINE, read(Own(modules=mine), built))
+    assert b"?xfrm_algo.ko\n?e1000e.ko InterruptThrottleRate=8000,8000\nesp4.ko\nspin.ko\n" in root
+    modules = release(tmp_path / "lib", "e1000e", "esp4")
+    (modules / "updates").mkdir()
+    (modules / "updates" / "a-spin.ko").write_bytes(module())
+    own = read(Own(kernel(tmp_path, bzimage(elf())), modules), built)
+    assert b"?e1000e.ko InterruptThrottleRate=8000,8000\n?esp4.ko\na_spin.ko\n" in initramfs(
+        built, MACHINE, own
+    )
 
 
 def test_an_overlay_is_the_last_that_a_guest_unpacks(built: Built, tmp_path: Path) -> None:
@@ -178,8 +209,24 @@ def test_a_kernel_without_the_ports_driver_or_without_esp_is_one_message(
     refused(Own(good, release(tmp_path / "b", "e1000e")), built, r"ESP \(CONFIG_INET_ESP\): esp4")
     refused(Own(good, release(tmp_path / "c", "e1000e", "esp4", builtin="")), built, "CONFIG_XFRM_USER")
     refused(Own(good, tmp_path / "nowhere"), built, rf"the folder of the modules of {OURS}")
-    built_in = kernel(tmp_path, bzimage(elf(more=b"\0e1000e.InterruptThrottleRate\0")))
-    assert read(Own(built_in), built).order == ()
+
+
+ALL_BUILT_IN = {
+    "CONFIG_E1000E": b"\0e1000e.InterruptThrottleRate\0",
+    "CONFIG_INET_ESP": b"\0esp4_init\0",
+    "CONFIG_XFRM_USER": b"\x016Initializing XFRM netlink socket\n\0",
+}
+
+
+def test_a_kernel_without_modules_has_all_built_in(built: Built, tmp_path: Path) -> None:
+    whole = kernel(tmp_path, bzimage(elf(more=b"".join(ALL_BUILT_IN.values()))))
+    assert read(Own(whole), built).order == ()
+    for missing in ALL_BUILT_IN:
+        texts = b"".join(text for option, text in ALL_BUILT_IN.items() if option != missing)
+        lacking = kernel(tmp_path, bzimage(elf(more=texts)))
+        refused(
+            Own(lacking), built, rf"kernel: .*\({missing}\) built in, or modules:.*got: {OURS} with neither"
+        )
 
 
 def test_a_module_of_another_kernel_is_one_message(built: Built, tmp_path: Path) -> None:
@@ -230,7 +277,9 @@ def owns(folder: Path) -> dict[str, Own]:
     image = kernel(folder, bzimage(elf()))
     return {
         "kernel and modules": Own(image, of_kernel),
-        "kernel": Own(kernel(mine, bzimage(elf(more=b"\0e1000e\0")))),
+        "kernel": Own(
+            kernel(mine, bzimage(elf(more=b"\0e1000e\0esp4_init\0Initializing XFRM netlink socket")))
+        ),
         "module": Own(modules=mine / "spin.ko"),
         "folder of modules": Own(modules=mine),
     }

@@ -19,6 +19,7 @@ from espbench.cli import main
 from espbench.cli import run as running
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.base import NotBack
+from espbench.results import accelerator
 from espbench.this_machine.ending import ENDING
 from espbench.this_machine.registry import Registry
 from support.command_line import in_process
@@ -92,6 +93,32 @@ def test_a_run_that_an_error_ends_says_how_it_goes_on(
         f"home was not back within 5 s\nonce that is mended, go on with: espbench run --resume {directory}\n"
     )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("disturbed_pct", "code"), [(None, 0), (60.0, running.INCOMPLETE)])
+def test_a_run_with_figures_that_the_host_disturbed_is_incomplete(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disturbed_pct: float | None, code: int
+) -> None:
+    """The accelerator test is no case, so its figures are no results of cases."""
+
+    def measured(*given: Any, **_: object) -> list[Any]:
+        of = {"dut": "uml", "suite": "aes128-sha1", "operations": 10, "crypto": "software", "driver": "d"}
+        figures = [
+            accelerator.AcceleratorResult.model_validate(
+                of | {"size": size, "after_ns": 2, "at_once_ns": 1, "full": 0, "disturbed_pct": pct}
+            )
+            for size, pct in ((64, None), (1024, disturbed_pct))
+        ]
+        accelerator.save(given[2].path, figures)
+        return []
+
+    for name in ("_require_here", "measuring"):
+        monkeypatch.setattr(running, name, lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(running, "_measure", measured)
+    plan = write_plan(tmp_path, pair_plan("netns"))
+    done = in_process("run", plan, "--out", tmp_path / "runs", "--no-report")
+    assert done.returncode == code
+    assert ("accelerator test: 1 of 2 figures INVALID" in done.stderr) is (code != 0)
 
 
 def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Ports, queues and instructions by themselves are tested in Rust, harness/network
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -16,9 +17,11 @@ from espbench.npcrypt import compilers, machine, measure, prices
 from espbench.npcrypt.ciphers import KERNELS
 from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs
+from espbench.npcrypt.processes import Processes
 from espbench.plan import load_profile
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import FasterMemory, KernelName
+from espbench.this_machine.registry import Registry
 from support.session.slow import slow_but
 
 NAMES: tuple[KernelName, ...] = get_args(KernelName)
@@ -41,9 +44,16 @@ def configuration(kernel: KernelName, level: int = 0, **changes: object) -> Conf
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """Return those of a registry with a journal of its own."""
+    with Registry("unit", tmp_path_factory.mktemp("state") / "journals") as registry:
+        yield Processes(registry)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory, processes: Processes) -> Programs:
     """Each program is compiled for all tests once."""
-    return Programs(tmp_path_factory.mktemp("programs"))
+    return Programs(tmp_path_factory.mktemp("programs"), processes)
 
 
 def test_the_plan_names_the_kernels_there_are() -> None:
@@ -71,12 +81,12 @@ def test_the_other_compilers_code_computes_the_same(compiler: str, option: str, 
 
 @built
 def test_a_kernel_that_computes_something_else_gives_no_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: Processes
 ) -> None:
     """One wrong word among the tables."""
     rc5 = KERNELS["rc5"]
     wrong = rc5.tables(rc5.key)["rc5_key"]
-    broken = Programs(tmp_path)
+    broken = Programs(tmp_path, processes)
     broken.of(configuration("rc5"), processor())
     tables = {"rc5_key": [*wrong[:-1], wrong[-1] ^ 1]}
     monkeypatch.setitem(
@@ -138,6 +148,6 @@ def test_faster_memories_have_shorter_latencies_and_prices() -> None:
 
 
 @built
-def test_what_the_machine_refuses_is_told() -> None:
+def test_what_the_machine_refuses_is_told(processes: Processes) -> None:
     with pytest.raises(EspbenchError, match="espbench-ixp: the request: "):
-        machine.run(Path("/dev/null"), {})
+        machine.run(Path("/dev/null"), {}, processes)

@@ -44,8 +44,8 @@ MAY_IMPORT = {
     "stacks.strongswan": "stacks stacks.daemons platforms catalogue",
     "stacks.libreswan": "stacks.daemons platforms catalogue",
     "npcrypt.ciphers": "",
-    "npcrypt": "results plan.keys plan.duts platforms platforms.e500 platforms.virtual platforms.virtual.parts "
-    "npcrypt.ciphers",
+    "npcrypt": "this_machine results plan.keys plan.duts platforms platforms.e500 platforms.virtual "
+    "platforms.virtual.parts npcrypt.ciphers",
     "generators": "platforms this_machine",
     "measure.inputs": "platforms stacks generators",
     "measure.proof": "platforms stacks generators measure.inputs",
@@ -55,9 +55,9 @@ MAY_IMPORT = {
     "procedures.rfc2544": "plan.keys plan.resolved search measure.inputs procedures",
     "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
     "measure.proof procedures",
-    "procedures.boards": "catalogue results plan plan.keys plan.duts plan.resolved platforms platforms.e500 "
-    "platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs measure.validity "
-    "procedures",
+    "procedures.boards": "catalogue this_machine results plan plan.keys plan.duts plan.resolved platforms "
+    "platforms.e500 platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs "
+    "measure.validity procedures",
     "runs.platform_kinds.shared": "this_machine plan plan.reading plan.keys plan.duts plan.resolved platforms "
     "platforms.remote platforms.virtual.own platforms.virtual.parts stacks.daemons",
     "runs.platform_kinds": "this_machine plan plan.keys plan.duts platforms.* stacks stacks.daemons npcrypt generators "

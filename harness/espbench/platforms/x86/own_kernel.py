@@ -18,6 +18,7 @@ from espbench.platforms.virtual.own import additions, own_files
 from espbench.platforms.virtual.own.additions import Own, refused, release_of
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts import recipe, x86_kernel
+from espbench.platforms.virtual.parts.cpio import files_of as files_of_archives
 from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.parts.x86_kernel import name_of
 from espbench.platforms.virtual.virtual_guest import Built
@@ -29,6 +30,13 @@ _NEEDED = {
     "esp4": "ESP (CONFIG_INET_ESP)",
     "xfrm_user": "XFRM (CONFIG_XFRM_USER)",
 }
+# An image with one of these texts has it built in: names of parameters and of the driver, or its own
+# messages. (The names of functions are compressed in an image, and those of built-in modules are in a file beside it.)
+_BUILT_IN = {
+    PORTS: (b"\0e1000e.", b"\0e1000e\0"),
+    "esp4": (b"esp4_init\0",),
+    "xfrm_user": (b"Initializing XFRM netlink socket",),
+}
 _ADDED = ("extra", "updates")  # the subfolders of a release's folder for modules from other sources
 _PT_NOTE, _PVH_NOTE = 4, 18  # XEN_ELFNOTE_PHYS32_ENTRY
 
@@ -38,14 +46,16 @@ class Kernel:
     """A kernel as a guest boots it.
 
     image: its ELF file; None if the file must still be written from `data`. modules: the cpio archives of its modules;
-    order: their files in the order of loading; overlay: the user's archive over the guest's root; facts: values that
-    identify the user's kernel, modules and overlay.
+    order: their files in the order of loading; optional: those of them that need not find anything to drive, because
+    espbench chose them and not the user; overlay: the user's archive over the guest's root; facts: values that identify
+    the user's kernel, modules and overlay.
     """
 
     image: Path | None
     data: bytes = b""
     modules: bytes = b""
     order: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
     overlay: bytes = b""
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,10 +63,12 @@ class Kernel:
 def debians(built: Built) -> Kernel:
     """Return Debian's kernel, as `espbench build x86` made it."""
     folder = built.kernel.parent
+    order = tuple((folder / "modules.txt").read_text().split())
     return Kernel(
         built.kernel,
         modules=(folder / "modules.cpio").read_bytes(),
-        order=tuple((folder / "modules.txt").read_text().split()),
+        order=order,
+        optional=frozenset(order),
     )
 
 
@@ -94,15 +106,16 @@ def _kernel(own: Own, built: Built) -> Kernel:
             f"{release} without it",
         )
     modules = _of_release(own.modules, release) if own.modules else {}
-    if own.modules is None and b"\0e1000e." not in data and b"\0e1000e\0" not in data:
-        raise refused(
-            "kernel", own.kernel, f"{_NEEDED[PORTS]} built in, or modules:", f"{release} with neither"
-        )
+    if own.modules is None:
+        _demand_built_in(own.kernel, data, release)
     config = _config(data)
     facts = {"kernel": f"{release}, {own.kernel.name} sha256 {additions.digest(file)}"}
     facts |= {"configuration of the kernel": f"sha256 {additions.digest(config)}"} if config else {}
     facts |= {"modules": additions.told(modules)} if modules else {}
-    return Kernel(None, data, additions.archived(modules), tuple(modules), facts=facts)
+    optional = (
+        frozenset(modules) - {f"{name}.ko" for name in _added(own.modules)} if own.modules else frozenset()
+    )
+    return Kernel(None, data, additions.archived(modules), tuple(modules), optional, facts=facts)
 
 
 def files_of(own: Own) -> list[OwnFiles]:
@@ -127,7 +140,7 @@ def _files_of_modules(own: Own) -> dict[str, bytes]:
     if own.kernel is None:
         return additions.files_of_modules(own.modules)
     release = release_of(x86_kernel.kernel_of(additions.content(own.kernel, "kernel")))
-    added = {name_of(file.name) for part in _ADDED for file in (own.modules / part).glob("**/*.ko*")}
+    added = _added(own.modules)
     files_of_release = {
         f"{_ADDED[0] if name_of(name) in added else 'kernel'}/{name}": data
         for name, data in _of_release(own.modules, release).items()
@@ -139,6 +152,8 @@ def _files_of_modules(own: Own) -> dict[str, bytes]:
 def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
     """Return Debian's kernel with the user's modules; each replaces the module of its name, or is loaded last.
 
+    A module comes after those that it needs, also among the user's.
+
     Raise UsageError if a module is of another release, or depends on modules that the gateway does not have.
     """
     own = additions.modules_of(path, release)
@@ -149,11 +164,13 @@ def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
                 "modules", path, f"modules that need no other than the gateway has ({', '.join(sorted(there))})",
                 f"{name}, which needs {', '.join(missing)}",
             )  # fmt: skip
-    order = (*usual.order, *(name for name in own if name not in usual.order))
+    files = {Path(name).name: data for name, data in files_of_archives([usual.modules])} | own
+    in_order = additions.ordered(path, {name: files[name] for name in (*usual.order, *own)})
     return Kernel(
         usual.image,
         modules=joined(usual.modules, additions.archived(own)),
-        order=order,
+        order=tuple(in_order),
+        optional=usual.optional - own.keys(),
         facts={"modules": additions.told(own)},
     )
 
@@ -177,14 +194,25 @@ def _of_release(folder: Path, release: str) -> dict[str, bytes]:
             raise refused("modules", folder, f"{what}: {name}, as a module or in modules.builtin", "none")
     lines = (recipe.folder() / "x86/modules.txt").read_text().split("\n")
     wanted = [line for line in lines if line and not line.startswith("#") and name_of(line) in there]
-    added = sorted(name_of(file.name) for part in _ADDED for file in (folder / part).glob("**/*.ko*"))
     try:
-        in_order = x86_kernel.modules(folder, [*wanted, *added])
+        in_order = x86_kernel.modules(folder, [*wanted, *sorted(_added(folder))])
     except EspbenchError as error:
         raise refused("modules", folder, "modules with all that they need", str(error)) from None
     for name, data in in_order.items():
         additions.demand_release(folder / name, data, release)
     return in_order
+
+
+def _added(folder: Path) -> set[str]:
+    """Return the names of the modules from other sources in a release's folder."""
+    return {name_of(file.name) for part in _ADDED for file in (folder / part).glob("**/*.ko*")}
+
+
+def _demand_built_in(path: Path, image: bytes, release: str) -> None:
+    """Raise UsageError if a kernel without modules lacks one of _NEEDED."""
+    for name, what in _NEEDED.items():
+        if not any(sign in image for sign in _BUILT_IN[name]):
+            raise refused("kernel", path, f"{what} built in, or modules:", f"{release} with neither")
 
 
 def _config(image: bytes) -> bytes:

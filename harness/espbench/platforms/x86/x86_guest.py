@@ -59,7 +59,7 @@ def initramfs(built: Built, machine: Machine, kernel: Kernel) -> bytes:
     Raise UsageError if the machine has too little memory for it.
     """
     needed_here = [file for file in kernel.order if file != _TUN or _TUN_USER in machine.images]
-    order = additions.order_of([f"{file} {_parameters(file, machine)}".strip() for file in needed_here])
+    order = additions.order_of([_line(file, machine, kernel) for file in needed_here])
     init, *others = programs(built, machine)
     whole = joined(init, kernel.modules, order, *others, kernel.overlay)
     images.need_room(whole, machine.memory_mb, machine.images)
@@ -106,6 +106,12 @@ def command(
         *virtual_guest.clock(machine.ns_per_instruction, seed), "-device", "espbench-idle-port",
         "-device", "espbench-power-port", *virtual_guest.network(ports, "e1000e,romfile="), *more,
     ]  # fmt: skip
+
+
+def _line(file: str, machine: Machine, kernel: Kernel) -> str:
+    """Return the line for a module in the order of loading."""
+    mark = additions.OPTIONAL if file in kernel.optional else ""
+    return f"{mark}{file} {_parameters(file, machine)}".strip()
 
 
 def _parameters(file: str, machine: Machine) -> str:

@@ -90,10 +90,22 @@ def kept(
 
 def _wording(result: AcceleratorResult) -> str:
     what = ", ".join([result.dut, result.crypto, result.suite, f"{result.size} B", *result.variant.words])
+    if result.disturbed_pct is not None:
+        return (
+            f"accelerator test: {what}: INVALID: in each attempt the host took too much of the guest's time, "
+            f"in the last {result.disturbed_pct:.0f} %"
+        )
     return f"accelerator test: {what}: all at once {result.gain:.2f} times as fast"
 
 
-_FILE = File(accelerator.FILE, accelerator.read_to_resume, accelerator.save, key, _wording)
+_FILE = File(
+    accelerator.FILE,
+    accelerator.read_to_resume,
+    accelerator.save,
+    key,
+    _wording,
+    lambda result: result.is_valid,
+)
 
 
 def measure_dut(

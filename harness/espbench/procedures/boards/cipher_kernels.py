@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from espbench.errors import UsageError
 from espbench.npcrypt import board, compilers
 from espbench.npcrypt.compilers import Compilation
 from espbench.npcrypt.measure import Configuration, Programs
 from espbench.npcrypt.measure import measure as on_engines
+from espbench.npcrypt.processes import Processes
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.kernel_test import CipherKernels
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -24,12 +24,17 @@ from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.platforms.virtual.virtual_guest import parts_of
 from espbench.results import RunDirectory, kernels
 from espbench.results.kernels import KernelResult
+from espbench.this_machine.registry import Registry
 
 _SAVED_EACH = 20  # results are saved after this many; an interrupted run repeats no more than these
 
 
 def measure(
-    resolved: ResolvedPlan, directory: RunDirectory, note: Callable[[str], None], at_once: int
+    resolved: ResolvedPlan,
+    directory: RunDirectory,
+    note: Callable[[str], None],
+    at_once: int,
+    registry: Registry,
 ) -> list[KernelResult]:
     """Measure the configurations that the run lacks, `at_once` of them at a time; return all results in the plan's
     order.
@@ -42,18 +47,19 @@ def measure(
     if records.damaged:
         note(f"{kernels.FILE}: {records} not as written; measured again")
     _keep_versions(directory, asked)
-    with TemporaryDirectory(prefix="espbench-kernels-") as folder:
-        run = _runner(Path(folder))
-        with ThreadPoolExecutor(at_once) as workers:
-            pending = {
-                c.recorded.key: workers.submit(run, c, profile)
-                for c, profile in asked
-                if c.recorded.key not in done
-            }
-            try:
-                _collect(asked, done, pending, directory, note)
-            finally:
-                workers.shutdown(cancel_futures=True)
+    processes = Processes(registry)
+    run = _runner(registry.directory("kernels"), processes)
+    with ThreadPoolExecutor(at_once) as workers:
+        pending = {
+            c.recorded.key: workers.submit(run, c, profile)
+            for c, profile in asked
+            if c.recorded.key not in done
+        }
+        try:
+            _collect(asked, done, pending, directory, note)
+        finally:
+            workers.shutdown(wait=False, cancel_futures=True)
+            processes.end()  # a board would run on for minutes
     results = [done[c.recorded.key] for c, _ in asked]
     kernels.save(directory.path, results)
     note(f"cipher kernels: {len(results)} configurations, every byte of output is correct")
@@ -78,16 +84,16 @@ def configurations(resolved: ResolvedPlan) -> list[tuple[Configuration, Profile]
     return [*listed.values()]
 
 
-def _runner(folder: Path) -> Callable[[Configuration, Profile], KernelResult]:
+def _runner(folder: Path, processes: Processes) -> Callable[[Configuration, Profile], KernelResult]:
     """Return a function that measures one configuration on what its DUT is; folder: for programs."""
-    programs = Programs(folder)
+    programs = Programs(folder, processes)
 
     def run(c: Configuration, profile: Profile) -> KernelResult:
         if profile.processor is not None:
             return on_engines(c, profile.processor, programs)
         how = c.compilation
         own = folder / f"{c.dut}-{c.kernel}-{how.level}-{how.option}-{c.data}"
-        return board.measure(c, profile, E500_KIT.require(), own)
+        return board.measure(c, profile, E500_KIT.require(), own, processes)
 
     return run
 

@@ -19,7 +19,7 @@ Figure = TypeVar("Figure", bound=Hashable)
 @dataclass(frozen=True)
 class File(Generic[Result, Figure]):
     """A file of results. figure_of: returns the figure that a result is of. wording: returns a result as text for
-    people.
+    people. is_valid: returns whether a result need not be measured again when a run is resumed.
     """
 
     name: str
@@ -27,11 +27,12 @@ class File(Generic[Result, Figure]):
     save: Callable[[Path, Sequence[Result]], None]
     figure_of: Callable[[Result], Figure]
     wording: Callable[[Result], str]
+    is_valid: Callable[[Result], bool] = lambda result: True
 
 
 class Kept(Generic[Result, Figure]):
-    """The store of a run's figures. operations: the number for each figure; results of other numbers are measured
-    again.
+    """The store of a run's figures. operations: the number for each figure. Results of other numbers, and those of the
+    earlier run that are not valid, are measured again.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Kept(Generic[Result, Figure]):
         self._note = note
         records = file.read(directory.path)
         self._done: dict[Figure, Result] = {
-            file.figure_of(r): r for r in records.whole if r.operations == operations
+            file.figure_of(r): r for r in records.whole if r.operations == operations and file.is_valid(r)
         }
         if records.damaged:
             note(f"{file.name}: {records} not as written; measured again")

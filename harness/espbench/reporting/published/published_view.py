@@ -321,9 +321,7 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
     rows = [
         [
             a.dut, a.crypto, ", ".join(a.variant.words) or "–", a.suite, count(a.size), a.driver, count(a.operations),
-            number(a.after_ns / a.operations / 1e3, 4), number(a.at_once_ns / a.operations / 1e3, 4),
-            number(a.after_mbps, 4), number(a.at_once_mbps, 4),
-            f"{a.gain:.2f}" if a.disturbed_pct is None else f"INVALID: the host took {a.disturbed_pct:.0f} %",
+            *_figures(a),
         ]
         for a in results
     ]  # fmt: skip
@@ -333,6 +331,16 @@ def accelerator_table(results: Sequence[AcceleratorResult]) -> Table:
         "All at once is faster, ×",
     ]  # fmt: skip
     return Table(head, rows, numeric=[4, 6, 7, 8, 9, 10, 11])
+
+
+def _figures(a: AcceleratorResult) -> list[str]:
+    """Return the five last cells of a row: the figures, or only the reason why there are none."""
+    if a.disturbed_pct is not None:
+        return [NONE] * 4 + [f"INVALID: the host took {a.disturbed_pct:.0f} %"]
+    return [
+        number(a.after_ns / a.operations / 1e3, 4), number(a.at_once_ns / a.operations / 1e3, 4),
+        number(a.after_mbps, 4), number(a.at_once_mbps, 4), f"{a.gain:.2f}",
+    ]  # fmt: skip
 
 
 def kernel_table(results: Sequence[KernelResult]) -> Table:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -44,3 +47,89 @@ def test_any_python_that_can_make_an_environment_will_do(
         env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.stdout.strip(), done.returncode == 0) == (chosen, bool(chosen))
+
+
+FAKE_PYTHON = """#!/bin/sh
+case "$*" in
+    "-c import sys"*) cat "$CLONE/version" ;;
+    "-m venv .venv")
+        mkdir -p .venv/bin
+        for name in python pip; do printf '#!/bin/sh\\n' > .venv/bin/$name; chmod +x .venv/bin/$name; done ;;
+esac
+"""
+
+
+def clone(folder: Path, fakes: dict[str, str]) -> dict[str, str]:
+    """Make a clone with these programs before all others; return the environment for its scripts."""
+    for name in ("scripts", "traffic", "bin", ".venv/bin"):
+        (folder / name).mkdir(parents=True)
+    for name in ("setup.sh", "dist.sh"):
+        shutil.copy(CLONE / "scripts" / name, folder / "scripts")
+    shutil.copy(CLONE / "traffic/Cargo.toml", folder / "traffic")
+    for name in ("requirements.lock", "pyproject.toml", "scripts/packages.txt"):
+        (folder / name).write_text("")
+    for name, text in fakes.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "CLONE": str(folder)}
+
+
+def test_the_environment_is_made_again_when_its_python_is_another_or_gone(tmp_path: Path) -> None:
+    """After an upgrade of Debian, .venv/bin/python is a link to nothing, and nothing else has changed."""
+    environment = clone(
+        tmp_path,
+        {
+            "bin/cargo": "#!/bin/sh\n",
+            "bin/rustc": "#!/bin/sh\necho 'rustc 1.999.0 (of a test)'\n",
+            "bin/a-python": FAKE_PYTHON,
+            "scripts/python.sh": "#!/bin/sh\necho a-python\n",
+        },
+    )
+
+    def makes(version: str) -> bool:
+        (tmp_path / "version").write_text(version)
+        done = subprocess.run(
+            ["bash", tmp_path / "scripts/setup.sh"], env=environment, capture_output=True, text=True, check=True
+        )  # fmt: skip
+        return "making the virtual environment" in done.stdout
+
+    assert [makes("(3, 11)"), makes("(3, 11)")] == [True, False]
+    assert [makes("(3, 13)"), makes("(3, 13)")] == [True, False]
+    python = tmp_path / ".venv/bin/python"
+    python.unlink()
+    python.symlink_to(tmp_path / "no-such-python")
+    assert [makes("(3, 13)"), makes("(3, 13)")] == [True, False]
+
+
+FAKE_HATCHLING = """#!/bin/sh
+mkdir -p "$7"
+: > "$7/espbench-0.2.0-py3-none-$ESPBENCH_PLATFORM.whl"
+ls "$ESPBENCH_PROGRAMS" > "$CLONE/in-the-wheel"
+echo "$7/some.whl"
+"""
+
+
+def test_the_wheel_that_was_made_is_named_and_no_older_one(tmp_path: Path) -> None:
+    """`make deb` installs what this prints."""
+    machine = platform.machine()
+    environment = clone(
+        tmp_path,
+        {
+            "bin/cargo": "#!/bin/sh\n",
+            "bin/readelf": "#!/bin/sh\necho GLIBC_2.3 GLIBC_2.34 GLIBC_2.4\n",
+            ".venv/bin/python": FAKE_HATCHLING,
+        },
+    )
+    programs = tmp_path / "traffic/target/release"
+    programs.mkdir(parents=True)
+    for name in ("espbench-traffic", "espbench-ixp"):
+        (programs / name).touch()
+    (tmp_path / "dist").mkdir()
+    (tmp_path / f"dist/espbench-0.1.0-py3-none-manylinux_2_34_{machine}.whl").touch()
+    for _ in range(2):
+        done = subprocess.run(
+            ["bash", tmp_path / "scripts/dist.sh"], env=environment, capture_output=True, text=True, check=True
+        )  # fmt: skip
+        assert done.stdout == f"dist/espbench-0.2.0-py3-none-manylinux_2_34_{machine}.whl\n"
+        assert (tmp_path / done.stdout.strip()).is_file()
+    assert (tmp_path / "in-the-wheel").read_text().split() == ["espbench-ixp", "espbench-traffic"]

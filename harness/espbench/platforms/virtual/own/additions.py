@@ -23,6 +23,8 @@ from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
 
 ORDER = f"{MODULES}/order"  # the file that names the modules in the order of loading
+# It stands there before a module that may find nothing that it could drive (harness/emulator/init/PROTOCOL.md).
+OPTIONAL = "?"
 RELEASE = re.compile(rb"Linux version (\S+) \(")
 _FEW = 3  # so many modules are named one by one in the Security Context
 _DIGITS = 16
@@ -144,7 +146,10 @@ def archived(modules: Mapping[str, bytes]) -> bytes:
 
 
 def order_of(lines: list[str]) -> bytes:
-    """Return the archive that tells a guest's init which modules to load, one in each line; empty if none."""
+    """Return the archive that tells a guest's init which modules to load, one in each line; empty if none.
+
+    A line is a file and its parameters. OPTIONAL stands before a file that need not find anything to drive.
+    """
     text = "".join(f"{line}\n" for line in lines)
     return archive([Entry.file(ORDER, text.encode())]) if lines else b""
 

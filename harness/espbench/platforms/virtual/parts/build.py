@@ -280,13 +280,13 @@ def look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
     """
     inputs = recipe.inputs(part)
     folder = recipe.store() / f"{part.name}-{recipe.key_of(inputs)}"
-    if not (folder / MANIFEST).is_file():
+    if not kept.is_there(folder / MANIFEST):
         return folder, {}, NOT_THERE
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
         products = {name: str(manifest["products"][name]) for name in part.products}
         changed = "" if manifest["inputs"] == inputs else "it was made of something else than its name says"
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return folder, {}, f"{MANIFEST} cannot be read ({error!r})"
     return (
         folder,
@@ -296,9 +296,15 @@ def look(part: Part) -> tuple[Path, Mapping[str, Any], str]:
 
 
 def _drop(folder: Path) -> None:
-    """Rename a folder, and then remove it: it may not be possible to remove another user's files."""
+    """Rename a folder, and then remove it: it may not be possible to remove another user's files.
+
+    Raise MachineLacks if it cannot be renamed.
+    """
     aside = folder.with_name(f".bad-{secrets.token_hex(3)}")
-    folder.rename(aside)
+    try:
+        folder.rename(aside)
+    except OSError as error:
+        raise kept.not_writable(folder, error) from None
     shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -308,8 +314,16 @@ def _folder(part: Part) -> Path:
 
 @contextlib.contextmanager
 def _alone(progress: Progress) -> Iterator[None]:
-    """Let only one build run at a time; a second build waits, and then finds all parts in the cache."""
-    with (recipe.store() / ".lock").open("w") as lock:
+    """Let only one build run at a time; a second build waits, and then finds all parts in the cache.
+
+    Raise MachineLacks if this user may not write there.
+    """
+    path = recipe.store() / ".lock"
+    try:
+        opened = path.open("w")
+    except OSError as error:
+        raise kept.not_writable(path, error) from None
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

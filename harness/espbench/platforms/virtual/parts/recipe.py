@@ -17,9 +17,24 @@ from espbench.errors import EspbenchError
 from espbench.paths import cache_dir, data_dir, own_yaml
 from espbench.this_machine import kept
 
-# Increase this number when a step of kernel.py, guest.py, qemu.py or strongswan.py makes another product of the same
-# files.
+# Increase this number when a module of BUILDERS makes another product of the same files: a key has the number, but not
+# the modules' code. All machines then build their guests again.
 RECIPE = 1
+# The modules that make the products, each with a digest of its code without comments and docstrings. A unit test
+# compares these, so that nobody changes a module without asking whether RECIPE must change (test_builders.py).
+BUILDERS: Mapping[str, str] = {
+    "cpio": "777d69ddcf91",
+    "guest": "6f03d136cb93",
+    "kernel": "8bdc0d2e5f5f",
+    "kits": "ba019d942f24",
+    "packages": "31fdd5bea3b7",
+    "qemu": "f0747dadb200",
+    "sources": "ed82122dc63c",
+    "strongswan": "99227a41f441",
+    "tools": "57e6bffc98ea",
+    "userland": "676b92520605",
+    "x86_kernel": "9b51f3945f9d",
+}
 KEY_DIGITS = 16
 
 
