@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.claims import Judged, Points, claims, judge_all
-from espbench.claims.other_tests import bus_counts, floods, lifetimes
+from espbench.claims.other_tests import bus_counts, floods, in_clear, lifetimes
 from espbench.claims.points import points
 from espbench.comparison.sorting.samples import names_of
 from espbench.errors import UsageError
@@ -69,6 +69,7 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
         floods(findings),
         [result for run in runs for result in accelerator.read_public_key(run.path)],
         lifetimes(findings),
+        in_clear(findings),
     )
     return judge_all(claims(), measured), measured
 
