@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.claims.points import Point
 from espbench.errors import UsageError
@@ -164,6 +166,41 @@ def test_another_processor_under_one_name_is_refused() -> None:
         UsageError, match=r"ixp2800: .*\n.*\n.*\n    processor\.engines: 8 \(one\); 16 \(two\)"
     ):
         refuse_unlike(dict(zip(("one", "two"), manifests, strict=True)))
+
+
+MAKERS = {
+    "compiler gcc": "gcc 12", "compiler powerpc-linux-gnu-gcc": "gcc 12", kernels.SOURCES: "sha256 1111", "qemu": "1"
+}  # fmt: skip
+
+
+@given(
+    name=st.sampled_from(["espbench", *MAKERS]),
+    other=st.sampled_from(["", "another"]),
+    with_kernels=st.booleans(),
+)
+def test_kernels_of_other_makers_are_refused(name: str, other: str, with_kernels: bool) -> None:
+    """Even of another processor, whose figures a ratio divides. What a run does not record differs from nothing."""
+    one = manifest("one", 1).model_copy(update={"tools": MAKERS | {"python": "3.11"}})
+    changed = {"espbench": other or one.espbench} if name == "espbench" else {"tools": MAKERS | {name: other}}
+    two = manifest("two", 2, profiles={"ixp2800": {}}).model_copy(update=changed)
+    runs = {"one": one, "two": two}
+    if not other or not with_kernels:
+        refuse_unlike(runs, runs if with_kernels else ["one"])
+        return
+    with pytest.raises(UsageError, match=rf"^cipher kernels: [^#]*\n    {name}: .* \(one\); another \(two\)"):
+        refuse_unlike(runs, runs)
+
+
+def test_runs_with_kernels_are_those_that_have_figures_of_them(tmp_path: Path) -> None:
+    made_runs = [
+        run(tmp_path, manifest(str(day), day).model_copy(update={"tools": {"compiler gcc": f"gcc {day}"}}))
+        for day in (1, 2)
+    ]
+    assert judged(made_runs)[1].points
+    for one in made_runs:
+        kernels.save(one.path, everything())
+    with pytest.raises(UsageError, match=r"compiler gcc: gcc 1 \(1\); gcc 2 \(2\)"):
+        judged(made_runs)
 
 
 def test_a_run_that_is_named_twice_is_refused(tmp_path: Path) -> None:

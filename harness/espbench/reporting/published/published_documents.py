@@ -45,8 +45,8 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
     """Return every claim, judged by the runs' measurements, and these measurements.
 
     The order of the runs changes nothing: where one figure of several counts, it is that of the run that was started
-    last. Raise UsageError if a run is named twice, if there are no claims about its DUTs, or if two runs have one DUT
-    under unlike conditions.
+    last. Raise UsageError if a run is named twice, if there are no claims about its DUTs, or if two runs have one DUT,
+    or cipher kernels, under unlike conditions.
     """
     for run in runs:
         if not is_about(run):
@@ -58,7 +58,11 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
                 f"  got: {duts}\n"
                 "  what to do: compare runs of those devices, such as those of plans/powerquicc.yaml"
             )
-    refuse_unlike(dict(zip(names_of(runs), (run.manifest for run in runs), strict=True)))
+    named = dict(zip(names_of(runs), runs, strict=True))
+    refuse_unlike(
+        {name: run.manifest for name, run in named.items()},
+        [name for name, run in named.items() if (run.path / kernels.FILE).exists()],
+    )
     runs = sorted(runs, key=lambda run: (run.manifest.started, str(run.path.resolve())))
     findings = [(run.manifest, run.findings()) for run in runs]
     measured = points(
