@@ -78,6 +78,7 @@ class Points:
     lifetimes: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
     # DUT → `processor` of its profile, as recorded by the last run that has it.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: Sequence[str] = ()  # sentences: which measurements of the runs are not among these, and why
 
     @property
     def duts(self) -> list[str]:

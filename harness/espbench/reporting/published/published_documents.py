@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from espbench.comparison.sorting.samples import names_of
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import picture, render, render_page
 from espbench.reporting.published.equal_conditions import refuse_unlike
+from espbench.reporting.published.own_profiles import in_words, of_others, own_profiles, without
 from espbench.reporting.published.published_figures import KINDS, figures
 from espbench.reporting.published.published_view import (
     STANDS_IN,
@@ -45,8 +47,9 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
     """Return every claim, judged by the runs' measurements, and these measurements.
 
     The order of the runs changes nothing: where one figure of several counts, it is that of the run that was started
-    last. Raise UsageError if a run is named twice, if there are no claims about its DUTs, or if two runs have one DUT,
-    or cipher kernels, under unlike conditions.
+    last. DUTs with a profile of the user's under a shipped name are left out (own_profiles.py). Raise UsageError if a
+    run is named twice, if there are no claims about its DUTs, or if two runs have one DUT, or cipher kernels, under
+    unlike conditions.
     """
     for run in runs:
         if not is_about(run):
@@ -63,19 +66,27 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
         {name: run.manifest for name, run in named.items()},
         [name for name, run in named.items() if (run.path / kernels.FILE).exists()],
     )
-    runs = sorted(runs, key=lambda run: (run.manifest.started, str(run.path.resolve())))
-    findings = [(run.manifest, run.findings()) for run in runs]
+    in_order = sorted(named.items(), key=lambda item: (item[1].manifest.started, str(item[1].path.resolve())))
+    measured = _measured(dict(in_order))
+    return judge_all(claims(), measured), measured
+
+
+def _measured(named: Mapping[str, RunDirectory]) -> Points:
+    """Return the measurements of these runs, without those of DUTs with a profile of the user's own."""
+    own = {name: own_profiles(run.manifest) for name, run in named.items()}
+    every = [(run, without(run.manifest, own[name]), own[name]) for name, run in named.items()]
+    findings = [(manifest, of_others(run.findings(), out)) for run, manifest, out in every]
     measured = points(
-        [(run.manifest, run.outcomes()) for run in runs],
-        [result for run in runs for result in accelerator.read(run.path)],
-        [result for run in runs for result in kernels.read(run.path)],
+        [(manifest, of_others(run.outcomes(), out)) for run, manifest, out in every],
+        [result for run, _, out in every for result in of_others(accelerator.read(run.path), out)],
+        [result for run, _, out in every for result in of_others(kernels.read(run.path), out)],
         bus_counts(findings),
         floods(findings),
-        [result for run in runs for result in accelerator.read_public_key(run.path)],
+        [result for run, _, out in every for result in of_others(accelerator.read_public_key(run.path), out)],
         lifetimes(findings),
         in_clear(findings),
     )
-    return judge_all(claims(), measured), measured
+    return replace(measured, left_out=[text for name in named for text in in_words(name, own[name])])
 
 
 def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
@@ -83,7 +94,8 @@ def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
     judgements, measured = judged(runs)
     directory.mkdir(parents=True, exist_ok=True)
     write_atomically(
-        directory / "published.json", to_json({"claims": _plain(judgements, measured)}, indent=2) + "\n"
+        directory / "published.json",
+        to_json({"claims": _plain(judgements, measured), "left_out": [*measured.left_out]}, indent=2) + "\n",
     )
     write_documents(judgements, measured, [_named(run) for run in runs], directory, ("md", "html"))
     return directory / "published.html"
