@@ -126,7 +126,7 @@ def write_documents(
         for section in view.sections
         if section.duts
         for kind, chart in figures(
-            _of(judgements, section.device), measured, section.duts, as_picture=False
+            _of(judgements, section.device), measured, section.duts, section.device, as_picture=False
         ).items()
     }
     context["charts_of"] = {
@@ -152,7 +152,8 @@ def _write_pictures(
         if not section.duts:
             continue
         subtitle = "; ".join(["emulated, in virtual time", *section.labels, *view.labels])
-        charts = figures(_of(judgements, section.device), measured, section.duts, as_picture=True)
+        of_device = _of(judgements, section.device)
+        charts = figures(of_device, measured, section.duts, section.device, as_picture=True)
         for kind, chart in charts.items():
             svg = picture(chart, f"{section.title}: {KINDS[kind]}", subtitle)
             write_atomically(directory / f"{section.anchor}-{kind}.svg", svg)
