@@ -258,7 +258,7 @@ def _quantity(value: float, claim: Claim) -> str:
 
 def _ours(claim: Claim, ours: OurValue) -> str:
     unit = _UNITS.get(claim.unit, claim.unit)
-    if ours.holds is not None:
+    if ours.holds is not None and claim.value is None:
         return "holds" if ours.holds else "does not hold"
     if ours.bracket:
         above = f"above {ours.low:g} B" if ours.low else ""
