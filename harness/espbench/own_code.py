@@ -29,7 +29,7 @@ def own_code() -> dict[str, str]:
     missing if that is not built; each is cut to 16 digits. `commit`: of the clone; `changed`: present if tracked files
     were changed since. Both are missing if espbench is installed from a wheel, or if git is not installed.
     """
-    identity = {"code": _digest_of_files(_PACKAGE)}
+    identity = {"code": digest_of_files(_PACKAGE, "*.py")}
     with contextlib.suppress(OSError):
         identity["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
     root = clone_root()
@@ -38,9 +38,10 @@ def own_code() -> dict[str, str]:
     return identity
 
 
-def _digest_of_files(folder: Path) -> str:
+def digest_of_files(folder: Path, pattern: str) -> str:
+    """Return the SHA-256 of the files of this pattern in a folder and those below, with their names; 16 digits."""
     total = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
+    for file in sorted(folder.rglob(pattern)):
         total.update(f"{file.relative_to(folder).as_posix()}\0".encode())
         total.update(hashlib.sha256(file.read_bytes()).digest())
     return total.hexdigest()[:_DIGITS]

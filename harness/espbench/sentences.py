@@ -119,6 +119,7 @@ class Code(StrEnum):
     NOT_RECOVERED = "not-recovered"
     NO_FRAME_CAME = "no-frame-came"
     TAGS_LOST = "tags-lost"
+    BUS_OF_LOST = "bus-of-lost"
     VOID_TRIALS = "void-trials"
     OTHER_LOAD = "other-load"
     NO_BOUNDS = "no-bounds"
@@ -363,6 +364,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_REPLAY_WINDOW: "its replay window is 0, so it accepts replayed packets as new",
     Code.NOT_RECOVERED: "it had not recovered when the trial ended: lengthen {key}",
     Code.NO_FRAME_CAME: "no frame had arrived when the trial ended: lengthen trial",
+    Code.BUS_OF_LOST: "{lost:,} of {sent:,} frames were lost at {fps:,.0f} frames/s, so the bytes are not those of "
+    "forwarded frames; a lower load may lose none",
     Code.TAGS_LOST: "every tagged frame was lost, or the generator cannot tag",
     Code.VOID_TRIALS: "{void} of {trials} trials void: {why}",
     Code.OTHER_LOAD: "the tester did not offer the load that it was asked for",

@@ -48,6 +48,11 @@ def floods(runs: Runs) -> dict[CaseKey, float | str]:
     return ratios
 
 
+def in_clear(runs: Runs) -> set[CaseKey]:
+    """Return the cases in which frames passed in clear, whatever the test."""
+    return {key for key, finding in _of_claims(runs) if finding.status == "VIOLATED"}
+
+
 def _no_flood(finding: Finding) -> str:
     """Say why the ratio of a flood to the throughput tells nothing; return "" if it does."""
     if any(remark.code == Code.AT_BOUND for remark in finding.warnings):
@@ -113,12 +118,17 @@ def _values(finding: Finding) -> dict[str, float | None]:
 
 
 def _usable(runs: Runs) -> Iterator[tuple[CaseKey, Finding]]:
-    """Yield each usable finding: known behaviour, IPv4, one frame size, encryption proven or none."""
+    """Yield each usable finding that claims can be about: with a figure, and encryption proven or none."""
+    for key, finding in _of_claims(runs):
+        if finding.status == "OK" and finding.encryption != "not proven":
+            yield key, finding
+
+
+def _of_claims(runs: Runs) -> Iterator[tuple[CaseKey, Finding]]:
+    """Yield the findings that claims can be about: known behaviour, IPv4, frames of one size."""
     for manifest, findings in runs:
         behaviours, erring = behaviours_of(manifest), said_of_links(manifest)
         for f in findings:
             behaviour = behaviours.get(f.case)
-            if behaviour is None or not isinstance(f.frame_size, int) or f.ip_version != 4:
-                continue
-            if f.status == "OK" and f.encryption != "not proven":
+            if behaviour is not None and isinstance(f.frame_size, int) and f.ip_version == 4:
                 yield (f.dut + erring, behaviour, f.suite, f.direction, f.frame_size), f

@@ -15,9 +15,9 @@ class OurValue:
     """Our value for a claim.
 
     low, high: our figure, or the lowest and the highest of several. bracket: the true figure is above low and at most
-    high. holds: whether a statement without a number holds. text: details for people. goal: the loss goal of all
-    figures, if they have the same. missing: what was not measured; then nothing else is set. is_short: some trial was
-    shorter than RFC 2544 24 wants.
+    high. holds: whether a statement without a number holds; with low and high: False if what the claim says beside its
+    number does not hold. text: details for people. goal: the loss goal of all figures, if they have the same. missing:
+    what was not measured; then nothing else is set. is_short: some trial was shorter than RFC 2544 24 wants.
     """
 
     low: float = math.nan

@@ -22,6 +22,8 @@ MOST_LOSS = 1e-5
 BUSY_PCT = 97.0
 """The CPU is the limit from this load on, since a search may end below the limit by up to its resolution."""
 _FULL = 0.97  # of a link's capacity
+_JUDGED_OPTIONS = {"crypto", "policies"}  # of a stack: what claims distinguish
+IN_CLEAR = "frames passed in clear"
 
 Limit = Literal["CPU", "link", "accelerator", "other"]
 Key = tuple[str, Behaviour, str, Direction, int, float]
@@ -76,6 +78,7 @@ class Points:
     lifetimes: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
     # DUT → `processor` of its profile, as recorded by the last run that has it.
     processors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    left_out: Sequence[str] = ()  # sentences: which measurements of the runs are not among these, and why
 
     @property
     def duts(self) -> list[str]:
@@ -151,8 +154,12 @@ def points(
     flood: Mapping[CaseKey, float | str] | None = None,
     public_keys: Iterable[PublicKeyResult] = (),
     lifetimes: Mapping[str, tuple[bool, str]] | None = None,
+    in_clear: Iterable[CaseKey] = (),
 ) -> Points:
-    """Return the points of all runs: IPv4, frames of one size, with proven encryption (or of a baseline)."""
+    """Return the points of all runs: IPv4, frames of one size, with proven encryption (or of a baseline).
+
+    in_clear: cases of other tests in which frames passed in clear. Such a case has no figure of any test or loss goal.
+    """
     groups: dict[Key, list[_Measured]] = {}
     failed: dict[Key, str] = {}
     cores: dict[str, str] = {}
@@ -171,18 +178,18 @@ def points(
                 groups.setdefault(key, []).append(_Measured(o, manifest.line_rate_bps, resolution))
             elif failed.get(key) != "VIOLATED":
                 failed[key] = why
-    # If frames passed in clear in one repeat, the other repeats are not figures of IPsec either.
-    figures = tuple(
-        _point(key, _finest(group)) for key, group in groups.items() if failed.get(key) != "VIOLATED"
-    )
+    # If frames passed in clear in one trial, the others of this case are not figures of IPsec either.
+    violated = {key[:5] for key, status in failed.items() if status == "VIOLATED"} | {*in_clear}
+    failed |= {key: "VIOLATED" for key in groups if key[:5] in violated}
+    figures = tuple(_point(key, _finest(group)) for key, group in groups.items() if key[:5] not in violated)
     return Points(
         figures,
         tuple(accelerator),
         failed,
         cores,
         tuple(kernels),
-        bus or {},
-        flood or {},
+        {key: moved for key, moved in (bus or {}).items() if key not in violated},
+        {key: IN_CLEAR if key in violated else ratio for key, ratio in (flood or {}).items()},
         tuple(public_keys),
         lifetimes or {},
         processors,
@@ -251,7 +258,10 @@ def behaviour_of(kind: str, options: Mapping[str, object]) -> Behaviour | None:
     """Return how a case's stack uses the accelerator; None for stacks that no claim is about.
 
     The articles' plain forwarding had no IPsec at all, so the baseline with ESP's policies does not count as `plain`.
+    No claim is about a stack with another option, such as 200 tunnels or ESP in UDP: its figures are not the stack's.
     """
+    if options.keys() - _JUDGED_OPTIONS:
+        return None
     plain = "plain" if options.get("policies") == "none" else ""
     crypto = str(options.get("crypto", "async"))
     lean = {"async": "lean", "software": "lean-software"}.get(crypto, "")

@@ -69,7 +69,7 @@ def _against_published(runs: list[Path], reference: str | None, out: Path) -> No
     if reference is not None:
         raise UsageError(f"--reference: expected none with --by {PUBLISHED}, got {reference}; leave it out")
     directories = [RunDirectory.open(path) for path in runs]
-    judged, _ = published_documents.judged(directories)  # refuses before anything is made
+    judged, measured = published_documents.judged(directories)  # refuses before anything is made
     console = _console()
     table = Table(box=box.SIMPLE)
     for column in ("device", "claim", "judgement"):
@@ -77,6 +77,8 @@ def _against_published(runs: list[Path], reference: str | None, out: Path) -> No
     for one in judged:
         table.add_row(one.claim.device or "", one.claim.says, one.word)
     console.print(table)
+    for text in measured.left_out:
+        console.print(f"Left out. {text}", soft_wrap=True, highlight=False, markup=False)
     print(published_documents.write(directories, _directory(out, PUBLISHED)))
 
 

@@ -12,6 +12,7 @@ from shutil import which
 
 from espbench.errors import EspbenchError
 from espbench.npcrypt.ciphers.kernel import Kernel
+from espbench.own_code import digest_of_files
 from espbench.paths import data_dir
 from espbench.plan.duts.processors import Processor
 from espbench.plan.keys.kernel_test import CompilerName, Level, Option
@@ -63,6 +64,16 @@ def version(compiler: CompilerName) -> str:
     return first_line(_command(compiler)[0])
 
 
+@cache
+def sources_digest() -> str:
+    """Return the digest of the kernels' sources: a version of espbench says little between two releases."""
+    return f"sha256 {digest_of_files(_sources(), '*')}"
+
+
+def _sources() -> Path:
+    return data_dir("network_processor") / "kernels"
+
+
 def first_line(program: str) -> str:
     """Return the first line of what a program says of its version."""
     return ran([program, "--version"]).splitlines()[0]
@@ -70,7 +81,7 @@ def first_line(program: str) -> str:
 
 def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, folder: Path) -> Path:
     """Compile a kernel into a folder of its own and return the program. EspbenchError tells what the compiler said."""
-    sources = data_dir("network_processor") / "kernels"
+    sources = _sources()
     folder.mkdir(parents=True, exist_ok=True)
     command = [
         *_command(compilation.compiler),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -17,7 +17,20 @@ FILE, TABLE = "kernels.jsonl", "kernels.csv"
 KINDS = ("simple", "complex", "jump", "branch", "immediate", "load", "store", "local", "other")
 """Kinds of instructions; load and store: of shared memory, local: of local memory and stack."""
 MEMORIES = ("local", "scratch", "sram")  # control data lie in one of these
+COMPILER = "compiler {}"
+SOURCES = "source code of the kernels"
+_PARTS = ("guest", "kernel", "qemu")  # of boards
 KernelKey = tuple[str, str, int, str, str, int, int, float, float, int]
+
+
+def made_by(tools: Mapping[str, str]) -> dict[str, str]:
+    """Return those of a run's tools on which its kernels' figures depend: compilers, sources, and parts of boards."""
+    of_compilers = COMPILER.format("")
+    return {
+        name: version
+        for name, version in tools.items()
+        if name.startswith(of_compilers) or name == SOURCES or name in _PARTS
+    }
 
 
 class MemoryUse(Record):

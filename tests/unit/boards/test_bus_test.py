@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.generators.base import BusBytes
 from espbench.measure.inputs.setup import Request
@@ -14,6 +16,7 @@ from espbench.plan.keys.board_tests import Bus
 from espbench.plan.keys.stack_choice import StackChoice
 from espbench.quantities import Key
 from espbench.runs.procedure_kinds import procedure_for
+from espbench.sentences import Code
 from espbench.terms import Finding, GatewayReading, Trial
 from support.simulated.procedures import answer, case_of, known, run
 from support.simulated.queue import QueueDut
@@ -66,6 +69,35 @@ def test_plain_frames_are_counted_as_the_article_counts_them() -> None:
     )
     assert quantities[Key.BUS_RATE] == pytest.approx((156 + 640) * 40_000 / 1e6)
     assert (quantities[Key.BUS_BY_ACCOUNT], quantities[Key.BUS_OF_ACCOUNT]) == (128, round(124 / 128, 4))
+
+
+@given(
+    lost=st.integers(0, 400) | st.integers(0, 40_000),
+    asked=st.sampled_from([Bus(), Bus.model_validate({"load": "40000fps"}), Bus(loss_goal=0.001)]),
+)
+def test_a_trial_that_lost_frames_has_no_figure(lost: int, asked: Bus) -> None:
+    """A lost frame is not on the bus, or not as a whole. The loss goal, 0 by default, is all that may be lost."""
+
+    class Losing(Board):
+        def trial(self, request: Request, case: str, sequence: int) -> Trial:
+            trial = super().trial(request, case, sequence)
+            ways = {
+                name: each.model_copy(update={"lost": lost}) for name, each in trial.per_direction.items()
+            }
+            return trial.model_copy(update={"lost": lost, "per_direction": ways})
+
+    goal = asked.loss_goal
+    facts = known(40_000.0)
+    facts = replace(facts, throughput={goal: facts.throughput[0.0]})
+    procedure = procedure_for(case_of(asked, "bus"), facts, [])
+    run(procedure, Losing(50_000))
+    finding = answer(procedure)
+    if lost / 40_000 <= goal:
+        assert (finding.status, finding.reasons) == ("OK", [])
+        return
+    assert (finding.status, finding.quantities, finding.load_fps) == ("INVALID", [], 40_000.0)
+    assert [reason.code for reason in finding.reasons] == [Code.BUS_OF_LOST]
+    assert finding.words.startswith(f"Not measured: {lost:,} of 40,000 frames were lost at 40,000 frames/s")
 
 
 class Engine(Board):

@@ -6,13 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from espbench.claims import claims
+from espbench.claims import claims, judge_all
 from espbench.claims.kernel_measures import KERNELS, MEASURES, WORKSTATION, answer
 from espbench.claims.model import Kernels
 from espbench.claims.our_value import OurValue
-from espbench.claims.points import points
+from espbench.claims.points import Points, points
 from espbench.plan import load_profile
+from espbench.reporting.parts.wording import number
+from espbench.reporting.published.published_view import published_view
 from espbench.results import FORMAT
 from espbench.results.kernels import KINDS, KernelResult
 from espbench.terms import Manifest
@@ -225,9 +229,9 @@ def test_figures_of_other_amounts_of_data_are_not_mixed_in(what: str) -> None:
 def test_a_figure_is_that_of_the_kernels_it_is_about() -> None:
     """The most of any, MD5's own, a count, and the shares of kinds apart."""
     least = changed(kernel="md5", level=0, to={"run": count(simple=998, load=2)})
-    assert held("least memory and immediate", least).low == pytest.approx(0.2)
+    assert held("md5 has least memory and immediate", least).low == pytest.approx(0.2)
     less = changed(kernel="sha1", level=0, to={"run": count(simple=10)})
-    assert held("least memory and immediate", less).low == pytest.approx(
+    assert held("md5 has least memory and immediate", less).low == pytest.approx(
         100 / 3
     )  # MD5's, though SHA-1 has none
     most = changed(kernel="aes", level=0, to={"run": count(simple=1, load=1, store=1, immediate=1)})
@@ -254,6 +258,35 @@ def test_a_figure_is_that_of_the_kernels_it_is_about() -> None:
     assert (held("newer slows", slower).holds, held("unrolling slows", slower).holds) == (True, False)
     waiting = changed(kernel="seal", level=2, threads=4, engines=1, to={"idle": 0.1, "stalled": 0.3})
     assert held("idle with four threads", waiting).low == pytest.approx(40)
+
+
+SHARES = st.dictionaries(
+    st.sampled_from(KERNELS), st.integers(0, 300), min_size=len(KERNELS), max_size=len(KERNELS)
+)
+
+
+@given(SHARES, st.sampled_from([("np-memory-immediate-most", "aes"), ("np-memory-immediate-least", "md5")]))
+def test_the_kernel_that_a_claim_names_must_have_most_or_least(
+    shares: dict[str, int], named: tuple[str, str]
+) -> None:
+    """Of 1,000 instructions, so many load. The figure alone may agree; the row says who has most, or least."""
+    name, kernel = named
+    (one,) = [c for c in OURS if c.id == name]
+    assert one.value is not None
+    shares |= {kernel: round(10 * one.value)}
+    results = [
+        r.model_copy(update={"run": count(simple=1000 - shares[r.kernel], load=shares[r.kernel])})
+        for r in everything()
+    ]
+    (judged,) = judge_all([one], points([], kernels=results))
+    extreme = max(shares.values()) if kernel == "aes" else min(shares.values())
+    assert judged.ours.low == pytest.approx(one.value)
+    assert judged.word == ("agrees" if shares[kernel] == extreme else "differs")
+    (row,) = [row for section in published_view([judged], Points(()), []).sections for row in section.rows]
+    assert row.ours == f"{number(one.value, 3)} %"
+    if judged.word == "differs":
+        said = judged.ours.text.partition(" has ")[0]
+        assert {shares[said.removeprefix(f"not {kernel} but ")]} == {extreme}
 
 
 BUSY_AND_GAINING = [

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,17 @@ def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: py
     assert sorted(asked) == ["aes", "rc5"]
     assert [r.kernel for r in results] == [r.kernel for r in kernels.read(run.path)] == ["aes", "des", "rc5"]
     assert run.manifest.tools["compiler gcc"] == "gcc 1 <2>"
+    assert re.fullmatch(r"sha256 [0-9a-f]{16}", run.manifest.tools[kernels.SOURCES])
+    assert kernels.made_by(run.manifest.tools) == run.manifest.tools
+
+
+def test_a_run_does_not_go_on_with_other_sources(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: "gcc 1 <2>")
+    text = kernels_text(tests="[cipher_kernels: {kernels: [aes], levels: [0]}]")
+    with run:
+        run.update_manifest(tools={kernels.SOURCES: "sha256 0"})
+        with pytest.raises(UsageError, match=rf"{kernels.SOURCES} as it was begun with, sha256 0\n"):
+            measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, at_once=1)
 
 
 def test_a_run_does_not_go_on_with_another_compiler(

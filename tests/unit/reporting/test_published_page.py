@@ -6,17 +6,25 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from espbench.claims import claims
-from espbench.reporting.parts.wording import number
+from espbench.claims import Points, claims
+from espbench.claims.points import points
+from espbench.reporting.parts.wording import goal_name, number
 from espbench.reporting.published import published_documents
+from espbench.reporting.published.published_figures import figures
 from espbench.reporting.published.published_view import accelerator_table, kernel_table
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult, Variant
+from espbench.terms import layer2_mbps
 from support.command_line import in_process
 from support.synthetic import powerquicc as made
 from support.synthetic import run as synthetic_run
@@ -159,6 +167,43 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     assert "To measure it" not in row("link-tunnel")
     assert "4.00 ×" in row("accelerator-small")
     assert "computed" in row("link-tunnel")
+
+
+def charted(
+    shape: made.Shape, rename: Mapping[str, str] | None = None
+) -> tuple[set[str], list[dict[str, Any]]]:
+    """Return the names in the legend of the MPC8548E's throughput, and its points; rename: DUT → another name."""
+    measured = points([made.outcomes(shape)])
+    renamed = [replace(p, dut=(rename or {}).get(p.dut, p.dut)) for p in measured.points]
+    chart = figures([], Points(tuple(renamed)), [p.dut for p in renamed], "MPC8548E", as_picture=False)[
+        "mbps"
+    ]
+    return set(chart["layer"][0]["encoding"]["color"]["scale"]["domain"]), chart["datasets"]["points"]
+
+
+def test_only_the_device_itself_has_curves_without_a_name() -> None:
+    """A variant that was measured alone is still one."""
+    both = made.Shape(duts=("mpc8548e", "mpc8544e"), behaviours=("plain", "async"))
+    variant = {"mpc8544e": "mpc8548e-bus"}
+    named = {"plain (mpc8548e-bus)", "async (mpc8548e-bus)"}
+    assert charted(both, variant)[0] == {"plain", "async"} | named
+    alone = made.Shape(duts=("mpc8544e",), behaviours=("plain", "async"))
+    assert charted(alone, variant)[0] == named
+
+
+@given(st.dictionaries(st.sampled_from([0.0, 1e-6, 1e-5, 2e-5, 1e-3]), st.floats(0.5, 1.5), min_size=1))
+def test_a_chart_shows_the_loosest_goal_of_the_articles_and_names_it(goals: dict[float, float]) -> None:
+    known = [goal for goal in goals if goal <= 1e-5]
+    shape = made.Shape(behaviours=("async",), sizes=(64, 512), goals=goals)
+    if not known:
+        with pytest.raises(KeyError):
+            charted(shape)
+        return
+    _, rows = charted(shape)
+    (fps, _) = made.truth(made.DEVICES["mpc8548e"], "async", 64)
+    assert {row["goal"] for row in rows} == {max(known)}
+    assert {row["loss"] for row in rows} == {goal_name(max(known))}
+    assert rows[0]["mbps"] == pytest.approx(layer2_mbps(goals[max(known)] * fps, 64))
 
 
 def test_short_trials_are_labelled_in_every_document(page: Path) -> None:

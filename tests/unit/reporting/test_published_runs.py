@@ -3,22 +3,32 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.claims.points import Point
+from espbench.comparison.sorting.comparability import flat
 from espbench.errors import UsageError
+from espbench.paths import data_dir
+from espbench.plan import load_plan, load_profile, profile_names
+from espbench.plan.resolved.asked import asked
 from espbench.quantities import Key, figure
 from espbench.reporting.published.equal_conditions import refuse_unlike
+from espbench.reporting.published.own_profiles import own_profiles
 from espbench.reporting.published.published_documents import judged
 from espbench.results import RunDirectory, accelerator, kernels
 from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.terms import Finding, Manifest, Outcome
+from support.command_line import in_process
 from support.synthetic import powerquicc as made
-from support.synthetic.kernels import everything
+from support.synthetic.kernels import everything, on_board
 
 MHZ = 1333
 SIZE = 64
@@ -164,6 +174,123 @@ def test_another_processor_under_one_name_is_refused() -> None:
         UsageError, match=r"ixp2800: .*\n.*\n.*\n    processor\.engines: 8 \(one\); 16 \(two\)"
     ):
         refuse_unlike(dict(zip(("one", "two"), manifests, strict=True)))
+
+
+MAKERS = {
+    "compiler gcc": "gcc 12", "compiler powerpc-linux-gnu-gcc": "gcc 12", kernels.SOURCES: "sha256 1111", "qemu": "1"
+}  # fmt: skip
+
+
+@given(
+    name=st.sampled_from(["espbench", *MAKERS]),
+    other=st.sampled_from(["", "another"]),
+    with_kernels=st.booleans(),
+)
+def test_kernels_of_other_makers_are_refused(name: str, other: str, with_kernels: bool) -> None:
+    """Even of another processor, whose figures a ratio divides. What a run does not record differs from nothing."""
+    one = manifest("one", 1).model_copy(update={"tools": MAKERS | {"python": "3.11"}})
+    changed = {"espbench": other or one.espbench} if name == "espbench" else {"tools": MAKERS | {name: other}}
+    two = manifest("two", 2, profiles={"ixp2800": {}}).model_copy(update=changed)
+    runs = {"one": one, "two": two}
+    if not other or not with_kernels:
+        refuse_unlike(runs, runs if with_kernels else ["one"])
+        return
+    with pytest.raises(UsageError, match=rf"^cipher kernels: [^#]*\n    {name}: .* \(one\); another \(two\)"):
+        refuse_unlike(runs, runs)
+
+
+def test_runs_with_kernels_are_those_that_have_figures_of_them(tmp_path: Path) -> None:
+    made_runs = [
+        run(tmp_path, manifest(str(day), day).model_copy(update={"tools": {"compiler gcc": f"gcc {day}"}}))
+        for day in (1, 2)
+    ]
+    assert judged(made_runs)[1].points
+    for one in made_runs:
+        kernels.save(one.path, everything())
+    with pytest.raises(UsageError, match=r"compiler gcc: gcc 1 \(1\); gcc 2 \(2\)"):
+        judged(made_runs)
+
+
+@cache
+def shipped() -> dict[str, dict[str, Any]]:
+    """Return all shipped profiles as a manifest records them."""
+    profiles = [load_profile(name) for name in profile_names()]
+    recorded = asked(load_plan(data_dir("plans") / "powerquicc.yaml"), profiles)["profiles"]
+    return dict(json.loads(json.dumps(recorded)))
+
+
+def with_profile(of: Manifest, dut: str, profile: dict[str, Any]) -> Manifest:
+    return of.model_copy(update={"asked": {"profiles": {dut: profile}}})
+
+
+KEYS = [(dut, path) for dut, profile in shipped().items() for path, _ in flat(profile)]
+
+
+def changed(profile: dict[str, Any], path: str, value: str | None) -> dict[str, Any]:
+    """Return a profile with another value at a path such as `board.sec.clock`; None: without this key."""
+    first, _, rest = path.partition(".")
+    if rest and isinstance(profile[first], dict):
+        return profile | {first: changed(profile[first], rest, value)}
+    return {key: of for key, of in profile.items() if key != first} | (
+        {} if value is None else {first: value}
+    )
+
+
+@given(st.sampled_from(KEYS))
+def test_a_profile_of_the_users_own_under_a_shipped_name_is_found(key: tuple[str, str]) -> None:
+    dut, path = key
+    whole = shipped()[dut]
+    of = manifest("one", 1)
+    assert own_profiles(of) == own_profiles(with_profile(of, dut, whole)) == {}
+    assert own_profiles(with_profile(of, f"{dut}-mine", changed(whole, path, "another"))) == {}
+    found = own_profiles(with_profile(of, dut, changed(whole, path, "another")))
+    if path.startswith("queues."):
+        assert found == {}
+    else:
+        ((was,),) = found.values()
+        assert was.startswith(f"{path}: another, shipped: ")
+
+
+def test_a_key_that_the_shipped_file_writes_must_be_there_and_another_may_be_missing() -> None:
+    """An older espbench did not have every key that has a default today."""
+    whole = shipped()["mpc8360ea-bus"]
+    of = manifest("one", 1)
+    removed = with_profile(of, "mpc8360ea-bus", whole | {"board": whole["board"] | {"bus": None}})
+    assert "board.bus.width: not set, shipped: 64" in own_profiles(removed)["mpc8360ea-bus"]
+    older = {key: value for key, value in whole.items() if key != "i_own_this_network"}
+    assert own_profiles(with_profile(of, "mpc8360ea-bus", older)) == {}
+
+
+def test_figures_of_a_profile_of_the_users_own_answer_no_claim(tmp_path: Path) -> None:
+    """Nor do they stand in a table or chart of the device; the page, its data and the terminal say so."""
+    faster = changed(shipped()["mpc8548e"], "board.ns_per_instruction", "59/250")
+    of = manifest("mine", 1)
+    one = run(tmp_path, with_profile(of, "mpc8548e", faster), findings=findings_of(of, 1.0))
+    kernels.save(one.path, [on_board()])
+    accelerator.save(one.path, [accelerated(1000, 1.0)])
+    accelerator.save_public_key(one.path, [public_key(1.0)])
+    judgements, measured = judged([one])
+    assert measured.duts == []
+    assert (measured.bus, measured.flood, measured.lifetimes, measured.cores) == ({}, {}, {}, {})
+    assert {
+        j.word for j in judgements if j.claim.ours and j.claim.ours.quantity not in ("computed", "kernels")
+    } == {"not measured"}
+    (said,) = measured.left_out
+    assert said.startswith("mine: mpc8548e has a profile of its own under the name of a shipped one")
+    assert said.endswith("board.ns_per_instruction: 59/250, shipped: 59/125")
+
+    done = in_process("compare", one.path, "--by", "published", "--out", tmp_path / "out")
+    assert f"Left out. {said}" in " ".join(done.stdout.split())
+    page = Path(done.stdout.strip().splitlines()[-1])
+    assert said in page.read_text(encoding="utf-8")
+    assert "**Left out.** mine: mpc8548e has a profile" in page.with_suffix(".md").read_text(encoding="utf-8")
+    assert json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))["left_out"] == [said]
+
+
+def test_the_shipped_profile_is_judged(tmp_path: Path) -> None:
+    one = run(tmp_path, with_profile(manifest("one", 1), "mpc8548e", shipped()["mpc8548e"]))
+    _, measured = judged([one])
+    assert (len(measured.points), [*measured.left_out]) == (1, [])
 
 
 def test_a_run_that_is_named_twice_is_refused(tmp_path: Path) -> None:

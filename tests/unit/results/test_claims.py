@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.catalogue.suites import suites
 from espbench.claims import Claim, Judged, Points, claims, judge_all
-from espbench.claims.other_tests import bus_counts, floods, lifetimes
+from espbench.claims.other_tests import bus_counts, floods, in_clear, lifetimes
 from espbench.claims.points import Limit, behaviour_of, link_fps, points
+from espbench.plan import StackChoice
 from espbench.quantities import Key, figure
 from espbench.results.accelerator import AcceleratorResult, Variant
 from espbench.results.published import documents
@@ -463,6 +466,36 @@ def test_the_lean_stack_is_one_behaviour_with_the_engine_and_another_without() -
     """No claim is about it with an engine that the CPU waits for."""
     ways = ("async", "software", "polling")
     assert [behaviour_of("lean-esp", {"crypto": way}) for way in ways] == ["lean", "lean-software", None]
+
+
+@pytest.mark.parametrize("kind", ["plain", "null", "xfrm", "lean-esp"])
+@given(st.sampled_from(sorted(set(StackChoice.model_fields) - {"crypto", "policies"})))
+def test_no_claim_is_about_a_stack_with_another_option(kind: str, option: str) -> None:
+    usual = {"policies": "none"} if kind == "plain" else {}
+    assert behaviour_of(kind, usual) is not None
+    assert behaviour_of(kind, usual | {option: "something"}) is None
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+def test_a_case_with_another_option_changes_no_figure(listed_first: bool) -> None:
+    """200 tunnels beside one: neither a median of both, nor the count or the flood of the one that is listed last."""
+    options = ({}, {"tunnels": 200})
+    factors = (1.0, 0.5)
+    in_turn = [*zip(options, factors, strict=True)][:: 1 if listed_first else -1]
+    runs, found = [], []
+    for option, factor in in_turn:
+        manifest, outcomes = made.outcomes(Shape(behaviours=("async",), sizes=(64,)))
+        cases = [case.model_copy(update={"options": option}) for case in manifest.cases]
+        slower = [o.model_copy(update={"throughput_fps": factor * (o.throughput_fps or 0)}) for o in outcomes]
+        runs.append((manifest.model_copy(update={"cases": cases}), slower))
+        values = moved(factor, 1, 1, 1) | {Key.FLOOD_FORWARDING: 1.0, Key.OF_THROUGHPUT: factor}
+        measured = findings("bus", {64: values})
+        found.append((manifest_of(measured, **option), measured))
+    held = points(runs, bus=bus_counts(found), flood=floods(found))
+    (one,) = held.points
+    assert one.fps == pytest.approx(made.truth(DEVICES["mpc8548e"], "async", 64)[0])
+    assert [each.counted for each in held.bus.values()] == [1.0]
+    assert [*held.flood.values()] == [1.0]
 
 
 def test_a_tunnel_fills_a_link_before_cleartext_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -952,6 +985,40 @@ def test_a_size_between_that_failed_is_no_agreement(status: str, ours: dict[str,
     one = judged(shape, ours=ours, **of_claim)
     why = f"mpc8548e, async 3des-sha1, both ways: 512 B ({status})"
     assert (one.word, one.why) == ("not measured", why)
+
+
+BOTH_TESTS = {Key.FLOOD_FORWARDING: 1.0, Key.OF_THROUGHPUT: 1.0}
+IN_CLEAR_AT_64 = {("mpc8548e", "async", "3des-sha1", "both-ways", 64)}
+
+
+@pytest.mark.parametrize("of_test", ["throughput", "flood"])
+def test_frames_in_clear_void_every_figure_of_their_case(of_test: str) -> None:
+    """At each loss goal, and of floods and the bus, in whichever test and run they passed; other cases stay."""
+    manifest, outcomes = made.outcomes(Shape(sizes=(64, 512), goals={0.0: 0.9, 1e-5: 1.0}))
+    leaking = {"status": "VIOLATED", "throughput_fps": None}
+    if of_test == "throughput":
+        outcomes = [
+            o.model_copy(update=leaking)
+            if (o.stack, o.frame_size, o.loss_goal) == ("xfrm-async", 64, 1e-5)
+            else o
+            for o in outcomes
+        ]
+    values = {size: moved(1, 1, 1, 1) | BOTH_TESTS for size in (64, 512)}
+    sound = findings("bus", values, direction="both-ways")
+    leaks = findings("flood", {64: {}}, direction="both-ways", status="VIOLATED")
+    found = [(manifest_of(each), each) for each in (sound, leaks if of_test == "flood" else [])]
+    assert in_clear(found) == (IN_CLEAR_AT_64 if of_test == "flood" else set())
+    held = points([(manifest, outcomes)], (), (), bus_counts(found), floods(found), in_clear=in_clear(found))
+
+    figures = {(p.dut, p.behaviour, p.suite, p.direction, p.frame_size) for p in held.points}
+    assert not figures & IN_CLEAR_AT_64
+    assert len(held.points) == len(outcomes) - 2
+    assert {key[4] for key in held.bus} == {512}
+    flooded = {"quantity": "flood", "of": ASYNC, "frame_sizes": [64]}
+    gain = {"quantity": "goal gain", "of": ASYNC, "goal": 1e-5, "to": 0.0}
+    (of_flood, of_gain) = judge_all([claim(ours=flooded), claim(ours=gain)], held)
+    assert of_flood.why.endswith("flood and throughput at 64 B (frames passed in clear)")
+    assert of_gain.why == "mpc8548e, async 3des-sha1, both ways: 64 B (VIOLATED)"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from espbench.procedures.clauses import common
 from espbench.procedures.procedure import Known
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
-from espbench.terms import CACHE_LINE_BYTES, Deviation, Quantity, Statement, Trial
+from espbench.terms import CACHE_LINE_BYTES, Deviation, Quantity, Reason, Statement, Trial
 
 # The bytes of a request to the engine: its descriptor is fetched, and its header is written back.
 _DESCRIPTOR_BYTES = 64 + 8
@@ -44,7 +44,20 @@ class BusCase(AtThroughputSeries):
         return 1
 
     def answer(self) -> dict[str, Any]:
+        """Return the bytes for a frame, or no figure if more frames were lost than the loss goal allows.
+
+        A lost frame crosses the bus only in part, or not at all. So it would lower the bytes for a frame sent.
+        """
         (trial,) = self.answers
+        if not trial.loses_within(self.settings.loss_goal):
+            why = Reason.of(Code.BUS_OF_LOST, lost=trial.lost, sent=trial.tx_frames, fps=trial.offered_fps)
+            return {
+                "status": "INVALID",
+                "words": Statement.of(Code.NOT_MEASURED, why=why),
+                "reasons": [why],
+                "load_fps": trial.offered_fps,
+                "warnings": load_note(self.known, self.settings),
+            }
         quantities = _quantities(trial, self.settings.misses_per_us)
         by_account = self._by_account()
         counted = quantities[1].value

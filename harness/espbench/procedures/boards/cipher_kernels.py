@@ -137,14 +137,15 @@ def _collect(
 
 
 def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Profile]]) -> None:
-    """Add the versions of compilers and of the boards' parts to the run's tools, because the figures depend on them.
+    """Add the versions of compilers, sources and the boards' parts to the run's tools: the figures depend on them.
 
     Raise UsageError if the run was begun with other versions.
     """
     used = dict.fromkeys(c.compilation.compiler for c, profile in asked if profile.processor is not None)
-    versions = {f"compiler {name}": compilers.version(name) for name in used}
+    versions = {kernels.COMPILER.format(name): compilers.version(name) for name in used}
+    versions[kernels.SOURCES] = compilers.sources_digest()
     if any(profile.board is not None for _, profile in asked):
-        versions[f"compiler {board.COMPILER}"] = compilers.first_line(board.COMPILER)
+        versions[kernels.COMPILER.format(board.COMPILER)] = compilers.first_line(board.COMPILER)
         versions |= parts_of(E500_KIT.require())
     before = directory.manifest.tools
     for name, version in versions.items():

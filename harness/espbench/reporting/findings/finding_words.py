@@ -52,7 +52,8 @@ _KINDS = {
     "bus": Kind(
         "Bytes over the bus",
         "Bytes that the devices of gateway Home move over its memory bus for each frame, counted by the emulated "
-        "devices. The part of the CPU is estimated from an assumed rate of cache misses, because no cache is emulated.",
+        "devices. The part of the CPU is estimated from an assumed rate of cache misses, because no cache is emulated. "
+        "A trial that lost more frames than its loss goal allows has no figure.",
     ),
     "time_to_first_packet": Kind(
         "Time to first packet",

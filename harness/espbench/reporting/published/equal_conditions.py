@@ -3,22 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from espbench.claims.points import said_of_links
 from espbench.comparison.sorting.comparability import flat, of_guests
 from espbench.errors import UsageError
+from espbench.results import kernels
 from espbench.terms import Manifest
 
 _OF_TRAFFIC = ("line_rate", "mtu", "flows", "traffic", "dont_fragment", "generator")
 _UNSET = "not set"
 _MOST = 8  # differences that a message lists
+_OF_DUT = (
+    "runs of one profile, one build of the guests and one kind of traffic for each DUT, since figures of one DUT are "
+    "taken together"
+)
+_OF_KERNELS = (
+    "runs of one espbench, with one version of each compiler, since figures of kernels on one processor are divided by "
+    "those on another"
+)
 Facts = Mapping[str, str]
 """Condition → its value, as text."""
 
 
-def refuse_unlike(manifests: Mapping[str, Manifest]) -> None:
-    """Raise UsageError if the conditions of a DUT differ between two runs; manifests: by the names of the runs.
+def refuse_unlike(manifests: Mapping[str, Manifest], with_kernels: Collection[str] = ()) -> None:
+    """Raise UsageError if the conditions of a DUT, or of cipher kernels, differ between two runs.
+
+    manifests: by the names of the runs. with_kernels: the names of those that measured cipher kernels; what made these
+    must be equal whatever their DUTs.
 
     The conditions are the DUT's profile, the parts of its guests, and the plan's traffic. Everything else may differ
     between plans that measure claims: stacks, sizes, directions, tests and their settings. A DUT on links that err
@@ -29,16 +41,26 @@ def refuse_unlike(manifests: Mapping[str, Manifest]) -> None:
         for dut in manifest.conditions.get("profiles", {}):
             by_dut.setdefault(dut + said_of_links(manifest), {})[name] = dict(_facts(manifest, dut))
     for dut, by_run in by_dut.items():
-        if unlike := [*_unlike(by_run)]:
-            more = [f"and {len(unlike) - _MOST} more"] if len(unlike) > _MOST else []
-            listed = "".join(f"    {line}\n" for line in [*unlike[:_MOST], *more])
-            raise UsageError(
-                f"{dut}: measured under unlike conditions\n"
-                "  expected: runs of one profile, one build of the guests and one kind of traffic for each DUT, since "
-                "figures of one DUT are taken together\n"
-                f"  got:\n{listed}"
-                "  what to do: name only the runs that are alike, or measure the others again"
-            )
+        _refuse(dut, _OF_DUT, by_run)
+    _refuse("cipher kernels", _OF_KERNELS, {name: _makers(manifests[name]) for name in with_kernels})
+
+
+def _refuse(what: str, expected: str, by_run: Mapping[str, Facts]) -> None:
+    """Raise UsageError if the facts of two runs differ."""
+    if unlike := [*_unlike(by_run)]:
+        more = [f"and {len(unlike) - _MOST} more"] if len(unlike) > _MOST else []
+        listed = "".join(f"    {line}\n" for line in [*unlike[:_MOST], *more])
+        raise UsageError(
+            f"{what}: measured under unlike conditions\n"
+            f"  expected: {expected}\n"
+            f"  got:\n{listed}"
+            "  what to do: name only the runs that are alike, or measure the others again"
+        )
+
+
+def _makers(manifest: Manifest) -> Facts:
+    """Return what made the figures of a run's cipher kernels."""
+    return {"espbench": manifest.espbench, **kernels.made_by(manifest.tools)}
 
 
 def _facts(manifest: Manifest, dut: str) -> Iterator[tuple[str, str]]:

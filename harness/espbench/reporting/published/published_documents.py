@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from espbench.claims import Judged, Points, claims, judge_all
-from espbench.claims.other_tests import bus_counts, floods, lifetimes
+from espbench.claims.other_tests import bus_counts, floods, in_clear, lifetimes
 from espbench.claims.points import points
 from espbench.comparison.sorting.samples import names_of
 from espbench.errors import UsageError
 from espbench.reporting.parts.documents import picture, render, render_page
 from espbench.reporting.published.equal_conditions import refuse_unlike
+from espbench.reporting.published.own_profiles import in_words, of_others, own_profiles, without
 from espbench.reporting.published.published_figures import KINDS, figures
 from espbench.reporting.published.published_view import (
     STANDS_IN,
@@ -45,8 +47,9 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
     """Return every claim, judged by the runs' measurements, and these measurements.
 
     The order of the runs changes nothing: where one figure of several counts, it is that of the run that was started
-    last. Raise UsageError if a run is named twice, if there are no claims about its DUTs, or if two runs have one DUT
-    under unlike conditions.
+    last. DUTs with a profile of the user's under a shipped name are left out (own_profiles.py). Raise UsageError if a
+    run is named twice, if there are no claims about its DUTs, or if two runs have one DUT, or cipher kernels, under
+    unlike conditions.
     """
     for run in runs:
         if not is_about(run):
@@ -58,19 +61,32 @@ def judged(runs: Sequence[RunDirectory]) -> tuple[list[Judged], Points]:
                 f"  got: {duts}\n"
                 "  what to do: compare runs of those devices, such as those of plans/powerquicc.yaml"
             )
-    refuse_unlike(dict(zip(names_of(runs), (run.manifest for run in runs), strict=True)))
-    runs = sorted(runs, key=lambda run: (run.manifest.started, str(run.path.resolve())))
-    findings = [(run.manifest, run.findings()) for run in runs]
+    named = dict(zip(names_of(runs), runs, strict=True))
+    refuse_unlike(
+        {name: run.manifest for name, run in named.items()},
+        [name for name, run in named.items() if (run.path / kernels.FILE).exists()],
+    )
+    in_order = sorted(named.items(), key=lambda item: (item[1].manifest.started, str(item[1].path.resolve())))
+    measured = _measured(dict(in_order))
+    return judge_all(claims(), measured), measured
+
+
+def _measured(named: Mapping[str, RunDirectory]) -> Points:
+    """Return the measurements of these runs, without those of DUTs with a profile of the user's own."""
+    own = {name: own_profiles(run.manifest) for name, run in named.items()}
+    every = [(run, without(run.manifest, own[name]), own[name]) for name, run in named.items()]
+    findings = [(manifest, of_others(run.findings(), out)) for run, manifest, out in every]
     measured = points(
-        [(run.manifest, run.outcomes()) for run in runs],
-        [result for run in runs for result in accelerator.read(run.path)],
-        [result for run in runs for result in kernels.read(run.path)],
+        [(manifest, of_others(run.outcomes(), out)) for run, manifest, out in every],
+        [result for run, _, out in every for result in of_others(accelerator.read(run.path), out)],
+        [result for run, _, out in every for result in of_others(kernels.read(run.path), out)],
         bus_counts(findings),
         floods(findings),
-        [result for run in runs for result in accelerator.read_public_key(run.path)],
+        [result for run, _, out in every for result in of_others(accelerator.read_public_key(run.path), out)],
         lifetimes(findings),
+        in_clear(findings),
     )
-    return judge_all(claims(), measured), measured
+    return replace(measured, left_out=[text for name in named for text in in_words(name, own[name])])
 
 
 def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
@@ -78,7 +94,8 @@ def write(runs: Sequence[RunDirectory], directory: Path) -> Path:
     judgements, measured = judged(runs)
     directory.mkdir(parents=True, exist_ok=True)
     write_atomically(
-        directory / "published.json", to_json({"claims": _plain(judgements, measured)}, indent=2) + "\n"
+        directory / "published.json",
+        to_json({"claims": _plain(judgements, measured), "left_out": [*measured.left_out]}, indent=2) + "\n",
     )
     write_documents(judgements, measured, [_named(run) for run in runs], directory, ("md", "html"))
     return directory / "published.html"
@@ -109,7 +126,7 @@ def write_documents(
         for section in view.sections
         if section.duts
         for kind, chart in figures(
-            _of(judgements, section.device), measured, section.duts, as_picture=False
+            _of(judgements, section.device), measured, section.duts, section.device, as_picture=False
         ).items()
     }
     context["charts_of"] = {
@@ -135,7 +152,8 @@ def _write_pictures(
         if not section.duts:
             continue
         subtitle = "; ".join(["emulated, in virtual time", *section.labels, *view.labels])
-        charts = figures(_of(judgements, section.device), measured, section.duts, as_picture=True)
+        of_device = _of(judgements, section.device)
+        charts = figures(of_device, measured, section.duts, section.device, as_picture=True)
         for kind, chart in charts.items():
             svg = picture(chart, f"{section.title}: {KINDS[kind]}", subtitle)
             write_atomically(directory / f"{section.anchor}-{kind}.svg", svg)

@@ -8,9 +8,10 @@ from typing import Literal
 
 from espbench.claims import Judged, Points
 from espbench.claims.model import Cpu, Throughput
-from espbench.claims.points import Point
+from espbench.claims.points import MOST_LOSS, Point
 from espbench.reporting.parts.chart_parts import Spec
 from espbench.reporting.parts.figures import colours
+from espbench.reporting.parts.wording import goal_name
 
 Kind = Literal["mbps", "cpu"]
 KINDS: dict[Kind, str] = {"mbps": "Throughput, both directions together", "cpu": "CPU at the throughput"}
@@ -25,21 +26,24 @@ _SHORTEST_CURVE = 2
 
 
 def figures(
-    judged: Sequence[Judged], points: Points, duts: Sequence[str], *, as_picture: bool
+    judged: Sequence[Judged], points: Points, duts: Sequence[str], device: str, *, as_picture: bool
 ) -> dict[Kind, Spec]:
     """Return the charts of a device that have something to show; as_picture: with a fixed width.
 
-    duts: the device's profiles that were measured. The one with the shortest name is the device itself, the others are
-    variants.
+    duts: the device's profiles that were measured. The one with the device's own name, in lower case, is the device
+    itself; the others are variants, whether or not it was measured. Only loss goals of the articles are shown.
     """
     shown = [
         p
         for p in points.points
-        if p.dut in duts and p.direction == "both-ways" and p.suite in ("none", "null-null", "3des-sha1")
+        if p.dut in duts
+        and p.direction == "both-ways"
+        and p.suite in ("none", "null-null", "3des-sha1")
+        and p.loss_goal <= MOST_LOSS
     ]
-    first = min(duts, key=len, default="")
-    rows = [_row(p, first) for p in shown]
-    order = {_series(p, first): _BEHAVIOURS.index(p.behaviour) for p in shown}
+    itself = device.lower()
+    rows = [_row(p, itself) for p in shown]
+    order = {_series(p, itself): _BEHAVIOURS.index(p.behaviour) for p in shown}
     charts: dict[Kind, Spec] = {}
     for kind in KINDS:
         known = _loosest([row for row in rows if row[kind] is not None])
@@ -48,19 +52,20 @@ def figures(
     return charts
 
 
-def _series(p: Point, first: str) -> str:
+def _series(p: Point, itself: str) -> str:
     """Return the name of a point's curve: its behaviour, with the DUT's name if it is a variant of the device."""
-    return p.behaviour if p.dut == first else f"{p.behaviour} ({p.dut})"
+    return p.behaviour if p.dut == itself else f"{p.behaviour} ({p.dut})"
 
 
-def _row(p: Point, first: str) -> Spec:
+def _row(p: Point, itself: str) -> Spec:
     return {
-        "series": _series(p, first),
+        "series": _series(p, itself),
         "size": p.frame_size,
         "mbps": p.mbps,
         "cpu": p.cpu_pct,
         "limit": p.limit,
         "goal": p.loss_goal,
+        "loss": goal_name(p.loss_goal),
     }
 
 
@@ -99,6 +104,7 @@ def _chart(
         _tip("size", "frame size"),
         _tip(kind, unit, ",.1f"),
         _tip("limit", "limit"),
+        _tip("loss", "loss goal"),
     ]
     texts = [
         _tip("stack", "published"),

@@ -103,6 +103,7 @@ class PublishedView:
     tally: list[tuple[Word, int]]
     conclusion: list[str]
     labels: list[str]
+    left_out: list[str]
     sections: list[DeviceSection]
     accelerator: Table
     public_keys: Table
@@ -121,6 +122,7 @@ def published_view(judged: Sequence[Judged], points: Points, runs: Sequence[str]
         tally=[(word, words[word]) for word in WORDS],
         conclusion=_conclusion(judged),
         labels=[SHORT] if is_short else [],
+        left_out=[*points.left_out],
         sections=sections,
         accelerator=accelerator_table(points.accelerator),
         public_keys=public_key_table(points.public_keys),
@@ -256,7 +258,7 @@ def _quantity(value: float, claim: Claim) -> str:
 
 def _ours(claim: Claim, ours: OurValue) -> str:
     unit = _UNITS.get(claim.unit, claim.unit)
-    if ours.holds is not None:
+    if ours.holds is not None and claim.value is None:
         return "holds" if ours.holds else "does not hold"
     if ours.bracket:
         above = f"above {ours.low:g} B" if ours.low else ""
