@@ -269,7 +269,7 @@ SHARES = st.dictionaries(
 def test_the_kernel_that_a_claim_names_must_have_most_or_least(
     shares: dict[str, int], named: tuple[str, str]
 ) -> None:
-    """Of 1,000 instructions, so many load. The figure alone may agree; the row says who has most, or least."""
+    """Loads are so many of 1,000 instructions. The figure alone may agree; the row says who has most, or least."""
     name, kernel = named
     (one,) = [c for c in OURS if c.id == name]
     assert one.value is not None

@@ -187,7 +187,7 @@ MAKERS = {
     with_kernels=st.booleans(),
 )
 def test_kernels_of_other_makers_are_refused(name: str, other: str, with_kernels: bool) -> None:
-    """Even of another processor, whose figures a ratio divides. What a run does not record differs from nothing."""
+    """Kernels of another processor count, as a ratio divides them; what a run does not record differs from nothing."""
     one = manifest("one", 1).model_copy(update={"tools": MAKERS | {"python": "3.11"}})
     changed = {"espbench": other or one.espbench} if name == "espbench" else {"tools": MAKERS | {name: other}}
     two = manifest("two", 2, profiles={"ixp2800": {}}).model_copy(update=changed)
@@ -262,7 +262,7 @@ def test_a_key_that_the_shipped_file_writes_must_be_there_and_another_may_be_mis
 
 
 def test_figures_of_a_profile_of_the_users_own_answer_no_claim(tmp_path: Path) -> None:
-    """Nor do they stand in a table or chart of the device; the page, its data and the terminal say so."""
+    """They stand in no table or chart of the device either; the page, its data and the terminal say so."""
     faster = changed(shipped()["mpc8548e"], "board.ns_per_instruction", "59/250")
     of = manifest("mine", 1)
     one = run(tmp_path, with_profile(of, "mpc8548e", faster), findings=findings_of(of, 1.0))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -479,7 +480,7 @@ def test_no_claim_is_about_a_stack_with_another_option(kind: str, option: str) -
 @pytest.mark.parametrize("listed_first", [True, False])
 def test_a_case_with_another_option_changes_no_figure(listed_first: bool) -> None:
     """200 tunnels beside one: neither a median of both, nor the count or the flood of the one that is listed last."""
-    options = ({}, {"tunnels": 200})
+    options: tuple[dict[str, Any], ...] = ({}, {"tunnels": 200})
     factors = (1.0, 0.5)
     in_turn = [*zip(options, factors, strict=True)][:: 1 if listed_first else -1]
     runs, found = [], []
@@ -993,7 +994,7 @@ IN_CLEAR_AT_64 = {("mpc8548e", "async", "3des-sha1", "both-ways", 64)}
 
 @pytest.mark.parametrize("of_test", ["throughput", "flood"])
 def test_frames_in_clear_void_every_figure_of_their_case(of_test: str) -> None:
-    """At each loss goal, and of floods and the bus, in whichever test and run they passed; other cases stay."""
+    """Figures at each loss goal, of floods and the bus, whichever test and run leaked; other cases stay."""
     manifest, outcomes = made.outcomes(Shape(sizes=(64, 512), goals={0.0: 0.9, 1e-5: 1.0}))
     leaking = {"status": "VIOLATED", "throughput_fps": None}
     if of_test == "throughput":
