@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from espbench.comparison.sorting.model import Comparison, Estimate
+from espbench.comparison.sorting.model import Comparison, Estimate, Panel
 from espbench.gate.from_run import BASELINE
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.verdict import Figure, Problem, Row, Word
@@ -107,7 +107,7 @@ def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
                     p.ratio,
                     p.why,
                     p.at_least,
-                    _has_pairs(comparison, arm, panel.conditions, p.x),
+                    _has_pairs(comparison, arm, panel, p.x),
                 )
     for v in comparison.fixed_loads:
         if v.b == arm:
@@ -116,14 +116,17 @@ def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
             yield _Judged(case, "throughput", v.word, v.throughput, v.why)
 
 
-def _has_pairs(comparison: Comparison, arm: str, conditions: Mapping[str, Any], x: int | str) -> bool:
-    """Return whether pairs at fixed loads have a verdict on this point's throughput.
+def _has_pairs(comparison: Comparison, arm: str, panel: Panel, x: int | str) -> bool:
+    """Return whether pairs at fixed loads have a verdict on this point's throughput, for the same loss goal.
 
-    They tell smaller differences than the searches do, whose scatter then decides nothing.
+    They tell smaller differences than the searches do, whose scatter then decides nothing. Pairs are made for the first
+    loss goal of each throughput test, and say nothing about the throughput for another one.
     """
+    conditions = {**comparison.common, **panel.conditions}
     return any(
         v.b == arm
         and v.x == x
+        and v.loss_goal == panel.loss_goal
         and v.word != "no verdict"
         and all(conditions.get(key, value) == value for key, value in v.conditions.items())
         for v in comparison.fixed_loads
