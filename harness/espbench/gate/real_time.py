@@ -65,8 +65,12 @@ class _Judged:
 
 
 def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """Return a row for each verdict on this arm against the reference, by searches and by trials at fixed loads."""
-    return [_row(judged, _limit(judged, limits)) for judged in _judged(comparison, arm)]
+    """Return a row for each verdict on this arm against the reference, by searches and by trials at fixed loads.
+
+    The case of a row begins with the arm if there are several: their conditions are the same.
+    """
+    whose = f"{arm}: " if len(comparison.arms) > 2 else ""
+    return [_row(judged, _limit(judged, limits), whose) for judged in _judged(comparison, arm)]
 
 
 def unjudged(comparison: Comparison, arms: Sequence[str]) -> list[Problem]:
@@ -166,13 +170,13 @@ def has_throughput(run: RunDirectory) -> bool:
     return any(isinstance(result, Outcome) for result in run.results())
 
 
-def _row(judged: _Judged, limit: Limit) -> Row:
+def _row(judged: _Judged, limit: Limit, whose: str) -> Row:
     ratio, word, why = judged.ratio, judged.word(limit), judged.why
     if word == "no verdict" and judged.shown != word:
         unseen = "any size" if math.isinf(judged.worst) else f"{100 * judged.worst:.0f} %"
         why = f"a figure that is worse by {unseen} would not have been seen; {why}"
     return Row(
-        case=judged.case,
+        case=f"{whose}{judged.case}",
         goal=None,
         load_fps=None,
         quantity=judged.quantity,

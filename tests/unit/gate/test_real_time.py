@@ -15,7 +15,7 @@ from espbench.comparison.build import of
 from espbench.comparison.sorting.model import Comparison, Estimate, FixedLoadVerdict, PointVerdict
 from espbench.gate import real_time
 from espbench.gate.limits import DEFAULTS, Limit, Quantity
-from espbench.gate.telling import markdown
+from espbench.gate.telling import json_file, junit, markdown
 from espbench.gate.verdict import Check, Problem
 from espbench.terms import PAIRED, Finding, Reason, at_fixed_loads
 from support.simulated import comparisons as simulated
@@ -134,6 +134,23 @@ def test_pairs_say_nothing_about_another_loss_goal_or_test(
     made = real_time.rows(of([replace(run, paired=[of_pairs])]), "b", DEFAULTS)
     assert [row.word for row in made] == [*seen, "same", "same"]
     assert ("test throughput" in made[-1].case) == (len(tests) > 1)
+
+
+def test_of_several_arms_each_row_names_its_own() -> None:
+    """Their conditions are the same, so nothing else would tell which of them regressed."""
+    several = synthetic.comparison(others=(synthetic.OTHER, synthetic.THIRD), sizes=(64,))
+    arms = [arm.name for arm in several.arms[1:]]
+    found = [row for arm in arms for row in real_time.rows(several, arm, DEFAULTS)]
+    assert len({row.case for row in found}) == len(found)
+    assert [row.case.split(": ")[0] for row in found] == arms
+    worse = [replace(row, word="regressed") for row in found]
+    made = Check("plan", "base", [], "run", "1", False, worse, [], {}, [], [])
+    for form in (markdown, junit, json_file):
+        assert all(row.case in form.text_of(made) for row in made.regressed)
+    alone = synthetic.comparison(sizes=(64,))
+    assert not any(
+        arm.name in row.case for arm in alone.arms for row in real_time.rows(alone, arm.name, DEFAULTS)
+    )
 
 
 def test_a_sentence_counts_what_has_no_verdict() -> None:
