@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from espbench.comparison.sorting.model import Comparison, Estimate, Panel
-from espbench.gate.from_run import BASELINE
+from espbench.gate.from_run import BASELINE, GATED
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.verdict import Figure, Problem, Row, Word
 from espbench.results import RunDirectory
-from espbench.terms import PAIRED, Finding, Outcome
+from espbench.terms import PAIRED, CaseEntry, Finding, Outcome, kind_of_test
 
 _WORSE, _BETTER = ("A faster", "B costs more"), ("B faster", "B costs less")
 LARGE = 0.10  # the share by which verdicts on throughput should be right (docs/comparison.md)
@@ -140,7 +140,8 @@ def _has_pairs(comparison: Comparison, arm: str, panel: Panel, x: int | str) -> 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
     """Return a problem for each case without a valid figure or proof of encryption; stacks: only these, if any.
 
-    A comparison at fixed loads has a problem too if it was not made, or if encryption is not proven.
+    A comparison at fixed loads has a problem too if it was not made, or if encryption is not proven. Of tests that are
+    not gated, proof is not demanded: a trial in which a gateway fails or exchanges keys cannot have it.
     """
     wanted = set(stacks)
     entries = {e.case: e for e in run.manifest.cases if not wanted or e.stack in wanted}
@@ -151,11 +152,15 @@ def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
         if result.status not in _FIT:
             why = "; ".join(map(str, result.reasons))
             unfit.append(Problem(result.case, f"{result.status}: {why}"))
-        elif entries[result.case].stack_kind != BASELINE and result.encryption != "proven":
+        elif _demands_proof(entries[result.case]) and result.encryption != "proven":
             unfit.append(Problem(result.case, "encryption not proven"))
     # Their results belong to no case of the plan; each has the stack of the arm that is not the reference.
     of_pairs = [f for f in run.findings() if f.test == PAIRED and (not wanted or f.stack in wanted)]
     return [*unfit, *(Problem(f.case, why) for f in of_pairs if (why := _unfit_pairs(f)))]
+
+
+def _demands_proof(entry: CaseEntry) -> bool:
+    return kind_of_test(entry.test) == GATED and entry.stack_kind != BASELINE
 
 
 def _unfit_pairs(finding: Finding) -> str:

@@ -144,7 +144,7 @@ class World:
             gateways={"home": reading, "office": reading}, proof={"proven": True},
         )  # fmt: skip
 
-    def run(self, parent: Path, spoil: Callable[[Outcome], Outcome] = lambda o: o) -> RunDirectory:
+    def run(self, parent: Path, spoil: Callable[[Outcome], Outcome | Finding] = lambda o: o) -> RunDirectory:
         """Write a whole run of searches and return it; each case has two trials, and the second one is final."""
         with RunDirectory.create(parent, "made-up", self.manifest(), self.plan_text) as run:
             results = []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from espbench.cli.gate import measuring
-from espbench.terms import PAIRED, CaseEntry, Finding, Outcome
+from espbench.terms import PAIRED, CaseEntry, CaseIdentity, Finding, Outcome
 from support.command_line import in_process
 from support.synthetic.gate import PLAN, World, world_of
 
@@ -31,7 +31,7 @@ class Situation:
     folder: Path
     base: Path
     after: World
-    spoil: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    spoil: Callable[[Outcome], Outcome | Finding] = lambda outcome: outcome
     asked: int = 0
     pairs: Mapping[str, Any] = field(default_factory=dict)  # of a finding at fixed loads, if there is one
 
@@ -117,6 +117,25 @@ def test_pairs_that_leaked_or_were_not_made_are_no_green(
     done = situation.check(base="base")
     assert done.returncode == 3, done.stdout + done.stderr
     assert re.search(rf"not judged: \S+-at: {why}", done.stdout)
+
+
+def test_tests_that_are_not_gated_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan may have tests whose encryption cannot be proven."""
+    situation = begun(tmp_path, f"{REAL}  - latency: {{}}\n", monkeypatch)
+
+    def of_its_test(outcome: Outcome) -> Outcome | Finding:
+        if outcome.test != "latency":
+            return outcome
+        return Finding(
+            **outcome.model_dump(include={*CaseIdentity.model_fields}), status="OK", load_fps=None, quantities=[],
+            trials=1, rfc2544=False, encryption="not proven",
+        )  # fmt: skip
+
+    situation.spoil = of_its_test
+    situation.base = situation.after.run(tmp_path / "base", of_its_test).path
+    done = situation.check()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "note: not gated: latency" in done.stdout
 
 
 def test_too_few_repeats_are_no_verdict(situation: Situation) -> None:

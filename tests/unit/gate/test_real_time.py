@@ -17,7 +17,7 @@ from espbench.gate import real_time
 from espbench.gate.limits import DEFAULTS, Limit, Quantity
 from espbench.gate.telling import json_file, junit, markdown
 from espbench.gate.verdict import Check, Problem
-from espbench.terms import PAIRED, Finding, Reason, at_fixed_loads
+from espbench.terms import PAIRED, Finding, Reason, Status, at_fixed_loads
 from support.simulated import comparisons as simulated
 from support.simulated import pairs
 from support.synthetic import comparison as synthetic
@@ -151,6 +151,32 @@ def test_of_several_arms_each_row_names_its_own() -> None:
     assert not any(
         arm.name in row.case for arm in alone.arms for row in real_time.rows(alone, arm.name, DEFAULTS)
     )
+
+
+@pytest.mark.parametrize(
+    ("test", "status", "why"),
+    [
+        ("throughput", "OK", "encryption not proven"),
+        ("throughput-2", "OK", "encryption not proven"),
+        ("failover", "OK", ""),
+        ("rekey_loss-2", "OK", ""),
+        ("reset", "INVALID", "INVALID: seen in clear"),
+        ("failover", "VIOLATED", "VIOLATED: seen in clear"),
+    ],
+)
+def test_only_what_is_gated_must_prove_its_encryption(
+    tmp_path: Path, test: str, status: Status, why: str
+) -> None:
+    """A trial in which a gateway fails cannot prove it, and no check of such a plan would ever be green."""
+    entry = World().entries[-1].model_copy(update={"case": "0005-more", "test": test})
+    run = World(listed=[*World().entries, entry]).run(tmp_path)
+    of_case = Finding(
+        **entry.model_dump(exclude={"stack_kind", "options", "tunnels"}), status=status, load_fps=None,
+        quantities=[], trials=2, rfc2544=False, encryption="not proven", reasons=[Reason.of_text("seen in clear")],
+    )  # fmt: skip
+    with run:
+        run.save_results([of_case if result.case == entry.case else result for result in run.results()])
+    assert real_time.problems(run) == ([Problem(entry.case, why)] if why else [])
 
 
 def test_a_sentence_counts_what_has_no_verdict() -> None:

@@ -248,13 +248,18 @@ def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]
 
 def _notes(base: Base, asked: Asked) -> list[str]:
     """Return the notes that a reader of the figures needs."""
-    others = [name for name, _ in asked.resolved.plan.traffic_tests if kind_of_test(name) != GATED]
     return [
         "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
         band(base.repeats),
         *([] if base.has_halves else [_NO_HALVES]),
-        *([f"not gated: {', '.join(dict.fromkeys(others))}"] if others else []),
+        *_not_gated(asked),
     ]
+
+
+def _not_gated(asked: Asked) -> list[str]:
+    """Return a note that names the tests of the plan whose figures are not judged, if there are any."""
+    others = [name for name, _ in asked.resolved.plan.traffic_tests if kind_of_test(name) != GATED]
+    return [f"not gated: {', '.join(dict.fromkeys(others))}"] if others else []
 
 
 # -- in real time -------------------------------------------------------------------------------
@@ -298,6 +303,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
             comparison.method,
             *real_time.unseen(comparison, [arm], asked.limits),
             *comparison.warnings,
+            *_not_gated(asked),
         ],
     )
 
@@ -324,6 +330,7 @@ def _between_arms(asked: Asked, reference: str) -> Check:
             comparison.method,
             *real_time.unseen(comparison, names, asked.limits),
             *comparison.warnings,
+            *_not_gated(asked),
         ],
     )
 
