@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from espbench.comparison.sorting.comparability import in_words
 from espbench.comparison.sorting.model import Comparison, Estimate, Panel
 from espbench.gate.from_run import BASELINE, GATED
 from espbench.gate.limits import Limit, Quantity
@@ -94,6 +95,11 @@ def unseen(comparison: Comparison, arms: Sequence[str], limits: Mapping[Quantity
                 f"({worst.quantity}, {worst.case})"
             )
     return notes
+
+
+def differing(comparison: Comparison) -> list[str]:
+    """Return a note for each condition in which the run differs from its base, that under test included."""
+    return [f"differs from the base: {in_words(difference)}" for difference in comparison.differences]
 
 
 def _limit(judged: _Judged, limits: Mapping[Quantity, Limit]) -> Limit:

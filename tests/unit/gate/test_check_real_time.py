@@ -162,6 +162,48 @@ def test_another_machine_is_foreign(situation: Situation) -> None:
     assert situation.check("--allow-different", "host.cpu").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "key", "word"),
+    [
+        ({"host": {"machine": "0a"}}, {"host": {"machine": "0b"}}, "host.machine", "machine"),
+        ({"tools": {"generator": "native: rx af_packet"}}, {"tools": {"generator": "native: rx af_xdp"}},
+         "tools.generator", "generator"),
+        ({"tools": {"linux.uml": "6.1"}}, {"tools": {"linux.uml": "6.2"}}, "tools.linux.uml", "linux"),
+        ({"host": {"clock source": "tsc"}}, {"host": {"clock source": "hpet"}}, "host.clock source", "clock source"),
+    ],
+)  # fmt: skip
+def test_what_compare_refuses_is_foreign_to_a_check(
+    situation: Situation, was: dict[str, Any], now: dict[str, Any], key: str, word: str
+) -> None:
+    """A machine of the same model, another way to the wire: figures in real time depend on both."""
+    world = situation.after
+    situation.base = replace(world, **was).run(situation.folder / "base").path
+    situation.after = replace(world, **now)
+    done = situation.check()
+    assert done.returncode == 2
+    assert f"{key}: the base's " in done.stderr
+    done = situation.check("--allow-different", word)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(rf"note: differs from the base: .*{key.partition('.')[2]}: ", done.stdout)
+
+
+def test_programs_that_only_read_results_may_differ(situation: Situation) -> None:
+    situation.after = replace(situation.after, tools={"python": "3.14", "pandas": "3.0"})
+    assert situation.check().returncode == 0
+
+
+def test_another_version_under_test_is_told_and_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = REAL.replace("[plain, xfrm]", f"[{{stack: strongswan, prefix: {tmp_path}}}]")
+    situation = begun(tmp_path, text, monkeypatch)
+    situation.after = replace(situation.after, version="5.9.14")
+    done = situation.check("--allow-different", "plain: version")  # the version of every stack of this world
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "under test: strongswan: version: kernel → 5.9.14" in done.stdout
+    assert "note: differs from the base: version of strongswan: " in done.stdout
+
+
 def test_a_file_has_no_repeats_to_judge_by(situation: Situation) -> None:
     (situation.folder / "baseline.json").write_text("{}")
     done = situation.check(base=str(situation.folder / "baseline.json"))

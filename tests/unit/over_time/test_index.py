@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from espbench.cli.main import app
 from espbench.errors import UsageError
-from espbench.over_time import Change, History, telling
+from espbench.over_time import Change, History, facts, telling
 from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.terms import Remark
@@ -97,6 +97,16 @@ def test_a_noisy_series_is_changed_near_a_run(runs: Path) -> None:
     assert telling.where(jump) == "near 20260107T120000Z-nightly"
     assert jump.word == "better"
     assert jump.differs == [("host: kernel", "Linux 6.12", "Linux 6.13")]
+
+
+def test_a_fact_of_the_machine_has_one_name() -> None:
+    """The conditions of a check name the same machine and programs otherwise; a change would be told twice."""
+    manifest = synthetic_run.manifest(synthetic_run.cases_of(SHAPE), "nightly")
+    known = [
+        facts.facts(manifest.model_copy(update={"host": {"machine": number}, "tools": {"generator": number}}))
+        for number in ("01", "02")
+    ]
+    assert facts.differences(*known) == [("host: machine", "01", "02"), ("tool: generator", "01", "02")]
 
 
 def test_nothing_else_changed_is_said(runs: Path) -> None:

@@ -282,6 +282,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
     refuse_different(
         as_base, now.instrument, free={*asked.allowed, *was.subject, *now.subject}, partly=now.partly
     )
+    # The conditions were compared above; `compare` would refuse another version of what is under test.
     comparison = compare([base, run], "run", allow_different=True)
     arm = comparison.arms[1].name
     keys = sorted(was.subject.keys() | now.subject.keys())
@@ -301,6 +302,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         notes=[
             "real time: two runs are not paired; for pairs let one plan compare both arms",
             comparison.method,
+            *real_time.differing(comparison),
             *real_time.unseen(comparison, [arm], asked.limits),
             *comparison.warnings,
             *_not_gated(asked),
