@@ -44,7 +44,7 @@ def facts(manifest: Manifest) -> dict[str, str]:
             for key, value in flat({"host": manifest.host})
             if key.removeprefix("host.") not in _FLUCTUATING
         }
-        # Those of the gate have other names for the same: `host.cpu`, `tools.generator`.
+        # The gate has other names for the same facts: `host.cpu`, `tools.generator`.
         known = {key: value for key, value in known.items() if not key.startswith(("host.", "tools."))}
     return known
 
