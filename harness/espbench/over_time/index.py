@@ -276,6 +276,9 @@ def _identity(manifest: Manifest) -> str:
         manifest.plan_path,
         host,
         [entry.case for entry in manifest.cases],
+        manifest.conditions,
+        manifest.asked,
+        {case: [load.model_dump() for load in loads] for case, loads in manifest.base_loads.items()},
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 

@@ -35,7 +35,8 @@ RUNS, CHANGED, VOID = 9, 5, 3
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of nine runs in virtual time, slower from the sixth on, and INVALID once; two of another plan,
-    and one of a third that is VIOLATED."""
+    and one of a third that is VIOLATED.
+    """
     parent = tmp_path_factory.mktemp("many")
     runs = parent / "my runs"
     shape = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=SIZES, goals=(0.0,))

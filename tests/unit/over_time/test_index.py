@@ -371,6 +371,17 @@ def test_a_copy_of_a_run_confirms_nothing(runs: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("changed", [{"asked": {"seed": "2"}}, {"conditions": {"seed": 2}}])
+def test_runs_that_began_in_the_same_second_are_no_copies(runs: Path, changed: dict[str, Any]) -> None:
+    """`espbench run PLAN --seed N &`, several times in one line of a shell."""
+    for folder in ("one", "two"):
+        made = write(runs / folder, 0, VIRTUAL)
+        if folder == "two":
+            made.save_manifest(made.manifest.model_copy(update=changed))
+    with History.open([runs]) as history:
+        assert [run.problem for run in history.runs()] == ["", ""]
+
+
 def test_the_copy_with_more_results_stands_for_a_run(runs: Path) -> None:
     """A backup was made while the last cases were measured; the backup may be read first, or be found first."""
     whole = write(runs / "runs", 0, VIRTUAL).path
