@@ -23,6 +23,7 @@ from espbench.comparison import compare
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, conditions, from_check, real_time
 from espbench.gate.base import Base, Point
+from espbench.gate.commits.tree import Commit
 from espbench.gate.from_run import GATED, base_of
 from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity
@@ -156,7 +157,14 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
 
 
 def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
-    commit = how.tree.commit(revision)
+    try:
+        return _built_and_checked(asked, how.tree.commit(revision), how)
+    finally:
+        how.tell()
+
+
+def _built_and_checked(asked: Asked, commit: Commit, how: Building) -> Check:
+    """Build and measure the commit, then the tree as it stands, and return the verdict on the second."""
     try:
         base_written = how.build(commit)
     finally:
