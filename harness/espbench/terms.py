@@ -676,6 +676,7 @@ class Manifest(Record):
     machine_of_case: dict[str, str] = Field(default_factory=dict)
     # Case → the loads of a base, which replace its test; empty unless `espbench check` made the run.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
+    finished: bool | None = None  # whether all that the plan asks for was tried; None in older runs
 
     @field_validator("code")
     @classmethod
