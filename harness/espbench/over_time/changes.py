@@ -60,7 +60,7 @@ def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list
     starts = _starts([list(points[number].repeats.values()) for number in known], windows)
     failures = [(first, last, bisect(known, first)) for first, last in _failures(points)]
     edges = sorted({0, *starts, *(place for _, _, place in failures), len(known)})
-    level = {}
+    level: dict[int, float] = {}
     for a, b in itertools.pairwise(edges):
         values = (value for number in known[a:b] for value in points[number].repeats.values())
         level |= dict.fromkeys(known[a:b], statistics.fmean(values))

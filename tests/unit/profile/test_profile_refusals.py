@@ -144,7 +144,8 @@ def test_a_profile_that_is_there_is_shown_with_its_load(tmp_path: Path, board: W
 def test_a_profile_that_is_there_has_no_half(tmp_path: Path, board: World) -> None:
     """It would be shown as it is, at the whole load."""
     path = profiled(tmp_path, board)
-    for options in ([], ["--against", path]):
+    asked: list[list[str | Path]] = [[], ["--against", path]]
+    for options in asked:
         said = refused(tmp_path, path, "--half", *options)
         assert f"{path}: --half: the loads of this profile are fixed" in said
 
