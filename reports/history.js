@@ -31,7 +31,13 @@
     value === null ? "–" : value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 1000 ? 5 : 9 });
   const where = (one, change) => `${one.exact ? "at" : "near"} ${runs[change.run].name}`;
   const nameOf = (one) => `${one.figure} of ${one.case}`;
-  const newest = (one) => one.points.findLast((point) => point[1] !== null);
+  // The newest figure, and the status of the newest run if that has none.
+  const newest = (one) => {
+    const figure = one.points.findLast((point) => point[1] !== null);
+    const [, value, status] = one.points.at(-1);
+    const text = figure ? `${number(figure[1])} ${one.unit}` : "–";
+    return value === null ? `${text} (newest run: ${status ?? "no figure"})` : text;
+  };
 
   // A table in which the first cell of a row is its header.
   const table = (caption, titles, rows) => {
@@ -84,13 +90,11 @@
     make("tr", {},
       make("th", { scope: "row", class: "nb" }, link(where(one, change), `#series=${id}`)),
       cell(whole(nameOf(one))), make("td", { text: change.move, class: `nb ${change.word}` }), cell(change.else));
-  const seriesRow = ([one, id]) => {
-    const last = newest(one);
-    return make("tr", {},
+  const seriesRow = ([one, id]) =>
+    make("tr", {},
       make("th", { scope: "row" }, link(whole(one.case), `#series=${id}`)), cell(one.plan), cell(one.figure),
-      cell(one.points.length, true), cell(last ? `${number(last[1])} ${one.unit}` : "–", true),
+      cell(one.points.length, true), cell(newest(one), true),
       cell(one.changes.length || "–", true), cell(one.exact ? "exact" : "noisy"));
-  };
   const tellChosen = () => {
     const [a, b] = [...chosen].sort((x, y) => x - y);
     at("chosen").textContent =

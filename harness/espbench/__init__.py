@@ -8,7 +8,7 @@ These names are imported at their first use, because pandas takes half a second,
 
 from typing import TYPE_CHECKING, Any
 
-from espbench.errors import EspbenchError, UnreadableRun
+from espbench.errors import EspbenchError, Interrupted, MachineLacks, UnreadableRun, UsageError
 from espbench.version import __version__
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "EspbenchError", "History", "Plan", "Progress", "Run", "UnreadableRun", "__version__", "check", "compare",
-    "history", "load", "load_many",
+    "EspbenchError", "History", "Interrupted", "MachineLacks", "Plan", "Progress", "Run", "UnreadableRun", "UsageError",
+    "__version__", "check", "compare", "history", "load", "load_many",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # with __getattr__, a type checker would accept any name

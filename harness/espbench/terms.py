@@ -55,6 +55,8 @@ ARM_AT_FIXED_LOADS = re.compile(
 )  # the case and the arm in the name that `at_fixed_loads` makes
 AT_BASE_LOADS = "at-base-loads"  # the name of the test at the loads of a base (`espbench check`)
 WITH_FIGURE: tuple[Status, ...] = ("OK", "LOWER_BOUND")
+# If one repeat of a point has such a status, the median of the others is no figure of the point (for_median).
+NO_MEDIAN: tuple[Status, ...] = ("VIOLATED", "BELOW_MINIMUM")
 Validity = Literal["VALID", "INVALID"]
 Encryption = Literal["proven", "not proven", "baseline"]
 Better = Literal["more", "less"]
@@ -531,7 +533,7 @@ def for_median(repeats: Sequence[Outcome]) -> list[Outcome]:
 
     A repeat below the minimum has no number, but it is the slowest: the median of the others would be too high.
     """
-    if any(o.status in ("VIOLATED", "BELOW_MINIMUM") for o in repeats):
+    if any(o.status in NO_MEDIAN for o in repeats):
         return []
     return [o for o in repeats if o.status in WITH_FIGURE]
 
@@ -675,6 +677,7 @@ class Manifest(Record):
     machine_of_case: dict[str, str] = Field(default_factory=dict)
     # Case → the loads of a base, which replace its test; empty unless `espbench check` made the run.
     base_loads: dict[str, list[BaseLoad]] = Field(default_factory=dict)
+    finished: bool | None = None  # whether all that the plan asks for was tried; None in older runs
 
     @field_validator("code")
     @classmethod

@@ -156,6 +156,7 @@ def run(  # noqa: PLR0913  (its options)
             results = _measure(
                 resolved, choices, directory, at_once, elsewhere, progress_file, profiled=profiled
             )
+            directory.update_manifest(finished=True)
     if remarks := remarks_in_short(contradictions.marked(results)):
         print(remarks, file=sys.stderr)
     print(directory.path / "results.csv" if no_report else _write_report(directory.path))
@@ -205,7 +206,7 @@ def _go_on(begun: RunDirectory) -> RunDirectory:
         print(text, file=sys.stderr)
     moments = [*begun.manifest.resumed, _now()]
     warnings = [*begun.manifest.warnings, *other_code(begun.manifest)]
-    begun.update_manifest(resumed=moments, warnings=warnings)
+    begun.update_manifest(resumed=moments, warnings=warnings, finished=False)
     return begun
 
 
@@ -425,6 +426,7 @@ def _manifest(
         asked=asked(resolved, profiles),
         compare=compare_settings(resolved),
         base_loads=loads,
+        finished=False,
     )
 
 

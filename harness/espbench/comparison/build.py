@@ -26,7 +26,7 @@ from espbench.comparison.sorting.samples import Run, Sample, read, samples
 from espbench.comparison.telling import costs, remarks, words
 from espbench.errors import UsageError
 from espbench.results import RunDirectory
-from espbench.terms import Finding
+from espbench.terms import Finding, at_fixed_loads
 
 # A run that is interleaved over one axis of a pair is interleaved over the other too: the arms are the same.
 _SAME_ORDER = ({"stack", "version"}, {"dut", "kernel"})
@@ -85,7 +85,7 @@ def of(
     is_paired = {pair.b: pair.paired for panel in panels for pair in panel.pairs}
     seed = runs[0].compare.get("seed") if len(runs) == 1 and any(is_paired.values()) else None
     at_loads = _fixed_loads(runs, axis, plan)
-    fixed = _by_arm(paired_ratios.judge(at_loads, axis), plan.arm_of)
+    fixed = _by_arm(paired_ratios.judge(at_loads, axis, _tests(runs)), plan.arm_of)
     return Comparison(
         axis=axis,
         arms=plan.arms,
@@ -150,6 +150,12 @@ def _fixed_loads(runs: Sequence[Run], axis: Axis, plan: Layout) -> list[Finding]
     reference = plan.arms[0].name
     named = [(finding, finding.paired.get("a", reference)) for finding in runs[0].paired]
     return [finding for finding, a in named if plan.arm_of.get(a, a) == reference]
+
+
+def _tests(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the throughput test of each comparison at fixed loads, by its case; none if the runs have a single one."""
+    tests = {at_fixed_loads(case.case): case.test for run in runs for case in run.compared_cases}
+    return tests if len(set(tests.values())) > 1 else {}
 
 
 def _axis(runs: Sequence[Run], measured: Sequence[Sample], by: str | None) -> Axis:

@@ -29,7 +29,7 @@ _SERIES = (
     "is_exact",
     "conditions",
 )
-_OF_SERIES = ("runs", "newest")
+_OF_SERIES = ("runs", "newest", "newest_status")
 _POINTS = ("series", "plan", "case", "figure", "unit", "run", "started", "value", "status")
 _CHANGES = (
     "series", "plan", "case", "figure", "unit", "run", "started", "before", "was", "now", "ratio", "word", "exactly",
@@ -64,7 +64,10 @@ class History:
 
     @cached_property
     def series(self) -> pd.DataFrame:
-        """One row per series: the figure and its case, the number of runs, and the `newest` figure, in `unit`."""
+        """One row per series: the figure and its case, the number of runs, and the `newest` figure, in `unit`.
+
+        `newest_status` is the status of the newest run if this has no figure; otherwise it is empty.
+        """
         return frame((_of(series) | vars(series) for series, _ in self._series), (*_SERIES, *_OF_SERIES))
 
     @cached_property

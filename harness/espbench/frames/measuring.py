@@ -71,13 +71,15 @@ class Plan:
         wait: bool = False,
         on_progress: Callable[[Progress], object] | None = None,
     ) -> Run:
-        """Measure the plan as `espbench run` does, and return the run. If `out` has an unfinished run of it,
+        """Measure the plan as `espbench run` does, and return the run. If the newest run of it in `out` is unfinished,
         continue that run.
 
-        That is the newest run of the same file with exactly the same text and seed, if some of its cases have no
-        answer. jobs, cluster, wait: as the command's options. executor: in virtual time, measures the cases, `jobs` at
-        once (lending.py). on_progress is called when another trial or case is on disk; an exception from it interrupts
-        the run like Ctrl-C, and the run can be continued. Virtual time needs no root.
+        A run of it is one of the same file with exactly the same text and seed. It is unfinished if it was interrupted
+        or has failed; of a run of an older espbench, only if some of its cases have no answer.
+
+        jobs, cluster, wait: as the command's options. executor: in virtual time, measures the cases, `jobs` at once
+        (lending.py). on_progress is called when another trial or case is on disk; an exception from it interrupts the
+        run like Ctrl-C, and the run can be continued. Virtual time needs no root.
 
         UsageError for a mistake in the plan, or a run that cannot be continued here; MachineLacks; Interrupted;
         EspbenchError for anything else, with the command's message.
@@ -250,9 +252,10 @@ def _folders(out: Path) -> set[Path]:
 
 
 def _unfinished(out: Path, plan: Plan) -> Path | None:
-    """Return the newest run of this plan if some of its cases have no result; else None.
+    """Return the newest run of this plan if it was not finished, or if some of its cases have no result; else None.
 
-    A plan is its file and its text: what its relative paths name depends on the folder of the file.
+    A plan is its file and its text: what its relative paths name depends on the folder of the file. A run whose cases
+    all have results may lack its comparison at fixed loads, and figures of boards or kernels, which are of no case.
     """
     try:
         text = plan.path.read_text(encoding="utf-8")
@@ -272,7 +275,8 @@ def _unfinished(out: Path, plan: Plan) -> Path | None:
                 and not manifest.base_loads
             ):
                 answered = {result.case for result in run.results()}
-                return None if {entry.case for entry in run.manifest.cases} <= answered else path
+                is_answered = {entry.case for entry in manifest.cases} <= answered
+                return None if is_answered and manifest.finished is not False else path
         except (OSError, EspbenchError):
             continue
     return None

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from espbench.comparison.sorting.comparability import flat
+from espbench.comparison.sorting.comparability import flat, of_machine
 from espbench.comparison.sorting.samples import VERSION_OPTIONS, options_of
 from espbench.terms import CaseEntry, Manifest
 
@@ -25,7 +25,6 @@ _PROFILE = "profile."
 _OF_KERNELS = ("kernel", "modules", "overlay", "configuration of the kernel")
 # Parts of a Security Context that belong to the device, and not to the stack on it.
 _OF_DEVICES = ("kernel", "emulation")
-_MACHINE = ("cpu", "kernel", "cpus usable", "memory_mib")
 _BETWEEN = " / "  # the values of cases that differ
 
 
@@ -92,12 +91,11 @@ def of_plan(
 def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
     """Return all conditions that the run recorded, also those of its gateways.
 
-    virtual: the run is in virtual time. In real time, the machine is part of the instrument.
+    virtual: the run is in virtual time. In real time, the machine is part of the instrument, and so are its programs.
     """
     recorded = of_plan(manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions)
     if not virtual:
-        host = {key: manifest.host[key] for key in _MACHINE if key in manifest.host}
-        recorded |= dict(flat({"host": host, "placement": manifest.placement, "queues": manifest.queues}))
+        recorded |= {f"{condition.part}.{condition.key}": value for condition, value in of_machine(manifest)}
     of_gateways: dict[str, set[str]] = {}
     subject = set()
     for entry in manifest.cases:

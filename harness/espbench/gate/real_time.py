@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from espbench.comparison.sorting.model import Comparison, Estimate
-from espbench.gate.from_run import BASELINE
+from espbench.comparison.sorting.comparability import in_words
+from espbench.comparison.sorting.model import Comparison, Estimate, Panel
+from espbench.gate.from_run import BASELINE, GATED
 from espbench.gate.limits import Limit, Quantity
 from espbench.gate.verdict import Figure, Problem, Row, Word
 from espbench.results import RunDirectory
-from espbench.terms import PAIRED, Finding, Outcome
+from espbench.terms import PAIRED, CaseEntry, Finding, Outcome, kind_of_test
 
 _WORSE, _BETTER = ("A faster", "B costs more"), ("B faster", "B costs less")
 LARGE = 0.10  # the share by which verdicts on throughput should be right (docs/comparison.md)
@@ -65,8 +66,12 @@ class _Judged:
 
 
 def rows(comparison: Comparison, arm: str, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """Return a row for each verdict on this arm against the reference, by searches and by trials at fixed loads."""
-    return [_row(judged, _limit(judged, limits)) for judged in _judged(comparison, arm)]
+    """Return a row for each verdict on this arm against the reference, by searches and by trials at fixed loads.
+
+    The case of a row begins with the arm if there are several: their conditions are the same.
+    """
+    whose = f"{arm}: " if len(comparison.arms) > 2 else ""
+    return [_row(judged, _limit(judged, limits), whose) for judged in _judged(comparison, arm)]
 
 
 def unjudged(comparison: Comparison, arms: Sequence[str]) -> list[Problem]:
@@ -92,6 +97,11 @@ def unseen(comparison: Comparison, arms: Sequence[str], limits: Mapping[Quantity
     return notes
 
 
+def differing(comparison: Comparison) -> list[str]:
+    """Return a note for each condition in which the run differs from its base, that under test included."""
+    return [f"differs from the base: {in_words(difference)}" for difference in comparison.differences]
+
+
 def _limit(judged: _Judged, limits: Mapping[Quantity, Limit]) -> Limit:
     return limits["instructions" if judged.quantity == "CPU per frame" else "throughput"]
 
@@ -107,7 +117,7 @@ def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
                     p.ratio,
                     p.why,
                     p.at_least,
-                    _has_pairs(comparison, arm, panel.conditions, p.x),
+                    _has_pairs(comparison, arm, panel, p.x),
                 )
     for v in comparison.fixed_loads:
         if v.b == arm:
@@ -116,14 +126,17 @@ def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
             yield _Judged(case, "throughput", v.word, v.throughput, v.why)
 
 
-def _has_pairs(comparison: Comparison, arm: str, conditions: Mapping[str, Any], x: int | str) -> bool:
-    """Return whether pairs at fixed loads have a verdict on this point's throughput.
+def _has_pairs(comparison: Comparison, arm: str, panel: Panel, x: int | str) -> bool:
+    """Return whether pairs at fixed loads have a verdict on this point's throughput, for the same loss goal.
 
-    They tell smaller differences than the searches do, whose scatter then decides nothing.
+    They tell smaller differences than the searches do, whose scatter then decides nothing. Pairs are made for the first
+    loss goal of each throughput test, and say nothing about the throughput for another one.
     """
+    conditions = {**comparison.common, **panel.conditions}
     return any(
         v.b == arm
         and v.x == x
+        and v.loss_goal == panel.loss_goal
         and v.word != "no verdict"
         and all(conditions.get(key, value) == value for key, value in v.conditions.items())
         for v in comparison.fixed_loads
@@ -133,7 +146,8 @@ def _has_pairs(comparison: Comparison, arm: str, conditions: Mapping[str, Any], 
 def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
     """Return a problem for each case without a valid figure or proof of encryption; stacks: only these, if any.
 
-    A comparison at fixed loads has a problem too if it was not made, or if encryption is not proven.
+    A comparison at fixed loads has a problem too if it was not made, or if encryption is not proven. Of tests that are
+    not gated, proof is not demanded: a trial in which a gateway fails or exchanges keys cannot have it.
     """
     wanted = set(stacks)
     entries = {e.case: e for e in run.manifest.cases if not wanted or e.stack in wanted}
@@ -144,11 +158,15 @@ def problems(run: RunDirectory, stacks: Iterable[str] = ()) -> list[Problem]:
         if result.status not in _FIT:
             why = "; ".join(map(str, result.reasons))
             unfit.append(Problem(result.case, f"{result.status}: {why}"))
-        elif entries[result.case].stack_kind != BASELINE and result.encryption != "proven":
+        elif _demands_proof(entries[result.case]) and result.encryption != "proven":
             unfit.append(Problem(result.case, "encryption not proven"))
     # Their results belong to no case of the plan; each has the stack of the arm that is not the reference.
     of_pairs = [f for f in run.findings() if f.test == PAIRED and (not wanted or f.stack in wanted)]
     return [*unfit, *(Problem(f.case, why) for f in of_pairs if (why := _unfit_pairs(f)))]
+
+
+def _demands_proof(entry: CaseEntry) -> bool:
+    return kind_of_test(entry.test) == GATED and entry.stack_kind != BASELINE
 
 
 def _unfit_pairs(finding: Finding) -> str:
@@ -163,13 +181,13 @@ def has_throughput(run: RunDirectory) -> bool:
     return any(isinstance(result, Outcome) for result in run.results())
 
 
-def _row(judged: _Judged, limit: Limit) -> Row:
+def _row(judged: _Judged, limit: Limit, whose: str) -> Row:
     ratio, word, why = judged.ratio, judged.word(limit), judged.why
     if word == "no verdict" and judged.shown != word:
         unseen = "any size" if math.isinf(judged.worst) else f"{100 * judged.worst:.0f} %"
         why = f"a figure that is worse by {unseen} would not have been seen; {why}"
     return Row(
-        case=judged.case,
+        case=f"{whose}{judged.case}",
         goal=None,
         load_fps=None,
         quantity=judged.quantity,

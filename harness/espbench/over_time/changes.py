@@ -5,7 +5,7 @@ jumpavg (like MLRsearch from FD.io's continuous tests) groups consecutive result
 as normal distributions takes the fewest bits. Its computing time rises with the square of the number of results, so it
 gets only WINDOW of them at a time. Changes in the first half of a window are final, and the next window begins at the
 last of them, or in the middle. A new level needs LEAST runs in a row; if fewer runs differ from those around them, they
-are outliers.
+are outliers. Failures are a level of their own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import json
 import statistics
+from bisect import bisect
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 
@@ -48,20 +49,42 @@ def exact(points: Sequence[Point]) -> list[Jump]:
 
 
 def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list[Jump]:
-    """Return the places that jumpavg finds; runs without a figure are skipped.
+    """Return the places that jumpavg finds, and where figures end or begin again; other runs without one are skipped.
+
+    Figures end where LEAST runs in a row have none because they are VIOLATED or BELOW_MINIMUM.
 
     known_windows: results of earlier searches, by the content of the window; new results are added.
     """
     windows: Windows = {} if known_windows is None else known_windows
     known = [number for number, point in enumerate(points) if point.repeats]
     starts = _starts([list(points[number].repeats.values()) for number in known], windows)
-    edges = [0, *starts, len(known)]
-    means = [
-        statistics.fmean(value for number in known[a:b] for value in points[number].repeats.values())
-        for a, b in itertools.pairwise(edges)
-        if b > a
+    failures = [(first, last, bisect(known, first)) for first, last in _failures(points)]
+    edges = sorted({0, *starts, *(place for _, _, place in failures), len(known)})
+    level: dict[int, float] = {}
+    for a, b in itertools.pairwise(edges):
+        values = (value for number in known[a:b] for value in points[number].repeats.values())
+        level |= dict.fromkeys(known[a:b], statistics.fmean(values))
+    jumps = {
+        known[at]: Jump(known[at - 1], known[at], level[known[at - 1]], level[known[at]]) for at in starts
+    }
+    for first, last, place in failures:
+        if place > 0:
+            jumps[first] = Jump(known[place - 1], first, level[known[place - 1]], None)
+        if place < len(known):
+            jumps[known[place]] = Jump(last, known[place], None, level[known[place]])
+    return [jumps[at] for at in sorted(jumps)]
+
+
+def _failures(points: Sequence[Point]) -> list[tuple[int, int]]:
+    """Return the first and the last failure of each LEAST or more of them without a figure in between."""
+    # A run that is INVALID, say, neither confirms a failure nor ends a row of them.
+    decided = [number for number, point in enumerate(points) if point.repeats or point.is_failure]
+    rows = [
+        list(row)
+        for is_failure, row in itertools.groupby(decided, lambda number: points[number].is_failure)
+        if is_failure
     ]
-    return [Jump(known[at - 1], known[at], means[place], means[place + 1]) for place, at in enumerate(starts)]
+    return [(row[0], row[-1]) for row in rows if len(row) >= LEAST]
 
 
 def _starts(values: Sequence[Sequence[float]], windows: Windows) -> list[int]:

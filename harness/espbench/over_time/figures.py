@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from espbench.gate.base import Point as Place
 from espbench.results.outcome_files import rounded
 from espbench.sentences import goal_name
-from espbench.terms import PAIRED, Finding, Outcome
+from espbench.terms import NO_MEDIAN, PAIRED, Finding, Outcome
 
 _IN_REAL_TIME = ("cpu_home_us_per_frame", "cpu_office_us_per_frame")
 _IN_VIRTUAL_TIME = ("instructions_home_per_frame", "instructions_office_per_frame")
@@ -60,12 +60,11 @@ def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, F
     """Return every figure of a run.
 
     A throughput that is a bound is none: it shows what the run could judge, not the DUT. What a frame cost at that load
-    is one, unless the status is LOWER_BOUND.
+    is one, unless the status is LOWER_BOUND. If a repeat is VIOLATED or BELOW_MINIMUM, its case has no figure.
     """
     by_key: dict[Key, Figures] = {}
+    results = [result for result in results if result.test != PAIRED]
     for result in results:
-        if result.test == PAIRED:
-            continue
         of_result = _of_outcome(result, exact=exact) if isinstance(result, Outcome) else _of_finding(result)
         for key, value in of_result:
             of_key = by_key.setdefault(key, Figures())
@@ -73,11 +72,38 @@ def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, F
             of_key.statuses.append(_BOUND if is_bound else result.status)
             if value is not None and result.status == "OK" and not is_bound:
                 of_key.by_repeat[result.repeat] = value
+    without: dict[str, list[str]] = {}
+    for result in results:
+        if result.status in NO_MEDIAN:
+            without.setdefault(_case(result), []).append(result.status)
+    for key, of_key in by_key.items():
+        if key.case in without:
+            of_key.by_repeat.clear()
+            of_key.statuses += without[key.case]
     return by_key
 
 
+def unfit(results: Iterable[Outcome | Finding]) -> dict[str, str]:
+    """Return the statuses of each case of which a result is not OK: case, as in its keys → each status once.
+
+    Such a result may lack the figures that the case has in other runs.
+    """
+    by_case: dict[str, Figures] = {}
+    for result in results:
+        if result.test != PAIRED:
+            by_case.setdefault(_case(result), Figures()).statuses.append(result.status)
+    return {case: of_case.status for case, of_case in by_case.items() if of_case.status != "OK"}
+
+
+def _case(result: Outcome | Finding) -> str:
+    """Return the name of a result's case in all runs, with the loss goal if it has one."""
+    if isinstance(result, Outcome):
+        return f"{Place.of(result)}, loss goal {goal_name(result.loss_goal)}"
+    return str(Place.of(result))
+
+
 def _of_outcome(outcome: Outcome, *, exact: bool) -> Iterator[tuple[Key, float | None]]:
-    case = f"{Place.of(outcome)}, loss goal {goal_name(outcome.loss_goal)}"
+    case = _case(outcome)
     figures = rounded(outcome)
     for column in ("throughput_fps", *(_IN_VIRTUAL_TIME if exact else _IN_REAL_TIME)):
         value = getattr(figures, column)
@@ -89,6 +115,6 @@ def _of_finding(finding: Finding) -> Iterator[tuple[Key, float | None]]:
     for quantity in finding.quantities:
         better = quantity.better or ""
         yield (
-            Key(str(Place.of(finding)), finding.test, None, quantity.name, quantity.unit, better),
+            Key(_case(finding), finding.test, None, quantity.name, quantity.unit, better),
             quantity.value,
         )

@@ -26,7 +26,7 @@ from espbench.results import RunDirectory
 from espbench.terms import MACHINE, Manifest
 from espbench.this_machine import kept
 
-VERSION = 4
+VERSION = 5
 # SQLite keeps this number in the header of each index, so that files of other programs are not taken for one.
 APPLICATION_ID = int.from_bytes(b"espb", "big")
 _SQLITE = b"SQLite format 3\0"
@@ -45,12 +45,17 @@ CREATE TABLE facts (id INTEGER PRIMARY KEY, told TEXT UNIQUE);
 CREATE TABLE series (
   id INTEGER PRIMARY KEY, plan TEXT, name TEXT, test TEXT, goal REAL, figure TEXT, unit TEXT, better TEXT,
   exact INTEGER, conditions TEXT, stale INTEGER DEFAULT 1, runs INTEGER DEFAULT 0, newest REAL,
+  newest_status TEXT DEFAULT '',
   UNIQUE (plan, conditions, name, figure)
 );
 CREATE TABLE point (
   series INTEGER, run INTEGER, value REAL, repeats TEXT, status TEXT, PRIMARY KEY (series, run)
 ) WITHOUT ROWID;
 CREATE INDEX point_of_run ON point (run);
+CREATE TABLE unfit (
+  plan TEXT, conditions TEXT, name TEXT, run INTEGER, status TEXT, PRIMARY KEY (plan, conditions, name, run)
+) WITHOUT ROWID;
+CREATE INDEX unfit_of_run ON unfit (run);
 CREATE TABLE change (
   series INTEGER, run INTEGER, before INTEGER, was REAL, now REAL, was_status TEXT, now_status TEXT
 );
@@ -227,8 +232,11 @@ def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable
         _read(database, path, stamps[path])
         if done % _READ_OFTEN == 0:
             note(f"{done:,} of {len(unread):,} runs read")
+    database.execute(
+        "DELETE FROM series WHERE stale = 1 AND NOT EXISTS (SELECT 1 FROM point WHERE point.series = series.id)"
+    )
+    database.execute("DELETE FROM change WHERE series NOT IN (SELECT id FROM series)")
     search_stale(database)
-    database.execute("DELETE FROM series WHERE runs = 0")
 
 
 def _forget(database: sqlite3.Connection, path: str) -> None:
@@ -244,8 +252,19 @@ def _remove_run(database: sqlite3.Connection, path: str) -> None:
     database.execute(
         "UPDATE series SET stale = 1 WHERE id IN (SELECT series FROM point WHERE run = ?)", (number,)
     )
+    _mark_unfit(database, number)
     database.execute("DELETE FROM point WHERE run = ?", (number,))
+    database.execute("DELETE FROM unfit WHERE run = ?", (number,))
     database.execute("DELETE FROM run WHERE id = ?", (number,))
+
+
+def _mark_unfit(database: sqlite3.Connection, run: int) -> None:
+    """Mark the series stale in which this run may be without a figure."""
+    database.execute(
+        "UPDATE series SET stale = 1"
+        " WHERE (plan, conditions, name) IN (SELECT plan, conditions, name FROM unfit WHERE run = ?)",
+        (run,),
+    )
 
 
 def _identity(manifest: Manifest) -> str:
@@ -257,6 +276,9 @@ def _identity(manifest: Manifest) -> str:
         manifest.plan_path,
         host,
         [entry.case for entry in manifest.cases],
+        manifest.conditions,
+        manifest.asked,
+        {case: [load.model_dump() for load in loads] for case, loads in manifest.base_loads.items()},
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -298,9 +320,10 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         exact = facts.is_exact(manifest)
         run_facts = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
         moment = _moment(manifest.started)
+        by_conditions = facts.by_conditions(manifest, results)
         series_of = [
             (conditions, key, of_key)
-            for conditions, of_conditions in facts.by_conditions(manifest, results).items()
+            for conditions, of_conditions in by_conditions.items()
             for key, of_key in figures.figures(of_conditions, exact=exact).items()
         ]
     except (EspbenchError, OSError, ValueError) as error:
@@ -322,6 +345,13 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             len(results),
         ),
     ).lastrowid  # fmt: skip
+    assert run is not None
+    unfit = [
+        (manifest.name, conditions, case, run, status)
+        for conditions, of_conditions in by_conditions.items()
+        for case, status in figures.unfit(of_conditions).items()
+    ]
+    _save_unfit(database, run, unfit)
     for conditions, key, of_key in series_of:
         named = (manifest.name, conditions, key.case, key.figure)
         (series,) = database.execute(
@@ -337,6 +367,16 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             "INSERT INTO point (series, run, value, repeats, status) VALUES (?, ?, ?, ?, ?)",
             (series, run, of_key.median, repeats, of_key.status),
         )
+
+
+def _save_unfit(
+    database: sqlite3.Connection, run: int, rows: Sequence[tuple[str, str, str, int, str]]
+) -> None:
+    """Save the cases of a run of which a result is not OK, as (plan, conditions, case, run, statuses)."""
+    database.executemany(
+        "INSERT INTO unfit (plan, conditions, name, run, status) VALUES (?, ?, ?, ?, ?)", rows
+    )
+    _mark_unfit(database, run)
 
 
 def _moment(started: str) -> float:

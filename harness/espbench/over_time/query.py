@@ -11,7 +11,10 @@ from typing import Any
 from espbench.over_time import facts
 from espbench.over_time.records import Change, Point, RunRow, Series
 
-_SERIES = "s.id, s.plan, s.name, s.test, s.goal, s.figure, s.unit, s.better, s.exact, s.conditions, s.runs, s.newest"
+_SERIES = (
+    "s.id, s.plan, s.name, s.test, s.goal, s.figure, s.unit, s.better, s.exact, s.conditions, s.runs, s.newest,"
+    " s.newest_status"
+)
 _NAMED = " AND ".join(f"instr(lower(s.{column}), lower(?)) > 0" for column in ("plan", "name", "figure"))
 _ORDER = "s.plan, s.id"
 
@@ -48,10 +51,18 @@ def points(database: sqlite3.Connection, number: int) -> list[Point]:
 
 
 def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int, Point]]:
-    """Return the points of a series, the oldest first, each with the number of its run."""
+    """Return the points of a series, the oldest first, each with the number of its run.
+
+    A run whose results for the case are not OK may lack the figure: then its point has only their statuses.
+    """
     rows = database.execute(
-        "SELECT r.id, r.name, r.path, p.value, p.repeats, p.status FROM point p JOIN run r ON r.id = p.run"
-        " WHERE p.series = ? ORDER BY r.moment, r.path",
+        "SELECT r.id, r.name, r.path, p.value, p.repeats, p.status, r.moment"
+        " FROM point p JOIN run r ON r.id = p.run WHERE p.series = ?1"
+        " UNION ALL SELECT r.id, r.name, r.path, NULL, NULL, u.status, r.moment"
+        " FROM series s JOIN unfit u ON u.plan = s.plan AND u.conditions = s.conditions AND u.name = s.name"
+        " JOIN run r ON r.id = u.run"
+        " WHERE s.id = ?1 AND NOT EXISTS (SELECT 1 FROM point p WHERE p.series = s.id AND p.run = u.run)"
+        " ORDER BY 7, 3",
         (number,),
     )
     return [(row[0], Point(row[1], row[2], row[3], _repeats(row[3], row[4]), row[5])) for row in rows]
@@ -74,9 +85,9 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
     )
     return [
         Change(
-            series=(of := _series(row)), run=row[12], run_path=row[13], started=row[14], before=row[15],
-            before_path=row[16], was=row[19], now=row[20], was_status=row[21], now_status=row[22], exactly=of.is_exact,
-            differs=differing(row[17], row[18]),
+            series=(of := _series(row)), run=row[13], run_path=row[14], started=row[15], before=row[16],
+            before_path=row[17], was=row[20], now=row[21], was_status=row[22], now_status=row[23], exactly=of.is_exact,
+            differs=differing(row[18], row[19]),
         )
         for row in rows
     ]  # fmt: skip
@@ -85,7 +96,7 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
 def _series(row: tuple[Any, ...]) -> Series:
     return Series(
         number=row[0], plan=row[1], case=row[2], test=row[3], goal=row[4], figure=row[5], unit=row[6], better=row[7],
-        is_exact=bool(row[8]), conditions=row[9], runs=row[10], newest=row[11],
+        is_exact=bool(row[8]), conditions=row[9], runs=row[10], newest=row[11], newest_status=row[12],
     )  # fmt: skip
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from espbench.terms import NO_MEDIAN
+
 
 @dataclass(frozen=True)
 class RunRow:
@@ -35,7 +37,8 @@ class Series:
 
     goal: the loss goal as a ratio; None for tests without one. better: `more`, `less`, or empty if neither is better.
     conditions: a short digest of the plan's settings and the platform. runs: the number of runs in the series, with or
-    without a figure. newest: the last figure; None if no run has one.
+    without a figure. newest: the last figure; None if no run has one. newest_status: the status of the newest run if it
+    has no figure, so that `newest` is older; otherwise empty.
     """
 
     number: int
@@ -50,14 +53,15 @@ class Series:
     conditions: str
     runs: int = 0
     newest: float | None = None
+    newest_status: str = ""
 
 
 @dataclass(frozen=True)
 class Point:
     """The figure of one run in a series: the median of its repeats, and each of them by number.
 
-    run is the run's name, run_path its directory. value is None if no repeat has a figure; a bound is not a figure.
-    status: the statuses of the repeats, each once.
+    run is the run's name, run_path its directory. value is None if no repeat has a figure, or if one is VIOLATED or
+    BELOW_MINIMUM; a bound is not a figure. status: the statuses of the repeats, each once.
     """
 
     run: str
@@ -65,6 +69,11 @@ class Point:
     value: float | None
     repeats: Mapping[int, float] = field(default_factory=dict)
     status: str = ""
+
+    @property
+    def is_failure(self) -> bool:
+        """True if there is no figure because frames were not encrypted, or because the DUT forwards too little."""
+        return self.value is None and not {*self.status.split(", ")}.isdisjoint(NO_MEDIAN)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,8 @@ def search_stale(database: sqlite3.Connection) -> None:
             ),
         )  # fmt: skip
         newest = next((point.value for point in reversed(points) if point.value is not None), None)
+        status = points[-1].status if points and points[-1].value is None else ""
         database.execute(
-            "UPDATE series SET stale = 0, runs = ?, newest = ? WHERE id = ?", (len(points), newest, number)
+            "UPDATE series SET stale = 0, runs = ?, newest = ?, newest_status = ? WHERE id = ?",
+            (len(points), newest, status, number),
         )

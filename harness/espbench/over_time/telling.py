@@ -20,6 +20,12 @@ def number(value: float | None, status: str = "") -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def newest(series: Series) -> str:
+    """Return the newest figure with its unit, and the status of the newest run if that has none."""
+    figure = f"{number(series.newest)} {series.unit}" if series.newest is not None else "–"
+    return f"{figure} (newest run: {series.newest_status})" if series.newest_status else figure
+
+
 def percent(change: Change) -> str:
     """Return `+3.1 %`; empty if there is no ratio."""
     return f"{100 * (change.ratio - 1):+.3g} %" if change.ratio is not None else ""

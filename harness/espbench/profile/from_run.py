@@ -12,6 +12,7 @@ from zipfile import ZipFile
 from espbench.errors import EspbenchError
 from espbench.profile import symbols
 from espbench.profile.attribution import Profile, attribute
+from espbench.profile.from_samples import valid_trial
 from espbench.profile.programs import read as read_programs
 from espbench.profile.sections import Section, sections
 from espbench.results import RunDirectory
@@ -27,25 +28,17 @@ ROUNDING_NS = 4
 
 
 def profiles(run: RunDirectory) -> list[Profile]:
-    """Return the profile of each gateway of each case, and remove the files that were read.
+    """Return the profile of each gateway in the last trial of each case, and remove the files that were read.
 
     EspbenchError if a profile is missing, or if its sum is not the CPU time of the trial's record.
     """
     profiles_made = []
     duts = {entry.case: entry.dut for entry in run.manifest.cases}
     for case in run.manifest.base_loads:
-        trials = run.trials_of(case)
-        if len(trials) != 1 or not trials[0].gateways:
-            reasons = dict.fromkeys(
-                str(reason).partition("\n")[0] for trial in trials for reason in trial.reasons
-            )
-            text = "; ".join(reasons)
-            raise EspbenchError(
-                f"{case}: expected one trial with its gateways, got {len(trials)} ({text or 'nothing was measured'})"
-            )
+        trial = valid_trial(case, run.trials_of(case))
         ns = _ns_per_instruction(run.manifest.conditions.get("profiles", {}).get(duts[case], {}))
-        for side in trials[0].gateways:
-            profiles_made.append(_profile(run.logs / f"profile-{case}-{side}.txt", case, side, trials[0], ns))
+        for side in trial.gateways:
+            profiles_made.append(_profile(run.logs / f"profile-{case}-{side}.txt", case, side, trial, ns))
     return profiles_made
 
 

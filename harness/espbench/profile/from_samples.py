@@ -25,7 +25,7 @@ def profiles(run: RunDirectory) -> tuple[list[SampledProfile], list[str]]:
     problems: list[str] = []
     for case in run.manifest.base_loads:
         try:
-            trial = _valid(case, run.trials_of(case))
+            trial = valid_trial(case, run.trials_of(case))
             made += [_profile(run.logs, case, side, trial) for side in trial.gateways]
         except EspbenchError as error:
             problems.append(str(error))
@@ -34,7 +34,8 @@ def profiles(run: RunDirectory) -> tuple[list[SampledProfile], list[str]]:
     return made, problems
 
 
-def _valid(case: str, trials: Sequence[Trial]) -> Trial:
+def valid_trial(case: str, trials: Sequence[Trial]) -> Trial:
+    """Return the trial of a case that was profiled, its last; raise EspbenchError if that is not valid."""
     if trials and trials[-1].validity == "VALID" and trials[-1].gateways:
         return trials[-1]
     reasons = dict.fromkeys(

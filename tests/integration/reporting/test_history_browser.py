@@ -34,7 +34,9 @@ RUNS, CHANGED, VOID = 9, 5, 3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of nine runs in virtual time, slower from the sixth on, and INVALID once; two of another plan."""
+    """The page of nine runs in virtual time, slower from the sixth on, and INVALID once; two of another plan,
+    and one of a third that is VIOLATED.
+    """
     parent = tmp_path_factory.mktemp("many")
     runs = parent / "my runs"
     shape = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=SIZES, goals=(0.0,))
@@ -50,6 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(2):
         made = write(runs, number, Night(is_virtual=True, plan="weekly"), shape)
         made.save_manifest(made.manifest.model_copy(update={"name": ODD}))
+    write(runs, 0, Night(is_virtual=True, plan="yearly", status="VIOLATED"), shape)
     index = parent / "index.sqlite"
     done = CliRunner().invoke(
         app, ["history", str(runs), "--html", str(parent / "out"), "--index", str(index)]
@@ -93,7 +96,9 @@ def test_it_lists_what_the_index_says(browser: Browser, page: Path, folder: Path
         assert "6.1.1 → 6.1.2" in changes["rows"][0][3]
         assert len(series["rows"]) == len(history.series())
         assert [row[0] for row in runs["rows"]] == [run.name for run in reversed(history.runs())]
-    assert {row[1] for row in runs["rows"]} == {"nightly", ODD}
+    newest = {row[4] for row in series["rows"] if row[1] == "yearly"}
+    assert newest == {"– (newest run: VIOLATED)"}
+    assert {row[1] for row in runs["rows"]} == {"nightly", "yearly", ODD}
 
 
 def test_a_series_is_drawn_with_its_changes_and_has_a_table_of_the_same(browser: Browser, page: Path) -> None:
@@ -204,7 +209,7 @@ def test_a_screen_reader_is_told_what_everything_is(browser: Browser, page: Path
 def test_odd_texts_are_shown_as_they_are(browser: Browser, page: Path) -> None:
     """A plan's name is data to the page."""
     plans = "[...document.querySelectorAll('#plan option')].map((option) => option.value)"
-    assert sorted(good(browser.visit(page, READY, plans))) == ["", "nightly", ODD]
+    assert sorted(good(browser.visit(page, READY, plans))) == ["", "nightly", ODD, "yearly"]
 
 
 def test_a_narrow_window_scrolls_tables_not_the_page(page: Path) -> None:

@@ -73,6 +73,7 @@ class World:
     throughput: Cost = lambda entry: LOAD_FPS  # of a run of searches, frames/s
     compare: Mapping[str, Any] = field(default_factory=dict)  # of the manifest
     host: Mapping[str, Any] = field(default_factory=lambda: {"cpu": "invented, 2 cores"})
+    tools: Mapping[str, str] = field(default_factory=dict)
     is_up: Callable[[CaseEntry], bool] = lambda entry: True
 
     @property
@@ -127,7 +128,7 @@ class World:
             platform="made-up", platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
             cases=self.entries, conditions=self.plan_conditions, contexts=contexts,
             context_of_case={entry.case: entry.stack for entry in up}, base_loads=dict(base_loads or {}),
-            host=dict(self.host), compare=dict(self.compare),
+            host=dict(self.host), tools=dict(self.tools), compare=dict(self.compare),
         )  # fmt: skip
 
     def trial(self, entry: CaseEntry, sequence: int, load_fps: float, phase: Phase) -> Trial:
@@ -144,7 +145,7 @@ class World:
             gateways={"home": reading, "office": reading}, proof={"proven": True},
         )  # fmt: skip
 
-    def run(self, parent: Path, spoil: Callable[[Outcome], Outcome] = lambda o: o) -> RunDirectory:
+    def run(self, parent: Path, spoil: Callable[[Outcome], Outcome | Finding] = lambda o: o) -> RunDirectory:
         """Write a whole run of searches and return it; each case has two trials, and the second one is final."""
         with RunDirectory.create(parent, "made-up", self.manifest(), self.plan_text) as run:
             results = []

@@ -19,7 +19,7 @@ from espbench.cli import main
 from espbench.cli import run as running
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.platforms.base import NotBack
-from espbench.results import accelerator
+from espbench.results import RunDirectory, accelerator
 from espbench.this_machine.ending import ENDING
 from espbench.this_machine.registry import Registry
 from support.command_line import in_process
@@ -119,6 +119,28 @@ def test_a_run_with_figures_that_the_host_disturbed_is_incomplete(
     done = in_process("run", plan, "--out", tmp_path / "runs", "--no-report")
     assert done.returncode == code
     assert ("accelerator test: 1 of 2 figures INVALID" in done.stderr) is (code != 0)
+
+
+def test_a_run_says_whether_it_was_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its results alone do not say it: figures that are of no case may be missing."""
+    ends: list[BaseException | None] = [NotBack("home was not back"), None, KeyboardInterrupt()]
+
+    def measured(*_: object, **__: object) -> Any:
+        if (end := ends.pop(0)) is not None:
+            raise end
+        return []
+
+    for name in ("_require_here", "measuring"):
+        monkeypatch.setattr(running, name, lambda *_, **__: contextlib.nullcontext())
+    monkeypatch.setattr(running, "Registry", lambda name: Registry(name, tmp_path / "state"))
+    monkeypatch.setattr(running, "_one_after_the_other", measured)
+    in_process("run", write_plan(tmp_path, pair_plan("netns")), "--out", tmp_path / "runs", "--no-report")
+    (directory,) = (tmp_path / "runs").iterdir()
+    seen = [RunDirectory.open(directory).manifest.finished]
+    for _ in range(2):
+        in_process("run", "--resume", directory, "--no-report")
+        seen.append(RunDirectory.open(directory).manifest.finished)
+    assert seen == [False, True, False]
 
 
 def test_only_the_first_signal_ends_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

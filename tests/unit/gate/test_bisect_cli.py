@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ import pytest
 
 from espbench.cli.gate import bases, measuring
 from espbench.results import RunDirectory
-from espbench.terms import BaseLoad, Finding, Reason
+from espbench.terms import BaseLoad, Finding, Outcome, Reason
 from support.command_line import in_process
 from support.synthetic.gate import PLAN, World, world_of
 
@@ -32,6 +33,7 @@ class Project:
     patience: int = 1000
     code_at: dict[str, int] = field(default_factory=dict)
     spoil: Callable[[Finding], Finding | None] = lambda finding: finding
+    spoil_outcome: Callable[[Outcome], Outcome] = lambda outcome: outcome
     measured: list[str] = field(default_factory=list)
 
     @property
@@ -77,7 +79,7 @@ class Project:
         world = replace(self.world, cost=lambda entry: 5000.0 if entry.stack == "plain" else cost)
         out = Path(argv[argv.index("--out") + 1])
         if "--base-loads" not in argv:
-            run = world.run(out)
+            run = world.run(out, self.spoil_outcome)
         else:
             loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
             typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}
@@ -135,6 +137,60 @@ def test_an_interrupted_bisection_goes_on_with_the_same_command(project: Project
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000" in done.stdout
     assert before + len(project.measured[before:]) == 7
+
+
+@pytest.mark.parametrize("patience", [0, 4, 1000])
+def test_the_revision_that_is_built_at_the_end_is_told(project: Project, patience: int) -> None:
+    """Interrupted or not; the command that is told builds the tree's own."""
+    project.grow(step_at(11))
+    (project.tree / "cost").write_text("9000.0")
+    project.patience = patience
+    done = project.bisect()
+    assert done.returncode == (0 if patience == 1000 else 130)
+    built = re.search(r"built now: (\w{12}) commit (\d+), and not the tree's own build", done.stderr)
+    assert built
+    told = subprocess.run(
+        ["git", "-C", project.tree, "show", f"{built[1]}:cost"], check=True, capture_output=True, text=True
+    )
+    assert project.built.read_text() == told.stdout
+    command = re.search(r"to build the tree's own: (.*)", done.stderr)
+    assert command
+    subprocess.run(command[1], shell=True, check=True)
+    assert project.built.read_text() == "9000.0"
+
+
+def test_nothing_is_told_of_builds_if_none_was_made(project: Project) -> None:
+    project.grow(step_at(11))
+    assert project.bisect().returncode == 0
+    assert "built now: " not in project.bisect().stderr
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "code_at", "code"),
+    [
+        (None, 12212.0, {}, 1),
+        (12000.0, None, {}, 1),
+        (12000.0, 12212.0, {"12000.0": 4}, 4),
+        (12000.0, 12212.0, {"12212.0": 2}, 2),
+    ],
+)
+def test_without_good_or_bad_there_is_no_bisection(
+    project: Project, good: float | None, bad: float | None, code_at: dict[str, int], code: int
+) -> None:
+    """A build that fails, and a run that refuses the plan with this build: their own exit codes."""
+    costs = step_at(11)
+    costs[0], costs[-1] = good, bad
+    project.grow(costs)
+    project.code_at = code_at
+    assert project.bisect().returncode == code
+
+
+def test_a_good_commit_without_a_valid_figure_is_no_base(project: Project) -> None:
+    project.grow(step_at(11))
+    project.spoil_outcome = lambda outcome: outcome.model_copy(update={"status": "INVALID"})
+    done = project.bisect()
+    assert done.returncode == 2
+    assert "not a base" in done.stderr
 
 
 def test_another_question_is_not_mixed_with_it(project: Project) -> None:
@@ -268,3 +324,18 @@ def test_a_check_against_a_revision(project: Project, revision: str, code: int) 
     assert done.returncode == (code or 3)
     assert "the command wrote nothing where the plan looks: it names neither" in done.stdout
     assert ("+212.000" in done.stdout) == (code == 5)
+
+
+@pytest.mark.parametrize(("patience", "told"), [(0, "commit 13"), (2, "the tree as it stands"), (1000, "")])
+def test_a_check_says_which_revision_it_left_behind(project: Project, patience: int, told: str) -> None:
+    """Interrupted while the base is measured; its own build fails; and not a word after a whole check."""
+    project.grow(step_at(15))
+    project.patience = patience
+    if told.startswith("the tree"):
+        (project.tree / "cost").write_text("no number")
+    done = in_process(
+        "check", project.folder / "plan.yaml", "--against", "main~3", "--tree", project.tree, "--build", project.build,
+        "--out", project.folder / "runs",
+    )  # fmt: skip
+    assert ("built now: " in done.stderr) == bool(told)
+    assert f"{told}, and not the tree's own build" in done.stderr or not told

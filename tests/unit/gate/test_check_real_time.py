@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from espbench.cli.gate import measuring
-from espbench.terms import PAIRED, CaseEntry, Finding, Outcome
+from espbench.terms import PAIRED, CaseEntry, CaseIdentity, Finding, Outcome
 from support.command_line import in_process
 from support.synthetic.gate import PLAN, World, world_of
 
@@ -31,7 +31,7 @@ class Situation:
     folder: Path
     base: Path
     after: World
-    spoil: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    spoil: Callable[[Outcome], Outcome | Finding] = lambda outcome: outcome
     asked: int = 0
     pairs: Mapping[str, Any] = field(default_factory=dict)  # of a finding at fixed loads, if there is one
 
@@ -119,6 +119,25 @@ def test_pairs_that_leaked_or_were_not_made_are_no_green(
     assert re.search(rf"not judged: \S+-at: {why}", done.stdout)
 
 
+def test_tests_that_are_not_gated_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan may have tests whose encryption cannot be proven."""
+    situation = begun(tmp_path, f"{REAL}  - latency: {{}}\n", monkeypatch)
+
+    def of_its_test(outcome: Outcome) -> Outcome | Finding:
+        if outcome.test != "latency":
+            return outcome
+        return Finding(
+            **outcome.model_dump(include={*CaseIdentity.model_fields}), status="OK", load_fps=None, quantities=[],
+            trials=1, rfc2544=False, encryption="not proven",
+        )  # fmt: skip
+
+    situation.spoil = of_its_test
+    situation.base = situation.after.run(tmp_path / "base", of_its_test).path
+    done = situation.check()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "note: not gated: latency" in done.stdout
+
+
 def test_too_few_repeats_are_no_verdict(situation: Situation) -> None:
     listed = [entry for entry in situation.after.listed if entry.repeat < 3]
     situation.after = replace(situation.after, listed=listed)
@@ -141,6 +160,48 @@ def test_another_machine_is_foreign(situation: Situation) -> None:
     assert done.returncode == 2
     assert "host.cpu: the base's invented, 2 cores; now another, 2 cores" in done.stderr
     assert situation.check("--allow-different", "host.cpu").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "key", "word"),
+    [
+        ({"host": {"machine": "0a"}}, {"host": {"machine": "0b"}}, "host.machine", "machine"),
+        ({"tools": {"generator": "native: rx af_packet"}}, {"tools": {"generator": "native: rx af_xdp"}},
+         "tools.generator", "generator"),
+        ({"tools": {"linux.uml": "6.1"}}, {"tools": {"linux.uml": "6.2"}}, "tools.linux.uml", "linux"),
+        ({"host": {"clock source": "tsc"}}, {"host": {"clock source": "hpet"}}, "host.clock source", "clock source"),
+    ],
+)  # fmt: skip
+def test_what_compare_refuses_is_foreign_to_a_check(
+    situation: Situation, was: dict[str, Any], now: dict[str, Any], key: str, word: str
+) -> None:
+    """A machine of the same model, another way to the wire: figures in real time depend on both."""
+    world = situation.after
+    situation.base = replace(world, **was).run(situation.folder / "base").path
+    situation.after = replace(world, **now)
+    done = situation.check()
+    assert done.returncode == 2
+    assert f"{key}: the base's " in done.stderr
+    done = situation.check("--allow-different", word)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(rf"note: differs from the base: .*{key.partition('.')[2]}: ", done.stdout)
+
+
+def test_programs_that_only_read_results_may_differ(situation: Situation) -> None:
+    situation.after = replace(situation.after, tools={"python": "3.14", "pandas": "3.0"})
+    assert situation.check().returncode == 0
+
+
+def test_another_version_under_test_is_told_and_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = REAL.replace("[plain, xfrm]", f"[{{stack: strongswan, prefix: {tmp_path}}}]")
+    situation = begun(tmp_path, text, monkeypatch)
+    situation.after = replace(situation.after, version="5.9.14")
+    done = situation.check("--allow-different", "plain: version")  # the version of every stack of this world
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "under test: strongswan: version: kernel → 5.9.14" in done.stdout
+    assert "note: differs from the base: version of strongswan: " in done.stdout
 
 
 def test_a_file_has_no_repeats_to_judge_by(situation: Situation) -> None:

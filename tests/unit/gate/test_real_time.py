@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from espbench.comparison.build import of
 from espbench.comparison.sorting.model import Comparison, Estimate, FixedLoadVerdict, PointVerdict
 from espbench.gate import real_time
 from espbench.gate.limits import DEFAULTS, Limit, Quantity
-from espbench.gate.telling import markdown
+from espbench.gate.telling import json_file, junit, markdown
 from espbench.gate.verdict import Check, Problem
-from espbench.terms import PAIRED, Finding, Reason
+from espbench.terms import PAIRED, Finding, Reason, Status, at_fixed_loads
+from support.simulated import comparisons as simulated
+from support.simulated import pairs
 from support.synthetic import comparison as synthetic
 from support.synthetic.gate import World
 
@@ -97,10 +101,82 @@ def test_where_pairs_have_a_verdict_the_scatter_of_searches_decides_nothing(
     rate = None if of_pairs is None else Estimate(1.0, of_pairs, 1.04, 6)
     verdict = FixedLoadVerdict(
         {}, 64, synthetic.REFERENCE, synthetic.OTHER, ratio(1.0), "no difference shown",
-        rate, "no difference shown" if rate else "no verdict", [], 12, 0, 24, 6, True, "twelve pairs",
+        rate, "no difference shown" if rate else "no verdict", [], 12, 0, 24, 6, True, "twelve pairs", 0.0,
     )  # fmt: skip
     blind = PointVerdict(64, Estimate(1.0, 0.8, 1.2, 5), "no difference shown", "five repeats")
     assert [row.word for row in check(blind, verdict).rows] == words
+
+
+@pytest.mark.parametrize(
+    ("tests", "goals", "seen"),
+    [
+        (["throughput"], [0.0], ["same"]),
+        (["throughput"], [0.0, 1e-5], ["same", "no verdict"]),
+        (["throughput", "throughput-2"], [0.0], ["same", "no verdict"]),
+    ],
+)
+def test_pairs_say_nothing_about_another_loss_goal_or_test(
+    tests: list[str], goals: list[float], seen: list[str]
+) -> None:
+    """Pairs are made for the first loss goal of a test; the figures scatter so much that a third less is not seen."""
+    outcomes = [
+        simulated.made(arm, 64, number, fps, test=test, loss_goal=goal, case=f"{test}-{arm}-{number}")
+        for test in tests
+        for goal in goals
+        for arm, scattered in (("a", (3e4, 2e4, 4e4, 2.5e4, 3.5e4)), ("b", (2.5e4, 4e4, 2e4, 3.5e4, 3e4)))
+        for number, fps in enumerate(scattered, start=1)
+    ]
+    identity = {**pairs.IDENTITY, "case": at_fixed_loads("throughput-b-1")}
+    of_pairs = pairs.measured(pairs.QUIET, 1.0, random.Random(1)).finding(
+        identity, {"a": "a", "b": "b"}, "proven", []
+    )
+    run = simulated.run_of(outcomes, {"by": "stack"})
+    made = real_time.rows(of([replace(run, paired=[of_pairs])]), "b", DEFAULTS)
+    assert [row.word for row in made] == [*seen, "same", "same"]
+    assert ("test throughput" in made[-1].case) == (len(tests) > 1)
+
+
+def test_of_several_arms_each_row_names_its_own() -> None:
+    """Their conditions are the same, so nothing else would tell which of them regressed."""
+    several = synthetic.comparison(others=(synthetic.OTHER, synthetic.THIRD), sizes=(64,))
+    arms = [arm.name for arm in several.arms[1:]]
+    found = [row for arm in arms for row in real_time.rows(several, arm, DEFAULTS)]
+    assert len({row.case for row in found}) == len(found)
+    assert [row.case.split(": ")[0] for row in found] == arms
+    worse = [replace(row, word="regressed") for row in found]
+    made = Check("plan", "base", [], "run", "1", False, worse, [], {}, [], [])
+    for form in (markdown, junit, json_file):
+        assert all(row.case in form.text_of(made) for row in made.regressed)
+    alone = synthetic.comparison(sizes=(64,))
+    assert not any(
+        arm.name in row.case for arm in alone.arms for row in real_time.rows(alone, arm.name, DEFAULTS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "status", "why"),
+    [
+        ("throughput", "OK", "encryption not proven"),
+        ("throughput-2", "OK", "encryption not proven"),
+        ("failover", "OK", ""),
+        ("rekey_loss-2", "OK", ""),
+        ("reset", "INVALID", "INVALID: seen in clear"),
+        ("failover", "VIOLATED", "VIOLATED: seen in clear"),
+    ],
+)
+def test_only_what_is_gated_must_prove_its_encryption(
+    tmp_path: Path, test: str, status: Status, why: str
+) -> None:
+    """A trial in which a gateway fails cannot prove it, and no check of such a plan would ever be green."""
+    entry = World().entries[-1].model_copy(update={"case": "0005-more", "test": test})
+    run = World(listed=[*World().entries, entry]).run(tmp_path)
+    of_case = Finding(
+        **entry.model_dump(exclude={"stack_kind", "options", "tunnels"}), status=status, load_fps=None,
+        quantities=[], trials=2, rfc2544=False, encryption="not proven", reasons=[Reason.of_text("seen in clear")],
+    )  # fmt: skip
+    with run:
+        run.save_results([of_case if result.case == entry.case else result for result in run.results()])
+    assert real_time.problems(run) == ([Problem(entry.case, why)] if why else [])
 
 
 def test_a_sentence_counts_what_has_no_verdict() -> None:

@@ -119,6 +119,34 @@ def test_runs_without_a_figure_are_passed_over() -> None:
     assert [(jump.before, jump.at) for jump in jumps] == [(11, 14)]
 
 
+FAILED = (Point("", "", None, {}, "OK, VIOLATED"), Point("", "", None, {}, "BELOW_MINIMUM"))
+
+
+@scatter
+@pytest.mark.parametrize("failed", FAILED)
+def test_figures_that_end_or_begin_again_are_a_change(failed: Point) -> None:
+    """Three failures are a level, as three figures are; a run that is INVALID says nothing for or against it."""
+    before, after = points(*level(1e5, 6)), points(*level(1e5, 6, seed=2))
+    failures = [failed, *points(None), *[failed] * (LEAST - 1)]
+    end, begin = noisy([*before, *failures, *after])
+    assert (end.before, end.at, end.now) == (5, 6, None)
+    assert (begin.before, begin.at, begin.was) == (9, 10, None)
+    assert end.was == pytest.approx(1e5, rel=0.01)
+    assert begin.now == pytest.approx(1e5, rel=0.01)
+    assert noisy([*before, *failures]) == [end]
+    assert noisy([*before, *failures[:-1], *after]) == noisy([*before, *failures[:-1]]) == []
+    assert noisy(failures) == []
+
+
+@scatter
+def test_a_new_level_after_failures_is_one_change() -> None:
+    jumps = noisy([*points(*level(1e5, 12)), *[FAILED[0]] * LEAST, *points(*level(2e5, 12, seed=2))])
+    assert [(jump.before, jump.at, jump.was is None, jump.now is None) for jump in jumps] == [
+        (11, 12, False, True),
+        (14, 15, True, False),
+    ]
+
+
 @scatter
 @pytest.mark.parametrize("values", [[], [None], [5.0], [0.0] * 9, [5.0] * 9 + [None]])
 def test_series_that_have_nothing_to_find(values: list[float | None]) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import shutil
 import sqlite3
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from espbench.cli.main import app
 from espbench.errors import UsageError
-from espbench.over_time import Change, History, telling
+from espbench.over_time import Change, History, facts, telling
 from espbench.results import RunDirectory
 from espbench.sentences import Code
 from espbench.terms import Remark
@@ -54,7 +55,10 @@ def seen(runs: Path, file: Path | None = None) -> object:
         series = history.series()
         return (
             history.runs(),
-            [(s.plan, s.case, s.figure, s.runs, s.newest, history.points(s)) for s in series],
+            [
+                (s.plan, s.case, s.figure, s.runs, s.newest, s.newest_status, history.points(s))
+                for s in series
+            ],
             [
                 (c.run, c.before, c.was, c.now, c.series.case, c.series.figure, c.differs)
                 for c in history.changes()
@@ -97,6 +101,16 @@ def test_a_noisy_series_is_changed_near_a_run(runs: Path) -> None:
     assert telling.where(jump) == "near 20260107T120000Z-nightly"
     assert jump.word == "better"
     assert jump.differs == [("host: kernel", "Linux 6.12", "Linux 6.13")]
+
+
+def test_a_fact_of_the_machine_has_one_name() -> None:
+    """The conditions of a check name the same machine and programs otherwise; a change would be told twice."""
+    manifest = synthetic_run.manifest(synthetic_run.cases_of(SHAPE), "nightly")
+    known = [
+        facts.facts(manifest.model_copy(update={"host": {"machine": number}, "tools": {"generator": number}}))
+        for number in ("01", "02")
+    ]
+    assert facts.differences(*known) == [("host: machine", "01", "02"), ("tool: generator", "01", "02")]
 
 
 def test_nothing_else_changed_is_said(runs: Path) -> None:
@@ -202,6 +216,41 @@ def test_a_bound_is_no_figure_whatever_its_status(runs: Path) -> None:
         assert {change.word for change in history.changes(figure="instructions")} == {"worse"}
 
 
+@pytest.mark.needs("jumpavg")
+@pytest.mark.parametrize("is_virtual", [True, False])
+def test_an_old_figure_is_not_the_newest_in_silence(runs: Path, is_virtual: bool) -> None:
+    """Since the second night nothing is forwarded encrypted: its costs, and the figures of other tests, are absent."""
+    shape = dataclasses.replace(SHAPE, sizes=(64,), tests=("throughput", "latency"))
+    write(runs, 0, Night(is_virtual=is_virtual), shape)
+    latency = next(case for case in synthetic_run.cases_of(shape) if case.test == "latency")
+    _, results = synthetic_run.results_of(latency, shape)
+    for number, status in enumerate(["OK", *["VIOLATED"] * 3]):
+        made = write(
+            runs, number, Night(is_virtual=is_virtual, status=None if status == "OK" else "VIOLATED"), shape
+        )
+        more = results if status == "OK" else [
+            result.model_copy(update={"status": status, "quantities": []}) for result in results
+        ]  # fmt: skip
+        kept = [
+            outcome.model_copy(update={"instructions_home_per_frame": None, "cpu_home_us_per_frame": None})
+            if status != "OK" else outcome
+            for outcome in made.outcomes() if outcome.test == "throughput"
+        ]  # fmt: skip
+        with made:
+            made.save_results([*kept, *more])
+    with History.open([runs]) as history:
+        listed = history.series()
+        assert {"throughput", "latency"} == {series.test for series in listed}
+        assert {(series.runs, series.newest_status) for series in listed if series.newest} == {
+            (4, "VIOLATED")
+        }
+        assert len([s for s in listed if s.newest]) > 2
+        ended = [(c.run, c.now, c.now_status) for c in history.changes(figure="throughput")]
+        assert ended == [("20260102T120000Z-nightly", None, "VIOLATED")]
+    done = CliRunner().invoke(app, ["history", str(runs), "--list", "series", "--figure", "throughput"])
+    assert "frames/s (newest run: VIOLATED)" in done.output
+
+
 def _add(runs: Path) -> None:
     write(runs, 9, virtual(2.0))
 
@@ -218,11 +267,23 @@ def _damage(runs: Path) -> None:
     (next(runs.glob("*0102T*")) / "results.json").write_text("{")
 
 
+def _violate(runs: Path) -> None:
+    write(runs, 9, Night(is_virtual=True, status="VIOLATED"))
+
+
+def _only_violated(runs: Path) -> None:
+    """Without a run that has them, the costs per frame of a VIOLATED run are no series."""
+    _violate(runs)
+    seen(runs)
+    for path in sorted(runs.iterdir())[:-1]:
+        shutil.rmtree(path)
+
+
 def _nothing(runs: Path) -> None:
     pass
 
 
-@pytest.mark.parametrize("do", [_add, _remove, _measure_again, _damage, _nothing])
+@pytest.mark.parametrize("do", [_add, _remove, _measure_again, _damage, _violate, _only_violated, _nothing])
 def test_the_index_follows_the_directories(runs: Path, tmp_path: Path, do: Callable[[Path], None]) -> None:
     """Brought up to date it says what one made anew does."""
     for number in range(4):
@@ -308,6 +369,17 @@ def test_a_copy_of_a_run_confirms_nothing(runs: Path) -> None:
         assert [run.problem for run in history.runs() if run.problem] == [
             f"a copy of {(archive / 'again').resolve()}"
         ]
+
+
+@pytest.mark.parametrize("changed", [{"asked": {"seed": "2"}}, {"conditions": {"seed": 2}}])
+def test_runs_that_began_in_the_same_second_are_no_copies(runs: Path, changed: dict[str, Any]) -> None:
+    """`espbench run PLAN --seed N &`, several times in one line of a shell."""
+    for folder in ("one", "two"):
+        made = write(runs / folder, 0, VIRTUAL)
+        if folder == "two":
+            made.save_manifest(made.manifest.model_copy(update=changed))
+    with History.open([runs]) as history:
+        assert [run.problem for run in history.runs()] == ["", ""]
 
 
 def test_the_copy_with_more_results_stands_for_a_run(runs: Path) -> None:

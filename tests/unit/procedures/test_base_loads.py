@@ -44,6 +44,15 @@ def test_each_load_is_tried_and_where_it_misses_the_floor(rate_fps: float, asked
     assert (finding.test, finding.status, finding.trials) == (AT_BASE_LOADS, "OK", len(asked))
 
 
+def test_a_floor_that_is_not_lower_is_not_tried() -> None:
+    """It is the same trial: of a check without any limit, or of a profile, whose loss decides nothing."""
+    for goal, rate_fps in ((0.0, 39_000), (1.0, 20_000)):
+        load = BaseLoad(goal=goal, load_fps=40_000.0, duration_s=0.1, floor_fps=40_000.0)
+        procedure = BaseLoadsCase(case_of(Throughput(), "throughput"), at_base([load]))
+        assert [request.load_fps for request in run(procedure, QueueDut(rate_fps))] == [40_000.0]
+        assert answer(procedure).status == "OK"
+
+
 def test_an_interrupted_case_goes_on() -> None:
     case, dut = case_of(Throughput(), "throughput"), QueueDut(39_000)
     whole = BaseLoadsCase(case, at_base())

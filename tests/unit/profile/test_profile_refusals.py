@@ -10,6 +10,10 @@ import pytest
 
 from espbench.cli.gate import measuring
 from espbench.cli.profile.profiling import finals_of, say_if_another
+from espbench.errors import EspbenchError
+from espbench.profile import csv_file, from_run
+from espbench.profile.attribution import Profile
+from espbench.profile.symbols import Function
 from espbench.results import RunDirectory
 from espbench.terms import BaseLoad
 from support.command_line import in_process
@@ -117,3 +121,52 @@ def test_a_goal_without_a_figure_does_not_hide_the_one_that_has_one(
     assert capsys.readouterr().err == ""
     say_if_another(run, replace(world, cost=lambda entry: 1.0).check(tmp_path / "other", loads))
     assert capsys.readouterr().err.count("it was measured on other gateways") == len(world.entries)
+
+
+def profiled(tmp_path: Path, board: World) -> Path:
+    """Return a run that `espbench profile` made, of its first case, at a load of 12,345 frames/s."""
+    case = board.entries[0].case
+    loads = {case: [BaseLoad(goal=1.0, load_fps=12_345.0, duration_s=0.1, floor_fps=12_345.0)]}
+    run = board.check(tmp_path / "made", loads)
+    manifest = run.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"platform": "made-up"', '"platform": "qemu_e500"', 1))
+    of_case = Profile(case, "home", 100, {(Function("esp_output", "esp4"), "softirq"): 5000}, {})
+    (run.path / csv_file.FILE).write_text(csv_file.text_of([of_case]))
+    return run.path
+
+
+def test_a_profile_that_is_there_is_shown_with_its_load(tmp_path: Path, board: World) -> None:
+    done = in_process("profile", profiled(tmp_path, board))
+    assert done.returncode == 0, done.stderr
+    assert "home, at 12,345 frames/s: 50.000 instructions per frame" in done.stdout
+
+
+def test_a_profile_that_is_there_has_no_half(tmp_path: Path, board: World) -> None:
+    """It would be shown as it is, at the whole load."""
+    path = profiled(tmp_path, board)
+    asked: list[list[str | Path]] = [[], ["--against", path]]
+    for options in asked:
+        said = refused(tmp_path, path, "--half", *options)
+        assert f"{path}: --half: the loads of this profile are fixed" in said
+
+
+def test_the_last_trial_of_a_case_is_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial that was INVALID was made again, and the guest's counts are of the last one."""
+    world = World()
+    case = world.entries[0].case
+    loads = {case: [BaseLoad(goal=1.0, load_fps=12_345.0, duration_s=0.1, floor_fps=12_345.0)]}
+    run = world.check(tmp_path, loads)
+    (trial,) = run.trials_of(case)
+    for number, validity in ((1, "INVALID"), (2, "VALID")):
+        with RunDirectory.open(run.path) as again:
+            again.append(trial.model_copy(update={"sequence": number, "validity": validity}))
+    seen = []
+    monkeypatch.setattr(
+        from_run, "_profile", lambda file, case, side, trial, ns: seen.append((side, trial.sequence))
+    )
+    from_run.profiles(RunDirectory.open(run.path))
+    assert seen == [("home", 2), ("office", 2)]
+    with RunDirectory.open(run.path) as again:
+        again.append(trial.model_copy(update={"sequence": 3, "validity": "INVALID"}))
+    with pytest.raises(EspbenchError, match="expected a valid trial with its gateways, got none of 4"):
+        from_run.profiles(RunDirectory.open(run.path))

@@ -199,15 +199,18 @@ def test_another_file_is_refused() -> None:
 def test_everything_that_is_shown_says_that_it_is_sampled(capsys: pytest.CaptureFixture[str]) -> None:
     was, now = profile_of({"f": 100, "g": 10}), profile_of({"f": 200, "g": 11})
     console = Console(width=200, markup=False, highlight=False)
-    sampled_tables.show([now], console, 1)
+    loads = {now.case: 40_000.0}
+    sampled_tables.show([now], loads, console, 1)
     said = capsys.readouterr().out
+    assert "at 40,000 frames/s: SAMPLED" in said
     assert "SAMPLED" in said
     assert "211 samples of cpu-clock" in said
     assert "interrupts are off" in said
     assert "1 others" in said
     assert "±" in said
-    sampled_tables.show_differences([(was, now)], console, 5)
+    sampled_tables.show_differences([(was, now)], loads, console, 5)
     said = capsys.readouterr().out
+    assert "at 40,000 frames/s: SAMPLED" in said
     assert "SAMPLED" in said
     assert "may be chance" in said
     assert "differs" in said

@@ -24,9 +24,12 @@ from hypothesis import strategies as st
 import espbench
 from espbench.comparison import compare as compare_runs
 from espbench.errors import EspbenchError, UnreadableRun, UsageError
+from espbench.frames import many_runs, measuring, trials, verdicts
+from espbench.frames import run as one_run
 from espbench.frames.columns import kind
 from espbench.frames.run import Table
 from espbench.plan.keys.fixed_loads import FixedLoads
+from espbench.profile import csv_file
 from espbench.results import RunDirectory, finding_files, outcome_files
 from espbench.results.outcome_files import as_it_was
 from espbench.terms import (
@@ -550,3 +553,42 @@ def test_the_package_has_the_names_it_documents_and_no_others() -> None:
     with pytest.raises(AttributeError, match="no attribute 'lod'"):
         espbench.lod  # type: ignore[attr-defined]  # noqa: B018
     assert (Path(espbench.__file__).parent / "py.typed").is_file()
+
+
+def test_the_document_lists_every_column_with_its_frames_type_and_unit() -> None:
+    """The columns of each frame are a part of the API (docs/python.md)."""
+    frames = {
+        "results": one_run._RESULTS,
+        "findings": one_run._FINDINGS,
+        "trials": trials.COLUMNS,
+        "profile": csv_file.COLUMNS,
+        "compare": verdicts._COLUMNS,
+        "runs": many_runs._RUNS,
+        "series": (*many_runs._SERIES, *many_runs._OF_SERIES),
+        "points": many_runs._POINTS,
+        "changes": many_runs._CHANGES,
+        "check": measuring._CHECKED,
+    }
+    of: dict[str, list[str]] = {}
+    for name, columns in frames.items():
+        for column in columns:
+            of.setdefault(column, []).append(name)
+    expected = {
+        column: [
+            ", ".join(names),
+            "timestamp" if column in many_runs._TIMES else kind(column).dtype,
+            kind(column).unit or "",
+        ]
+        for column, names in of.items()
+    }
+    document = (Path(__file__).parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
+    _, _, section = document.partition("\n## Columns\n")
+    rows = [
+        line.strip("|").split("|")
+        for line in section.split("\n## ")[0].splitlines()
+        if line.startswith("| `")
+    ]
+    listed = {row[0].strip(" `"): [cell.strip() for cell in row[1:4]] for row in rows}
+    assert listed == expected
+    assert len(rows) == len(listed)
+    assert all(row[4].strip() for row in rows)

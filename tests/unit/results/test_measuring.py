@@ -149,6 +149,36 @@ def test_the_same_line_goes_on_with_a_run_that_is_not_finished(
     assert "--resume" not in arguments(tmp_path)
 
 
+@pytest.mark.parametrize(("finished", "is_resumed"), [(False, True), (True, False), (None, False)])
+@pytest.mark.parametrize("has_cases", [True, False])
+def test_a_run_whose_cases_have_answers_may_be_unfinished(
+    tmp_path: Path, stand_in: Path, finished: bool | None, is_resumed: bool, has_cases: bool
+) -> None:
+    """It was interrupted in its comparison at fixed loads; or it has no cases at all, but a test of a crypto engine.
+
+    Runs of older versions do not say whether they were finished.
+    """
+    begun = write(tmp_path / "out", 5, Night()).path
+    source, directory = RunDirectory.open(stand_in), RunDirectory.open(begun)
+    cases = source.manifest.cases if has_cases else []
+    directory.save_manifest(source.manifest.model_copy(update={"finished": finished, "cases": cases}))
+    directory.save_results(source.results() if has_cases else [])
+    shutil.copy(stand_in / "trials.jsonl", begun)
+    (begun / "plan.yaml").write_text(PLAN)
+    assert (plan(tmp_path).run(tmp_path / "out").path == begun) == is_resumed
+
+
+def test_errors_that_are_told_to_be_caught_are_part_of_the_api() -> None:
+    assert {error.__name__ for error in (UsageError, MachineLacks, Interrupted, EspbenchError)} <= {
+        *espbench.__all__
+    }
+    assert (espbench.UsageError, espbench.MachineLacks, espbench.Interrupted) == (
+        UsageError,
+        MachineLacks,
+        Interrupted,
+    )
+
+
 def test_the_same_text_in_another_folder_is_another_plan(tmp_path: Path, stand_in: Path) -> None:
     """The folder decides what `dut: ./gateway.yaml` or `prefix: ./build` names."""
     begun = write(tmp_path / "out", 5, Night()).path

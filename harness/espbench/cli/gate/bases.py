@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from espbench.errors import UsageError
@@ -15,17 +16,19 @@ from espbench.gate.commits.tree import Commit, Tree, build, written_since
 from espbench.plan import ResolvedPlan
 
 
-@dataclass(frozen=True)
+@dataclass
 class Building:
     """The way to build a revision: the user's command, the git tree, and the paths of the plan that it should write.
 
-    work: a folder for checkouts and logs.
+    work: a folder for checkouts and logs. standing: the revision whose build stands where the plan looks, whole or in
+    part; empty if that is the tree's own build, or if nothing was built.
     """
 
     tree: Tree
     command: str
     work: Path
     paths: Sequence[Path]
+    standing: str = field(default="", init=False)
 
     def build(self, commit: Commit | None) -> bool:
         """Build a commit in a checkout, or (None) the tree as it is; return whether a path of the plan was written."""
@@ -36,12 +39,26 @@ class Building:
             self.tree.checkout(folder, commit)
         print(f"building {commit or name}: {self.command}", file=sys.stderr)
         moment_ns = time.time_ns()
+        self.standing = str(commit or name)  # even a command that fails may have written some files
         build(self.command, folder, name, self.work / f"build-{name[:12].replace(' ', '-')}.log")
+        if commit is None:
+            self.standing = ""
         return written_since(self.paths, moment_ns)
 
     def close(self) -> None:
         """Remove the checkout."""
         self.tree.forget(self.work / "tree")
+
+    def tell(self) -> None:
+        """Say which build stands where the plan looks, if not the tree's own, and how to build that again."""
+        if self.standing:
+            print(
+                f"built now: {self.standing}, and not the tree's own build\n"
+                f"  where: {', '.join(map(str, self.paths)) or 'where the command installs it'}\n"
+                f"  to build the tree's own: (cd {shlex.quote(str(self.tree.path))}; "
+                f'export ESPBENCH_TREE="$PWD"; {self.command})',
+                file=sys.stderr,
+            )
 
 
 def building(resolved: ResolvedPlan, tree: Path | None, command: str | None, work: Path) -> Building:

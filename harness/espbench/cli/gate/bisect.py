@@ -70,8 +70,11 @@ def bisect(
     costs = Costs(
         replace(how, work=folder), Measuring(folder / "runs"), plan, entries, limits, history
     )  # fmt: skip
-    answer = search(span, history, costs.of, costs.figure_of, _say)
-    costs.how.close()
+    try:
+        answer = search(span, history, costs.of, costs.figure_of, _say)
+        costs.how.close()
+    finally:
+        costs.how.tell()
     if answer is None:
         for problem in costs.problems:
             _say(f"not judged: {problem}")

@@ -23,6 +23,7 @@ from espbench.comparison import compare
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, conditions, from_check, real_time
 from espbench.gate.base import Base, Point
+from espbench.gate.commits.tree import Commit
 from espbench.gate.from_run import GATED, base_of
 from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity
@@ -156,7 +157,14 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
 
 
 def _against_revision(asked: Asked, revision: str, how: Building) -> Check:
-    commit = how.tree.commit(revision)
+    try:
+        return _built_and_checked(asked, how.tree.commit(revision), how)
+    finally:
+        how.tell()
+
+
+def _built_and_checked(asked: Asked, commit: Commit, how: Building) -> Check:
+    """Build and measure the commit, then the tree as it stands, and return the verdict on the second."""
     try:
         base_written = how.build(commit)
     finally:
@@ -248,13 +256,18 @@ def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]
 
 def _notes(base: Base, asked: Asked) -> list[str]:
     """Return the notes that a reader of the figures needs."""
-    others = [name for name, _ in asked.resolved.plan.traffic_tests if kind_of_test(name) != GATED]
     return [
         "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
         band(base.repeats),
         *([] if base.has_halves else [_NO_HALVES]),
-        *([f"not gated: {', '.join(dict.fromkeys(others))}"] if others else []),
+        *_not_gated(asked),
     ]
+
+
+def _not_gated(asked: Asked) -> list[str]:
+    """Return a note that names the tests of the plan whose figures are not judged, if there are any."""
+    others = [name for name, _ in asked.resolved.plan.traffic_tests if kind_of_test(name) != GATED]
+    return [f"not gated: {', '.join(dict.fromkeys(others))}"] if others else []
 
 
 # -- in real time -------------------------------------------------------------------------------
@@ -277,6 +290,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
     refuse_different(
         as_base, now.instrument, free={*asked.allowed, *was.subject, *now.subject}, partly=now.partly
     )
+    # The conditions were compared above; `compare` would refuse another version of what is under test.
     comparison = compare([base, run], "run", allow_different=True)
     arm = comparison.arms[1].name
     keys = sorted(was.subject.keys() | now.subject.keys())
@@ -296,8 +310,10 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         notes=[
             "real time: two runs are not paired; for pairs let one plan compare both arms",
             comparison.method,
+            *real_time.differing(comparison),
             *real_time.unseen(comparison, [arm], asked.limits),
             *comparison.warnings,
+            *_not_gated(asked),
         ],
     )
 
@@ -324,6 +340,7 @@ def _between_arms(asked: Asked, reference: str) -> Check:
             comparison.method,
             *real_time.unseen(comparison, names, asked.limits),
             *comparison.warnings,
+            *_not_gated(asked),
         ],
     )
 

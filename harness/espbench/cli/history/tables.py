@@ -36,14 +36,18 @@ def show_runs(runs: Sequence[RunRow]) -> None:
 
 
 def show_series(series: Sequence[Series]) -> None:
-    """Print a line for each series: plan, case, figure, number of runs, newest figure."""
+    """Print a line for each series: plan, case, figure, number of runs, newest figure, and what came after it."""
     table = Table(box=box.SIMPLE)
     for column in ("plan", "case", "figure", "runs", "newest", ""):
         table.add_column(column, justify="right" if column in ("runs", "newest") else "left")
     for one in series:
-        newest = f"{telling.number(one.newest)} {one.unit}" if one.newest is not None else "–"
         table.add_row(
-            one.plan, one.case, one.figure, str(one.runs), newest, "exact" if one.is_exact else "noisy"
+            one.plan,
+            one.case,
+            one.figure,
+            str(one.runs),
+            telling.newest(one),
+            "exact" if one.is_exact else "noisy",
         )
     _console().print(table)
 

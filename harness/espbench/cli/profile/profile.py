@@ -12,7 +12,15 @@ from rich.console import Console
 
 from espbench.cli.gate.options import Wait
 from espbench.cli.profile import pairs, sampled_tables, tables
-from espbench.cli.profile.profiling import GRAPH, Loads, Profiles, Profiling, entries_of, open_run
+from espbench.cli.profile.profiling import (
+    GRAPH,
+    Loads,
+    Profiles,
+    Profiling,
+    entries_of,
+    loads_of_profile,
+    open_run,
+)
 from espbench.errors import UsageError
 from espbench.gate.base import Point
 from espbench.profile.attribution import Profile
@@ -62,8 +70,9 @@ def profile(  # noqa: PLR0913  (its options)
     else:
         run, profiles = how.of(subject)
         counted, sampled = _kinds(profiles)
-        tables.show(counted, console, top)
-        sampled_tables.show(sampled, console, top)
+        loads = loads_of_profile(run)
+        tables.show(counted, loads, console, top)
+        sampled_tables.show(sampled, loads, console, top)
     print(run.path / GRAPH)
     if how.problems:
         print("\n".join(["not profiled:", *how.problems]), file=sys.stderr)
@@ -81,8 +90,9 @@ def _against(how: Profiling, subject: Path, against: Path, console: Console, top
             f"{against}: expected a profile of the same kind as {subject}, got one that is sampled in real time "
             "and one that is counted in virtual time; their figures have nothing in common"
         )
-    tables.show_differences(pairs.of_two_runs(other, was_counted, run, counted), console, top)
-    sampled_tables.show_differences(pairs.of_two_runs(other, was_sampled, run, sampled), console, top)
+    at = loads_of_profile(other) | loads_of_profile(run)
+    tables.show_differences(pairs.of_two_runs(other, was_counted, run, counted), at, console, top)
+    sampled_tables.show_differences(pairs.of_two_runs(other, was_sampled, run, sampled), at, console, top)
     return run
 
 
@@ -90,11 +100,12 @@ def _by_stack(how: Profiling, subject: Path, reference: str, console: Console, t
     """Show how each other stack of the subject differs from the reference."""
     pairs.demand_stacks(_refuse_early(subject), how.chosen, reference)
     run, profiles = how.of(subject)
-    entries = run.manifest.cases
+    entries, loads = run.manifest.cases, loads_of_profile(run)
     counted, sampled = _kinds(profiles)
-    tables.show_differences(pairs.of_stacks(entries, counted, reference), console, top, _STACKS)
-    sampled_tables.show_differences(pairs.of_stacks(entries, sampled, reference), console, top, _STACKS)
-    loads = {case: loads[0].load_fps for case, loads in run.manifest.base_loads.items()}
+    tables.show_differences(pairs.of_stacks(entries, counted, reference), loads, console, top, _STACKS)
+    sampled_tables.show_differences(
+        pairs.of_stacks(entries, sampled, reference), loads, console, top, _STACKS
+    )
     if len(set(loads.values())) > 1:
         told = ", ".join(f"{case} {load:,.0f}" for case, load in loads.items())
         console.print(

@@ -88,11 +88,21 @@ class Profiling:
         return made, counted
 
     def _kept(self, subject: Path) -> tuple[RunDirectory, Profiles] | None:
-        """Return the profiles that this command left there, of the chosen cases; None if there are none."""
+        """Return the profiles that this command left there, of the chosen cases; None if there are none.
+
+        UsageError if another load is asked for than that at which they were measured.
+        """
         counted, sampled = subject / csv_file.FILE, subject / sampled_file.FILE
         if not (counted.is_file() or sampled.is_file()):
             return None
         run = open_run(subject)
+        if self._half:
+            raise UsageError(
+                f"{subject}: --half: the loads of this profile are fixed\n"
+                "  expected: a run or a plan, which is measured at half of its throughput\n"
+                "  got: a profile that was measured before, and is only shown\n"
+                "  what to do: leave --half out, or name the run or the plan that the profile is of"
+            )
         entries = [entry for entry in run.manifest.cases if entry.case in run.manifest.base_loads]
         names = {entry.case for entry in self._choose(entries, subject)}
         if sampled.is_file():
@@ -128,6 +138,11 @@ def open_run(path: Path) -> RunDirectory:
     run = RunDirectory.open(path)
     _demand(path, "run", run.manifest.platform, counted=run.manifest.is_virtual)
     return run
+
+
+def loads_of_profile(profiled: RunDirectory) -> dict[str, float]:
+    """Return the load of each profiled case, frames/s."""
+    return {case: loads[0].load_fps for case, loads in profiled.manifest.base_loads.items()}
 
 
 def _demand_whole(run: RunDirectory) -> None:
@@ -180,7 +195,7 @@ def say_if_another(run: RunDirectory, made: RunDirectory) -> None:
     finals = finals_of(run)
     for name in made.manifest.base_loads:
         was = instructions.per_frame(finals[name][1])
-        now = instructions.per_frame(made.trials_of(name)[0])
+        now = instructions.per_frame(made.trials_of(name)[-1])
         if was != now:
             print(
                 f"note: {name}: the run's own trial had {_told(was)} instructions per frame, this one {_told(now)}: "

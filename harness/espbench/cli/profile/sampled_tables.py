@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from espbench.cli.profile.tables import at
 from espbench.profile.sampled import Place, SampledProfile, by_function, difference
 
 _CLOCKS = ("cpu-clock", "cpu-clock-ticks", "task-clock")
@@ -20,12 +21,13 @@ _MASKED = (
 _LEFT = ("function", "module", "process", "in", "sampled")
 
 
-def show(profiles: Sequence[SampledProfile], console: Console, top: int) -> None:
-    """Print a table for each profile."""
+def show(profiles: Sequence[SampledProfile], loads: Mapping[str, float], console: Console, top: int) -> None:
+    """Print a table for each profile; loads: case → frames/s."""
     for profile in profiles:
         lost = f"; perf lost {profile.lost:,}" if profile.lost else ""
         console.print(
-            f"{profile.case}, {profile.side}: SAMPLED: {profile.ns_per_frame:,.1f} ns of CPU time per frame (from the "
+            f"{profile.case}, {profile.side}, {at(loads, profile.case)}: "
+            f"SAMPLED: {profile.ns_per_frame:,.1f} ns of CPU time per frame (from the "
             f"trial's record, {profile.frames:,} frames); {profile.count:,} samples of {profile.event}{lost}; "
             f"± is half of the 95 % interval{_MASKED if profile.event in _CLOCKS else ''}",
             soft_wrap=True,
@@ -55,6 +57,7 @@ def _figures(profile: SampledProfile, places: Sequence[Place]) -> list[str]:
 
 def show_differences(
     pairs: Sequence[tuple[SampledProfile, SampledProfile]],
+    loads: Mapping[str, float],
     console: Console,
     top: int,
     names: tuple[str, str] = ("was", "is"),
@@ -64,7 +67,8 @@ def show_differences(
         before, after = was.ns_per_frame, now.ns_per_frame
         from_ = "" if was.case == now.case else f" against {was.case}"
         console.print(
-            f"{now.case}{from_}, {now.side}: SAMPLED: {before:,.1f} → {after:,.1f} ns of CPU time per frame "
+            f"{now.case}{from_}, {now.side}, {at(loads, was.case, now.case)}: "
+            f"SAMPLED: {before:,.1f} → {after:,.1f} ns of CPU time per frame "
             f"({after - before:+,.1f}); {was.count:,} and {now.count:,} samples",
             soft_wrap=True,
         )

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Console
@@ -17,12 +17,13 @@ from espbench.profile.symbols import Function
 _EVERYWHERE = 0.995  # at this share, a function counts as executed in one place only
 
 
-def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
-    """Print a table for each profile."""
+def show(profiles: Sequence[Profile], loads: Mapping[str, float], console: Console, top: int) -> None:
+    """Print a table for each profile; loads: case → frames/s."""
     for profile in profiles:
         each = profile.instructions / profile.frames
         console.print(
-            f"{profile.case}, {profile.side}: {each:,.3f} instructions per frame, {profile.instructions:,} of "
+            f"{profile.case}, {profile.side}, {at(loads, profile.case)}: "
+            f"{each:,.3f} instructions per frame, {profile.instructions:,} of "
             f"{profile.frames:,} frames; {_known(profile)}",
             soft_wrap=True,
         )
@@ -53,19 +54,21 @@ def show(profiles: Sequence[Profile], console: Console, top: int) -> None:
 
 def show_differences(
     pairs: Sequence[tuple[Profile, Profile]],
+    loads: Mapping[str, float],
     console: Console,
     top: int,
     names: tuple[str, str] = ("was", "is"),
 ) -> None:
     """Print a table for each pair of profiles: before and now, or of the reference and another stack.
 
-    names: the titles of the two columns.
+    loads: case → frames/s. names: the titles of the two columns.
     """
     for was, now in pairs:
         before, after = was.instructions / was.frames, now.instructions / now.frames
         from_ = "" if was.case == now.case else f" against {was.case}"
         console.print(
-            f"{now.case}{from_}, {now.side}: {before:,.3f} → {after:,.3f} instructions per frame "
+            f"{now.case}{from_}, {now.side}, {at(loads, was.case, now.case)}: "
+            f"{before:,.3f} → {after:,.3f} instructions per frame "
             f"({after - before:+,.3f})",
             soft_wrap=True,
         )
@@ -88,6 +91,12 @@ def show_differences(
         if rest := rows[top:]:
             table.add_row(f"{len(rest)} others", "", "", "", f"{sum(row.change for row in rest):+,.3f}")
         console.print(table)
+
+
+def at(loads: Mapping[str, float], *cases: str) -> str:
+    """Return `at 40,000 frames/s` for the load of some cases, with each different load once."""
+    known = dict.fromkeys(f"{loads[case]:,.0f}" for case in cases if case in loads)
+    return f"at {' and '.join(known) or 'an unknown number of'} frames/s"
 
 
 def _known(profile: Profile) -> str:

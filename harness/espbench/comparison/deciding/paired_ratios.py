@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from statistics import fmean, median
+from types import MappingProxyType
 from typing import Any, Literal
 
 from espbench.comparison.deciding import statistics, student_t
@@ -45,15 +46,18 @@ class _Measured:
     floor: float  # least variance of a round's throughput: the ladder's step resolves no more
 
 
-def judge(findings: Sequence[Finding], axis: str) -> list[FixedLoadVerdict]:
+def judge(
+    findings: Sequence[Finding], axis: str, tests: Mapping[str, str] = MappingProxyType({})
+) -> list[FixedLoadVerdict]:
     """Return one verdict for each finding of a comparison at fixed loads, in their order.
 
-    The probability that any of these verdicts is wrong is at most 1 - CONFIDENCE.
+    tests: case of a finding → the throughput test whose figures its loads come from. Without it, no condition names a
+    test: the plan has only one. The probability that any of these verdicts is wrong is at most 1 - CONFIDENCE.
     """
     measured = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
     alpha = (1 - CONFIDENCE) / max(1, 2 * len(measured))  # each finding has two verdicts: CPU and throughput
     of_cpu, of_rate = (common_scatter(getattr(m, what) for m in measured) for what in ("cpu", "throughput"))
-    return [_verdict(m, of_cpu, of_rate, alpha, axis) for m in measured]
+    return [_verdict(m, of_cpu, of_rate, alpha, _conditions(m.finding, axis, tests)) for m in measured]
 
 
 def common_scatter(terms: Iterable[Term]) -> Prior:
@@ -130,13 +134,15 @@ def _term(values: Sequence[float]) -> Term:
     return Term(tuple(Reading(value, value, value) for value in values))
 
 
-def _verdict(m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, axis: str) -> FixedLoadVerdict:
+def _verdict(
+    m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, conditions: dict[str, str]
+) -> FixedLoadVerdict:
     p = m.finding.paired
     cpu = _interval(m.cpu, of_cpu, alpha)
     rate = _interval(m.throughput, of_rate, alpha, m.floor)
     rows: list[_Row] = p["rows"]
     return FixedLoadVerdict(
-        conditions=_conditions(m.finding, axis),
+        conditions=conditions,
         x=m.finding.frame_size,
         a=p["a"],
         b=p["b"],
@@ -222,9 +228,10 @@ def _why(m: _Measured) -> str:
     return "; ".join(parts)
 
 
-def _conditions(finding: Finding, axis: str) -> dict[str, str]:
+def _conditions(finding: Finding, axis: str, tests: Mapping[str, str]) -> dict[str, str]:
     """Return what is the same for all of this point's trials, except the frame size, in words."""
-    fixed = {
+    fixed = {Name.TEST: tests[finding.case]} if finding.case in tests else {}
+    fixed |= {
         Name.DUT: finding.dut,
         Name.STACK: finding.stack,
         Name.SUITE: finding.suite,

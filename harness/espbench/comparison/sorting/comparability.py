@@ -190,7 +190,7 @@ def _facts(run: Run, axis: Axis, named: bool) -> Iterator[tuple[Condition, str]]
     yield _whole("topology"), m.topology
     yield _whole("line rate"), f"{m.line_rate_bps:g} bit/s" if m.line_rate_bps else "not known"
     if not m.is_virtual:
-        yield from _of_machine(m)
+        yield from of_machine(m)
     elif axis not in ("dut", "kernel"):
         yield from of_guests(m)
     if m.conditions:
@@ -203,8 +203,12 @@ def _facts(run: Run, axis: Axis, named: bool) -> Iterator[tuple[Condition, str]]
     yield from _of_stacks(run, axis)
 
 
-def _of_machine(m: Manifest) -> Iterator[tuple[Condition, str]]:
-    """Yield the conditions of the machine that measured: on these, figures in real time depend."""
+def of_machine(m: Manifest) -> Iterator[tuple[Condition, str]]:
+    """Yield the conditions of the machine that measured: on these, figures in real time depend.
+
+    They are its hardware and its fingerprint, the CPUs and queues of each role, and the versions of programs, with the
+    generator's way to the wire.
+    """
     sections: dict[Part, Mapping[str, Any]] = {
         "host": {key: value for key, value in m.host.items() if key not in (*_FLUCTUATING, MACHINE)},
         "placement": m.placement,
