@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from espbench.reporting.kernels.sections import sections
 from espbench.reporting.report import write_report
 from espbench.results import FORMAT, RunDirectory, kernels
 from espbench.terms import Manifest
+from espbench.this_machine.registry import Registry
 from support.plans import kernels_text
 from support.synthetic.kernels import everything, made, on_board
 
@@ -100,6 +102,12 @@ def test_the_table_has_every_figure(run: RunDirectory) -> None:
     assert kernels.read(run.path) == [made(), made(level=1, cycles=10_240)]
 
 
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    with Registry("kernels", tmp_path / "state") as made_here:
+        yield made_here
+
+
 def test_a_damaged_line_is_named(run: RunDirectory) -> None:
     with run:
         kernels.save(run.path, [made()])
@@ -108,7 +116,9 @@ def test_a_damaged_line_is_named(run: RunDirectory) -> None:
         kernels.read(run.path)
 
 
-def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_run_has_is_not_measured_again(
+    run: RunDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A resumed run measures the rest, in the plan's order."""
     text = kernels_text(tests="[cipher_kernels: {kernels: [aes, des, rc5], levels: [0]}]")
     asked: list[str] = []
@@ -122,7 +132,7 @@ def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: py
     notes: list[str] = []
     with run:
         kernels.save(run.path, [made(kernel="des")])
-        results = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append, at_once=2)
+        results = measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, notes.append, 2, registry)
     assert sorted(asked) == ["aes", "rc5"]
     assert [r.kernel for r in results] == [r.kernel for r in kernels.read(run.path)] == ["aes", "des", "rc5"]
     assert run.manifest.tools["compiler gcc"] == "gcc 1 <2>"
@@ -130,20 +140,22 @@ def test_what_a_run_has_is_not_measured_again(run: RunDirectory, monkeypatch: py
     assert kernels.made_by(run.manifest.tools) == run.manifest.tools
 
 
-def test_a_run_does_not_go_on_with_other_sources(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_does_not_go_on_with_other_sources(
+    run: RunDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: "gcc 1 <2>")
     text = kernels_text(tests="[cipher_kernels: {kernels: [aes], levels: [0]}]")
     with run:
         run.update_manifest(tools={kernels.SOURCES: "sha256 0"})
         with pytest.raises(UsageError, match=rf"{kernels.SOURCES} as it was begun with, sha256 0\n"):
-            measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, at_once=1)
+            measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, 1, registry)
 
 
 def test_a_run_does_not_go_on_with_another_compiler(
-    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+    run: RunDirectory, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its figures would be of two compilers' code; the fixture's run was begun with `gcc 1 <2>`."""
     text = kernels_text(tests="[cipher_kernels: {kernels: [aes], levels: [0]}]")
     monkeypatch.setattr("espbench.npcrypt.compilers.version", lambda name: f"{name} 2")
     with run, pytest.raises(UsageError, match=r"compiler gcc as it was begun with, gcc 1 <2>\n  got: gcc 2"):
-        measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, at_once=1)
+        measure(resolve(read_text(text, "plan.yaml", "plan"), None), run, print, 1, registry)
