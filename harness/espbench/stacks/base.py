@@ -75,11 +75,16 @@ class StackOptions:
     interface: bool = False
 
 
+# An SPI has 32 bits.
+INBOUND = 1 << 32
+
+
 @dataclass(frozen=True)
 class SaCounters:
     """The frames that one gateway's SAs have carried since the SAs were made, and its XFRM errors by name.
 
-    spis identifies the SAs. A rekey replaces the SAs, and the counts of the old SAs are lost. own_datagrams: UDP
+    spis identifies the SAs: each is an SPI, of inbound SAs plus INBOUND, because the gateways choose their SPIs
+    independently of each other. A rekey replaces the SAs, and the counts of the old SAs are lost. own_datagrams: UDP
     datagrams that programs on the gateway sent (IKE); they are not part of the test's traffic.
     """
 

@@ -17,7 +17,7 @@ from espbench.catalogue.suites import Suite
 from espbench.errors import EspbenchError, UsageError
 from espbench.platforms.base import Gateway, Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
-from espbench.stacks.base import SaCounters, StackOptions, Tunnel, xfrm_errors
+from espbench.stacks.base import INBOUND, SaCounters, StackOptions, Tunnel, xfrm_errors
 from espbench.stacks.policies import (
     LISTED_TUNNELS,
     SideView,
@@ -135,7 +135,7 @@ class LeanEsp(Xfrm):
             encrypted=sum(sa.packets for sa in state.sas if not sa.inbound),
             decrypted=sum(sa.packets for sa in state.sas if sa.inbound),
             errors=xfrm_errors(gateway) | state.errors,
-            spis=frozenset(sa.spi for sa in state.sas),
+            spis=frozenset(sa.spi + INBOUND * sa.inbound for sa in state.sas),
         )
 
     def security_context(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from espbench.platforms.base import Gateway, Side
 from espbench.stacks import netlink_xfrm as xfrm
-from espbench.stacks.base import SaCounters, Tunnel, xfrm_errors
+from espbench.stacks.base import INBOUND, SaCounters, Tunnel, xfrm_errors
 
 LOWEST_PRECEDENCE = 2**32 - 1
 FIRST_REQID = 2544
@@ -129,7 +129,7 @@ def sa_counters(gateway: Gateway, own: str) -> SaCounters:
         encrypted=sum(sa.packets for sa in counts if sa.source == own),
         decrypted=sum(sa.packets for sa in counts if sa.destination == own),
         errors=xfrm_errors(gateway),
-        spis=frozenset(sa.spi for sa in counts),
+        spis=frozenset(sa.spi + INBOUND * (sa.destination == own) for sa in counts),
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks.netlink_xfrm import Algorithm, Policy, SecurityAssociation, Selector, Template
+from espbench.stacks.policies import sa_counters
 
 KEY = bytes(range(1, 25))
 
@@ -155,6 +158,16 @@ def test_the_keys_come_back_from_a_dump() -> None:
     assert xfrm.read_keys(xfrm.new_sa(gcm)) == (KEY[:20], b"")
     null = sa(encryption=Algorithm("ecb(cipher_null)", b""))
     assert xfrm.read_keys(xfrm.new_sa(null)) == (b"", KEY[:20])
+
+
+def test_two_sas_with_one_spi_are_two_sas_if_they_go_different_ways() -> None:
+    """Each gateway chooses the SPIs of its inbound SAs; among 1,000 tunnels two of them may be equal."""
+    there, back = sa(), sa(source="192.0.2.2", destination="192.0.2.1")
+    gateway = SimpleNamespace(
+        byte_order="little", read=lambda paths: dict.fromkeys(paths),
+        netlink=lambda protocol, messages: [[xfrm.new_sa(there), xfrm.new_sa(back)]],
+    )  # fmt: skip
+    assert len(sa_counters(cast(Any, gateway), "192.0.2.1").spis) == 2
 
 
 def test_the_quick_reading_agrees_with_the_whole_one() -> None:
