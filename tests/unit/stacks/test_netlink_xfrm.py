@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -164,7 +165,7 @@ def test_two_sas_with_one_spi_are_two_sas_if_they_go_different_ways() -> None:
     """Each gateway chooses the SPIs of its inbound SAs; among 1,000 tunnels two of them may be equal."""
     there, back = sa(), sa(source="192.0.2.2", destination="192.0.2.1")
     gateway = SimpleNamespace(
-        byte_order="little", read=lambda paths: dict.fromkeys(paths),
+        byte_order=sys.byteorder, read=dict.fromkeys,
         netlink=lambda protocol, messages: [[xfrm.new_sa(there), xfrm.new_sa(back)]],
     )  # fmt: skip
     assert len(sa_counters(cast(Any, gateway), "192.0.2.1").spis) == 2
