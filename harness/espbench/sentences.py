@@ -151,6 +151,7 @@ class Code(StrEnum):
     NO_BURST_LOST = "no-burst-lost"
     NO_RATIO = "no-ratio"
     NO_PUBLIC_KEY_BOUND = "no-public-key-bound"
+    NO_PUBLIC_KEY_RATES = "no-public-key-rates"
     REKEYS_MISSED = "rekeys-missed"
     STANDING_IN = "standing-in"
     CPUS_SHARED = "cpus-shared"
@@ -411,6 +412,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_BURST_LOST: "the longest burst tried lost nothing: the buffer is larger than that shows",
     Code.NO_RATIO: "no ratio to the throughput: {why}",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound: {why}",
+    Code.NO_PUBLIC_KEY_RATES: "{side}: openssl speed gave no rate of {operations:comma}",
     Code.REKEYS_MISSED: "phase {phase}: {due} rekeys were due, {seen} were seen",
     Code.STANDING_IN: "{text}",
     Code.CPUS_SHARED: "{text}",
@@ -563,6 +565,7 @@ FLAGS: Mapping[str, str] = {
     Code.PLAN_LIMIT_REACHED: "the limit of the plan",
     Code.NO_BURST_LOST: "longest burst tried",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound",
+    Code.NO_PUBLIC_KEY_RATES: "no rate of some operations",
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",
     Code.BACKLOG_NOT_JUDGED: "backlog not judged",
