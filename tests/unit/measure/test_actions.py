@@ -69,7 +69,7 @@ def test_what_a_gateway_refuses_names_the_action() -> None:
 
 
 def test_a_trial_without_one_of_its_actions_is_none() -> None:
-    """In virtual time it may have ended before."""
+    """A trial in virtual time may end before the moment of an action."""
     clock = Clock(1)
     with (
         pytest.raises(ActionFailed, match="the trial ended without: second, third"),

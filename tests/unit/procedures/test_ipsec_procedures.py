@@ -254,7 +254,7 @@ def test_public_key_operations_of_both_gateways() -> None:
 
 
 def test_public_key_operations_that_did_not_come_are_told() -> None:
-    """For each gateway; the others keep their rates."""
+    """A warning lists them for each gateway; all other operations keep their rates."""
     pair = Pair()
     lines = [line for line in SPEED.splitlines(keepends=True) if not line.startswith("+F2")]
     pair.maker.setup.bed.gateways["office"].run = (  # type: ignore[method-assign]
