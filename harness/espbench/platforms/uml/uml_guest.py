@@ -107,7 +107,9 @@ class Guest:
 
     def _died(self) -> GatewayFailed:
         words = tail(self.console).strip()
-        return GatewayFailed(f"gateway {self.name} died" + (f"; the end of its console:\n{words}" if words else ""))
+        return GatewayFailed(
+            f"gateway {self.name} died" + (f"; the end of its console:\n{words}" if words else "")
+        )
 
 
 def boot(
