@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from espbench.errors import EspbenchError
@@ -111,9 +112,8 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
             raise InClear("; ".join(crossed.leaks))
         if crossed.arrived == crossed.sent:
             break
-        moved = _once_counted(
-            setup, before, moved, lambda now, crossed=crossed: _opened(setup, now) >= crossed.arrived, sleep
-        )
+        all_opened = partial(_all_opened, setup, crossed.arrived)
+        moved = _once_counted(setup, before, moved, all_opened, sleep)
         _refuse_unopened(setup, crossed, moved)
     if crossed.arrived != crossed.sent:
         errors = {side: c.sas.errors for side, c in moved.items() if c.sas.errors}
@@ -161,6 +161,10 @@ def _opened(setup: Setup, moved: counters.Counters) -> int:
     """
     sealed = sum(c.sas.encrypted for c in moved.values()) if setup.bed.ciphertext else 0
     return sealed + sum(c.sas.decrypted for c in moved.values())
+
+
+def _all_opened(setup: Setup, arrived: int, moved: counters.Counters) -> bool:
+    return _opened(setup, moved) >= arrived
 
 
 def _refuse_unopened(setup: Setup, crossed: _Probe, moved: counters.Counters) -> None:
