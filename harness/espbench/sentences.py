@@ -78,6 +78,7 @@ class Code(StrEnum):
     NOT_READY = "not-ready"
     REKEYED_MEANWHILE = "rekeyed-meanwhile"
     NONE_CAME_UP = "none-came-up"
+    ATTACK_BESIDE_SAS = "attack-beside-sas"
     NO_REKEY = "no-rekey"
     FEW_REKEYS = "few-rekeys"
     TUNNELS_BY_THEMSELVES = "tunnels-by-themselves"
@@ -324,6 +325,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.PROBES_LOST: "{text}",
     Code.NOT_READY: "{text}",
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
+    Code.ATTACK_BESIDE_SAS: "the attack's ESP was of SAs that Home had no more ({gone} SPIs): they were replaced "
+    "before the trial (rekeying)",
     Code.NONE_CAME_UP: "not even {wanted} came up: {why}",
     Code.NO_REKEY: "no rekey of phase {phase} was seen",
     Code.FEW_REKEYS: "{seen} rekeys were seen; at least {least} were due in {trial_s:g} s",
