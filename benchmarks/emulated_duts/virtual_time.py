@@ -108,8 +108,8 @@ class Rig:
     def cpu_ns(self) -> dict[str, dict[int, int]]:
         """Return the CPU time so far, ns, by name and PID: of each child with its descendants, or of the process."""
         return {
-            name: {pid: tree_cpu_ns(pid) for pid in descendants(root) if parent(pid) == root}
-            or {root: tree_cpu_ns(root)}
+            name: {pid: tree_cpu_ns(pid) or 0 for pid in descendants(root) if parent(pid) == root}
+            or {root: tree_cpu_ns(root) or 0}
             for name, root in self.processes.items()
         }
 

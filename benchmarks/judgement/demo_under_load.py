@@ -102,7 +102,7 @@ def make(folder: Path, plan: Path, load: Load) -> None:
         with (folder / "run.log").open("a") as log:
             done = subprocess.run([*command, *what], stdout=log, stderr=log, check=False)
         took = time.monotonic() - begun
-        shares = [100 * tree_cpu_ns(pid) / 1e9 / took for pid in pids]
+        shares = [100 * (tree_cpu_ns(pid) or 0) / 1e9 / took for pid in pids]
     if done.returncode not in (0, 3):
         words = (folder / "run.log").read_text().splitlines()[-3:]
         sys.exit(f"demo_under_load: {folder}: espbench ended with {done.returncode}: " + "\n  ".join(words))

@@ -78,6 +78,7 @@ class Code(StrEnum):
     NOT_READY = "not-ready"
     REKEYED_MEANWHILE = "rekeyed-meanwhile"
     NONE_CAME_UP = "none-came-up"
+    ATTACK_BESIDE_SAS = "attack-beside-sas"
     NO_REKEY = "no-rekey"
     FEW_REKEYS = "few-rekeys"
     TUNNELS_BY_THEMSELVES = "tunnels-by-themselves"
@@ -151,6 +152,7 @@ class Code(StrEnum):
     NO_BURST_LOST = "no-burst-lost"
     NO_RATIO = "no-ratio"
     NO_PUBLIC_KEY_BOUND = "no-public-key-bound"
+    NO_PUBLIC_KEY_RATES = "no-public-key-rates"
     REKEYS_MISSED = "rekeys-missed"
     STANDING_IN = "standing-in"
     CPUS_SHARED = "cpus-shared"
@@ -323,6 +325,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.PROBES_LOST: "{text}",
     Code.NOT_READY: "{text}",
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
+    Code.ATTACK_BESIDE_SAS: "the attack's ESP was of SAs that Home had no more ({gone} SPIs): they were replaced "
+    "before the trial (rekeying)",
     Code.NONE_CAME_UP: "not even {wanted} came up: {why}",
     Code.NO_REKEY: "no rekey of phase {phase} was seen",
     Code.FEW_REKEYS: "{seen} rekeys were seen; at least {least} were due in {trial_s:g} s",
@@ -411,6 +415,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_BURST_LOST: "the longest burst tried lost nothing: the buffer is larger than that shows",
     Code.NO_RATIO: "no ratio to the throughput: {why}",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound: {why}",
+    Code.NO_PUBLIC_KEY_RATES: "{side}: openssl speed gave no rate of {operations:comma}",
     Code.REKEYS_MISSED: "phase {phase}: {due} rekeys were due, {seen} were seen",
     Code.STANDING_IN: "{text}",
     Code.CPUS_SHARED: "{text}",
@@ -563,6 +568,7 @@ FLAGS: Mapping[str, str] = {
     Code.PLAN_LIMIT_REACHED: "the limit of the plan",
     Code.NO_BURST_LOST: "longest burst tried",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound",
+    Code.NO_PUBLIC_KEY_RATES: "no rate of some operations",
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",
     Code.BACKLOG_NOT_JUDGED: "backlog not judged",

@@ -110,8 +110,10 @@ class TrexServer:
             raise GeneratorFailed(f"TRex died ({how}){said}; the trial is not counted")
 
     def cpu_ns(self) -> int:
-        """Return the CPU time that the server has used, ns; it sends and receives in one thread."""
-        return tree_cpu_ns(self._process.pid)
+        """Return the CPU time that the server has used, ns, 0 if the kernel does not tell it; it sends and receives in
+        one thread.
+        """
+        return tree_cpu_ns(self._process.pid) or 0
 
     def link(self, interface: str) -> Link:
         """Return the kernel's state and counters of an interface. TRex knows neither its carrier nor the refused

@@ -17,6 +17,7 @@ import argparse
 import base64
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import platform
@@ -108,7 +109,7 @@ def do_exec(request: dict[str, Any]) -> dict[str, Any]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            raise Refused(f"{argv[0]} did not end within {timeout_s:g} s") from None
+            raise Refused(f"{argv[0]} did not end within {timeout_s:g} s", errno.ETIMEDOUT) from None
         texts = []
         for file in (out, err):
             file.seek(0)

@@ -55,7 +55,7 @@ class AgentGateway:
         cpu_ns: Callable[[], int | None],
         notebook: Path,
         console: Path,
-        waited_ns: Callable[[], int] | None = None,
+        waited_ns: Callable[[], int | None] | None = None,
     ) -> None:
         self.channel = channel
         self.side = side
@@ -67,7 +67,10 @@ class AgentGateway:
         self._console = console
 
     def plug_in(
-        self, channel: AgentChannel, cpu_ns: Callable[[], int | None], waited_ns: Callable[[], int] | None
+        self,
+        channel: AgentChannel,
+        cpu_ns: Callable[[], int | None],
+        waited_ns: Callable[[], int | None] | None,
     ) -> None:
         """Continue with the agent that answers after a power cycle."""
         self.channel = channel

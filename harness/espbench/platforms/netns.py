@@ -42,7 +42,7 @@ from espbench.this_machine.network import (
     thread_napi,
     write_sysctls,
 )
-from espbench.this_machine.processes import WaitAccount, tree_cpu_ns, tree_threads
+from espbench.this_machine.processes import WaitAccount, times_unknown, tree_cpu_ns, tree_threads
 from espbench.this_machine.registry import Entry, Registry, Surroundings, interpreter
 
 _THREADED_SINCE = (5, 17)  # threaded NAPI of a veth
@@ -99,7 +99,7 @@ class NetnsPlatform:
         link = _Names.of(registry.run_id)
         self._make_links(names, link, single=single)
 
-        cpu_unknown = irq_time.left_out()
+        cpu_unknown = times_unknown() or irq_time.left_out()
         gateways: dict[Side, Gateway] = {}
         threads_of: dict[Side, Callable[[], set[int]]] = {}
         for side in sides:
@@ -340,10 +340,10 @@ class PortThreads:
 
 
 def _ran_ns(device: str, pid: int) -> int | None:
-    """Return the CPU time of a port's thread, ns; None if the thread has ended."""
+    """Return the CPU time of a port's thread, ns, 0 if the kernel does not tell it; None if the thread has ended."""
     try:
         comm = Path(f"/proc/{pid}/comm").read_text()
-        ran_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+        ran_ns = 0 if times_unknown() else int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
     except (FileNotFoundError, ProcessLookupError):
         return None
     return ran_ns if comm.startswith(f"napi/{device}-") else None
@@ -352,10 +352,10 @@ def _ran_ns(device: str, pid: int) -> int | None:
 def _gateway_cpu_ns(threads: PortThreads, agent: int, *, booked: bool) -> int | None:
     """Return the CPU time of a gateway, ns: that of its ports' kernel threads, its agent and its daemons.
 
-    booked: the kernel counts the time of interrupts; otherwise return None.
+    booked: the kernel counts the time of threads and of interrupts; otherwise return None.
     """
-    used_ns = threads.ran_ns() + tree_cpu_ns(agent)
-    return used_ns if booked else None
+    ports_ns, tree_ns = threads.ran_ns(), tree_cpu_ns(agent)
+    return ports_ns + tree_ns if booked and tree_ns is not None else None
 
 
 def _no_ipv6_noise(netns: str) -> None:

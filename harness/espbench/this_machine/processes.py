@@ -12,6 +12,7 @@ from pathlib import Path
 NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
 # Fields of proc(5) stat after the name in parentheses.
 STATE, PPID, CUTIME, CSTIME, STARTTIME = 0, 1, 13, 14, 19
+_OWN = Path("/proc/self/schedstat")
 
 
 def start_time(pid: int) -> int | None:
@@ -56,12 +57,28 @@ def renice_sessions(root: int, nice: int) -> None:
             Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
 
-def tree_cpu_ns(root: int) -> int:
-    """Return the user and system time of `root` and all its descendants, ns; 0 if `root` has ended.
+def times_unknown() -> str:
+    """Return why the kernel does not tell how long threads ran and waited for a CPU; empty if it does.
+
+    Without CONFIG_SCHED_INFO there is no schedstat in /proc/PID; where only delay accounting has it built in, and is
+    switched off, all its numbers are 0.
+    """
+    try:
+        ran, *_ = _OWN.read_text().split()
+    except OSError:
+        return f"the kernel has no {_OWN} (CONFIG_SCHED_INFO)"
+    return "" if int(ran) else f"the kernel counts nothing in {_OWN} (CONFIG_SCHEDSTATS)"
+
+
+def tree_cpu_ns(root: int) -> int | None:
+    """Return the user and system time of `root` and all its descendants, ns; 0 if `root` has ended, None if the kernel
+    does not tell it (`times_unknown`).
 
     The time of living threads has a resolution of 1 ns (/proc/PID/task/TID/schedstat), that of children that have ended
     one clock tick.
     """
+    if times_unknown():
+        return None
     stats = _all()
     if root not in stats:
         return 0
@@ -83,8 +100,10 @@ class WaitAccount:
         self._seen: dict[tuple[int, int], int] = {}
         self._ended_ns = 0
 
-    def ns(self) -> int:
-        """Return the sum so far (/proc/PID/task/TID/schedstat)."""
+    def ns(self) -> int | None:
+        """Return the sum so far (/proc/PID/task/TID/schedstat); None if the kernel does not tell it."""
+        if times_unknown():
+            return None
         stats = _all()
         pids = {pid for root in self._roots() if root in stats for pid in [root, *_below(root, stats)]}
         now = {(pid, tid): waited for pid in pids for tid, (_, waited) in _schedstats(pid).items()}

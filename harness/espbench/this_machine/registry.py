@@ -126,13 +126,17 @@ class Registry:
         # The journal gets its final name once it is locked, so that `clean` never sees it without its lock.
         handle, unlocked = tempfile.mkstemp(dir=self._directory, prefix=".new-")
         self._journal = os.fdopen(handle, "w")
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        self._write({"run": self.run_id, "pid": os.getpid(), "start": start_time(os.getpid())})
         try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            self._write({"run": self.run_id, "pid": os.getpid(), "start": start_time(os.getpid())})
             os.link(unlocked, self.path)
-        except FileExistsError:
-            self._journal.close()
-            raise EspbenchError(f"another espbench uses the run id {self.run_id} ({self.path})") from None
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # of a full disk
+                self._journal.close()
+            if isinstance(error, FileExistsError):
+                text = f"another espbench uses the run id {self.run_id} ({self.path})"
+                raise EspbenchError(text) from None
+            raise
         finally:
             Path(unlocked).unlink()
 
@@ -148,13 +152,16 @@ class Registry:
             if isinstance(error, KeyboardInterrupt):  # its notes are not printed later
                 print(failure, file=sys.stderr)
         finally:
-            # The journal is removed even if a second Ctrl-C was delayed until everything was undone.
-            if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
-                self.path.unlink(missing_ok=True)
-            if self._journal is not None:
-                self._journal.close()
             if self in _LIVING:
                 _LIVING.remove(self)
+            # The journal is removed even if a second Ctrl-C was delayed until everything was undone. `clean` removes
+            # one that the file system does not let go.
+            if not self._left and not [entry for entry in self.entries if entry.kind in UNDO]:
+                with contextlib.suppress(OSError):
+                    self.path.unlink(missing_ok=True)
+            if self._journal is not None:
+                with contextlib.suppress(OSError):  # of a full disk: what could not be written before
+                    self._journal.close()
 
     def add(self, kind: str, name: str, undo: Callable[[], None] | None = None, **detail: Any) -> Entry:
         """Register a thing and return its entry; without `undo`, it is undone as `clean` undoes its kind.
@@ -196,7 +203,7 @@ class Registry:
                     failures.append(f"{entry.kind} {entry.name}: {error}")
                     continue
                 self.entries.remove(entry)
-                self._write({"undone": entry.number})
+                self._mark_undone(entry)
         if failures:
             raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
 
@@ -276,6 +283,15 @@ class Registry:
                 "process", name, lambda: _end(process, grace_s, around.own_pids), pid=process.pid, start=start
             )
         return process
+
+    def _mark_undone(self, entry: Entry) -> None:
+        """Write that an entry is undone, if the journal can be written.
+
+        If it cannot, everything else must be undone all the same. Without the mark `clean` undoes this entry again,
+        which changes nothing.
+        """
+        with contextlib.suppress(OSError, ValueError):  # a full disk, a closed journal
+            self._write({"undone": entry.number})
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._journal is None:

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.generators.base import EspCounts
 from espbench.measure.inputs.setup import Setup
@@ -25,7 +27,8 @@ def boxes(*counts: tuple[int, int]) -> Setup:
 
     def offer(*asked: Any, **settings: Any) -> Any:
         sent, arrived = next(probes)
-        return SimpleNamespace(streams=[SimpleNamespace(tx_frames=sent, rx_frames=arrived)], ports=[])
+        stream = SimpleNamespace(tx_frames=sent, rx_frames=arrived)
+        return SimpleNamespace(streams=[stream], ports=[], faults=[])
 
     streams = cast(Any, lambda traffic, rate: cast(Sequence[Any], []))
     return cast(Setup, SimpleNamespace(stack=None, generator=SimpleNamespace(offer=offer), streams=streams))
@@ -124,3 +127,57 @@ def test_what_the_tester_sees_in_clear_is_a_leak_whether_the_frames_arrive_or_no
     reads(monkeypatch, 100, 148)
     with pytest.raises(InClear, match="2 frames reached the tester in clear"):
         carried(pair((50, 48), clear=2), ONE_WAY, lambda _: None)
+
+
+def opens(monkeypatch: pytest.MonkeyPatch, *decrypted: int, spis: Sequence[int] = ()) -> None:
+    """Let Office's SAs have decrypted this, read after read, and Home's have encrypted every frame sent."""
+    numbers = iter(spis or [1] * len(decrypted))
+    readings = iter(decrypted)
+    sent = iter(range(0, 50 * len(decrypted), 50))
+
+    def read(*_: Any) -> Any:
+        spi = frozenset({next(numbers)})
+        home = SaCounters(encrypted=next(sent), spis=spi)
+        office = SaCounters(decrypted=next(readings), spis=spi)
+        return {
+            side: GatewayCounters(sas, QUIET, QUIET) for side, sas in (("home", home), ("office", office))
+        }
+
+    monkeypatch.setattr(counters, "read", read)
+
+
+def test_cleartext_in_a_probe_with_losses_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """30 of 50 arrive, Office decrypted 20 of them; that the next probe is whole does not matter."""
+    waits: list[float] = []
+    opens(monkeypatch, 100, *[120] * 16)
+    with pytest.raises(InClear, match="30 of 50 frames arrived, the gateways' SAs counted only 20"):
+        carried(pair((50, 30), (50, 50)), ONE_WAY, waits.append)
+    assert sum(waits) == pytest.approx(3.0)
+
+
+def test_losses_behind_the_decryption_are_no_cleartext(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that arrived were decrypted, the last ones a moment late; the next probe decides."""
+    opens(monkeypatch, 0, 28, 30, 30, 80)
+    assert carried(pair((50, 30), (50, 50)), ONE_WAY, lambda _: None) == (50, 50)
+
+
+@pytest.mark.parametrize(
+    ("first", "spis"), [((50, 30), (1, *[2] * 18)), ((29, 30), ())], ids=["SAs replaced", "tester in doubt"]
+)
+def test_counts_in_doubt_show_no_cleartext(
+    monkeypatch: pytest.MonkeyPatch, first: tuple[int, int], spis: tuple[int, ...]
+) -> None:
+    opens(monkeypatch, 100, *[120] * 16, 120, 170, spis=spis)
+    assert carried(pair(first, (50, 50)), ONE_WAY, lambda _: None) == (50, 50)
+
+
+@given(st.integers(0, 49), st.integers(0, 50))
+def test_no_more_may_arrive_than_were_opened(arrived: int, opened: int) -> None:
+    """Whatever is lost, and wherever."""
+    with pytest.MonkeyPatch.context() as patch:
+        opens(patch, 0, *([opened] if opened >= arrived else [opened] * 16), opened, opened + 50)
+        if arrived > opened:
+            with pytest.raises(InClear):
+                carried(pair((50, arrived), (50, 50)), ONE_WAY, lambda _: None)
+        else:
+            assert carried(pair((50, arrived), (50, 50)), ONE_WAY, lambda _: None) == (50, 50)

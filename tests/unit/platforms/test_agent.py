@@ -98,8 +98,9 @@ def test_a_daemon_left_behind_does_not_hold_the_answer_up(running: Running) -> N
 
 def test_a_command_that_does_not_end_is_killed(running: Running) -> None:
     """Its time is up: an error with the command's name, and the agent goes on."""
-    with pytest.raises(AgentRefused, match=r"sleep did not end within 0\.2 s"):
+    with pytest.raises(AgentRefused, match=r"sleep did not end within 0\.2 s") as refused:
         running.channel.request("exec", argv=["sleep", "60"], timeout_s=0.2)
+    assert refused.value.errno == errno.ETIMEDOUT
     assert running.channel.request("ping")["ok"]
 
 

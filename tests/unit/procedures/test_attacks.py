@@ -5,11 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from espbench.generators.base import Noise
+from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.ipsec_tests import Attack
+from espbench.procedures.ipsec import attack as attack_module
+from espbench.procedures.ipsec.attack import AttackCase
 from espbench.procedures.procedure import CaseFacts
 from espbench.sentences import Code
+from espbench.stacks.base import SaCounters
+from espbench.stacks.daemons import attack_packets
 from espbench.terms import Finding
 from support.simulated.ike_pair import (
+    Pair,
     made,
     trial_of,
     values,
@@ -128,3 +139,44 @@ def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None
     (finding,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(finding, Finding)
     assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
+
+
+@pytest.mark.parametrize("kind", ["bad-icv", "replay", "ike-flood"])
+@pytest.mark.parametrize(("held", "hits"), [({7, 8, 9}, True), ({8, 9}, False), (set(), False)])
+def test_an_attack_beside_the_sas_is_none(
+    monkeypatch: pytest.MonkeyPatch, kind: str, held: set[int], hits: bool
+) -> None:
+    """A rekey between the reading of the SPIs and the trial lets the attack hit nothing; IKE has no SPI of ESP."""
+    packets = [
+        *attack_packets.forged_esp("192.0.2.2", "192.0.2.1", 7, 32, 3),
+        *attack_packets.forged_esp("2001:db8::2", "2001:db8::1", 8, 32, 3),
+    ]
+    monkeypatch.setattr(AttackCase, "_packets", lambda self, setup: packets)
+    monkeypatch.setattr(
+        attack_module,
+        "_noise",
+        lambda setup, packets, rate: Noise(
+            id=100,
+            from_="west",
+            rate_fps=rate,
+            src_mac="02:00:00:00:00:01",
+            dst_mac="02:00:00:00:00:02",
+            packets=[],
+        ),
+    )
+    pair = Pair(trial=trial_of)
+    monkeypatch.setattr(pair.stack, "counters", lambda side: SaCounters(spis=frozenset(held)))
+    attack = made(Attack.model_validate({"load": "1000fps", "trial": "10s", "kind": kind}))
+    assert isinstance(attack, AttackCase)
+    for rate in (0.0, 1000.0):
+        trial = attack._attacked(Request(1000.0, 10.0, "measure"), pair.maker, rate)
+        void = bool(rate) and kind != "ike-flood" and not hits
+        assert [reason.code for reason in trial.reasons] == [Code.ATTACK_BESIDE_SAS] * void
+        assert trial.validity == ("INVALID" if void else "VALID")
+
+
+@given(st.integers(256, 2**32 - 1), st.booleans())
+def test_the_spi_of_a_packet_is_the_one_it_was_made_with(spi: int, ipv6: bool) -> None:
+    ends = ("2001:db8::2", "2001:db8::1") if ipv6 else ("192.0.2.2", "192.0.2.1")
+    (packet,) = attack_packets.forged_esp(*ends, spi, 16, 1)
+    assert attack_packets.spi_of(packet) == spi

@@ -253,6 +253,31 @@ def test_public_key_operations_of_both_gateways() -> None:
     assert "2,000 times/s" in finding.words
 
 
+def test_public_key_operations_that_did_not_come_are_told() -> None:
+    """A warning lists them for each gateway; all other operations keep their rates."""
+    pair = Pair()
+    lines = [line for line in SPEED.splitlines(keepends=True) if not line.startswith("+F2")]
+    pair.maker.setup.bed.gateways["office"].run = (  # type: ignore[method-assign]
+        lambda argv, stdin="", timeout_s=30.0: CommandResult(0, "".join(lines), "")
+    )
+    finding = answered(made(PublicKey()), pair)
+    home, office = (warning.values["operations"] for warning in finding.warnings)
+    assert finding.status == "OK"
+    assert ("RSA-2048 sign" in home, "RSA-2048 sign" in office) == (False, True)
+    assert "RSA-2048 sign, home" in values(finding)
+
+
+def test_the_set_up_rate_needs_no_public_key_operation() -> None:
+    """An OpenSSL that gives no rate of a certificate's signature costs the bound, not the rates."""
+    pair = Pair(auth="certificates", certificate="rsa1024")
+    finding = answered(made(SetUpRate(tunnels=3)), pair)
+    (warning,) = finding.warnings
+    assert warning.text == (
+        "no public-key bound: home: openssl speed gave no rate of RSA-1024 sign, RSA-1024 verify"
+    )
+    assert finding.status == "OK"
+
+
 @pytest.mark.parametrize("group", ["modp2048", "modp3072", "ecp256", "ecp384", "x25519"])
 @pytest.mark.parametrize("auth", ["psk", "certificates"])
 def test_every_proposal_has_its_operations(group: str, auth: str) -> None:
@@ -286,6 +311,23 @@ def test_ed25519_in_openssl_s_words() -> None:
     assert (sign.name, sign.per_s, verify.name, verify.per_s) == (
         "Ed25519 sign", 26025.0, "Ed25519 verify", 9221.052632,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("more", ["", ":48000.000000:1900.000000"], ids=["3.0", "3.2"])
+def test_rsa_in_the_words_of_every_openssl(more: str) -> None:
+    """Since 3.2 the rates of encryption and decryption follow."""
+    operations = public_key_speed.parse(f"+F2:2:2048:2000.000000:50000.000000{more}\n")
+    assert {o.name: o.per_s for o in operations} == {"RSA-2048 sign": 2000.0, "RSA-2048 verify": 50000.0}
+
+
+def test_every_operation_asked_for_has_the_name_of_its_line() -> None:
+    """A rate under another name would be told as absent."""
+    text = "".join(
+        f"+F2:0:{bits}:1.0:1.0:1.0:1.0\n" for bits in (512, 1024, 2048)
+    ) + "+F4:0:256:1:1\n+F4:0:384:1:1\n+F5:0:256:1:1\n+F5:0:384:1:1\n+F5:0:253:1:1\n"  # fmt: skip
+    came = [operation.name for operation in public_key_speed.parse(text)]
+    wanted = [name for names in public_key_speed.OPERATIONS.values() for name in names]
+    assert public_key_speed.absent(wanted, came) == public_key_speed.absent(came, wanted) == []
 
 
 def test_openssl_s_words() -> None:

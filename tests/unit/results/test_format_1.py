@@ -144,6 +144,7 @@ def test_every_code_that_the_program_looks_at_is_read() -> None:
         Code.HOST_STALL_AT_THE_END,  # a recovery could end with a frame that was lost in a stall then
         Code.FASTER_THAN_PLAIN, Code.SLOWER_THAN_LARGER,  # nobody compared the figures of a run then
         Code.NOT_OVERLOADED_BY_PLAN,  # the plan's load was called the throughput then
+        Code.NO_PUBLIC_KEY_RATES,  # operations without a rate were not told then
         Code.LOST_WITHOUT_ATTACK,  # such an attack was called harmless or not by chance then
         Code.STANDING_IN, Code.EARLIER_HOST, Code.EARLIER_WARNING, Code.EARLIER_LIMIT, Code.EARLIER_SHORT,
     }  # fmt: skip

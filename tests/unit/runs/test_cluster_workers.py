@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,3 +66,51 @@ def test_a_cluster_whose_workers_are_gone_says_so() -> None:
         "--cluster tls://192.0.2.9:8786: it has no workers any more; the run waits for one"
     )
     assert workers.at_once == 1
+
+
+class Process:
+    """A worker process that notes that it was ended."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def end(self) -> None:
+        self.ended = True
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[Process]:
+    """The processes of a machine on which none has been started yet."""
+    started: list[Process] = []
+
+    def start() -> Process:
+        started.append(Process())
+        return started[-1]
+
+    monkeypatch.setattr(cluster, "WorkerProcess", start)
+    monkeypatch.setattr(cluster, "_process", None)
+    monkeypatch.setattr(cluster, "_topic", None)
+    return started
+
+
+def test_the_end_of_a_run_leaves_other_runs_alone(processes: list[Process]) -> None:
+    """A machine's process may have worked for the run before; what counts is whose task it has now."""
+    cluster._standing("espbench-a")
+    cluster._standing("espbench-b")
+    cluster.stop("espbench-a")
+    assert [process.ended for process in processes] == [False]
+    cluster.stop("espbench-b")
+    assert [process.ended for process in processes] == [True]
+    cluster.stop("espbench-b")
+    cluster._standing("espbench-a")
+    assert [process.ended for process in processes] == [True, False]
+
+
+def test_a_run_names_itself_when_it_ends() -> None:
+    """Each worker is told whose process to end."""
+    told: list[tuple[Any, ...]] = []
+    workers = cluster.ClusterWorkers.__new__(cluster.ClusterWorkers)
+    workers._topic = "espbench-a"
+    workers.client = SimpleNamespace(status="running", run=lambda *asked, on_error: told.append(asked))
+    workers.close()
+    assert told == [(cluster.stop, "espbench-a")]

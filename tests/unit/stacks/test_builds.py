@@ -63,6 +63,39 @@ def test_two_builds_have_two_names(tmp_path: Path) -> None:
     assert one.name.split()[-1] in one.details
 
 
+@pytest.mark.parametrize("base", [".", "usr"], ids=["prefix", "image"])
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ("lib/x86_64-linux-gnu/ipsec/libcharon.so.0", True),
+        ("lib/x86_64-linux-gnu/ipsec/plugins/libstrongswan-gcm.so", True),
+        ("lib64/ipsec/plugins/libstrongswan-gcm.so", True),
+        ("libexec/ipsec/charon", True),
+        ("sbin/swanctl", True),
+        ("lib/x86_64-linux-gnu/libother.so", False),
+        ("etc/ipsec/charon.conf", False),
+        ("share/doc/readme", False),
+    ],
+)
+def test_every_file_of_the_daemon_tells_builds_apart(
+    tmp_path: Path, base: str, changed: str, told: bool
+) -> None:
+    """Debian's --libdir puts libraries and plugins into a folder of the architecture."""
+    installed(tmp_path / base, "libexec/ipsec/charon", "sbin/swanctl", changed)
+    before = builds.find("strongswan", None, tmp_path)
+    installed(tmp_path / base, changed, code="other code")
+    assert (builds.find("strongswan", None, tmp_path).name != before.name) is told
+
+
+def test_a_build_with_all_files_in_its_daemons_folder_keeps_its_name(tmp_path: Path) -> None:
+    """Its results and those of earlier versions of espbench are of one build."""
+    installed(tmp_path, *(f"libexec/ipsec/{name}" for name in ("addconn", "pluto", "whack")))
+    whole = hashlib.sha256()
+    for name in ("addconn", "pluto", "whack"):
+        whole.update(f"libexec/ipsec/{name}\0".encode() + hashlib.sha256(b"code").digest())
+    assert builds._in("libreswan", tmp_path).name == f"own build {whole.hexdigest()[:12]}"
+
+
 @pytest.mark.parametrize("place", ["/run/mine", "/dev/shm/mine", "/proc/self/root/opt"])
 def test_a_folder_a_gateway_does_not_see_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match=f"{place} is below /[a-z]+, of which each gateway has its own"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.stacks.daemons.sa_events import SaEvent, Span, set_ups, spans
+from espbench.stacks.daemons.sa_events import SaEvent, Span, What, set_ups, spans
 from espbench.stacks.libreswan import libreswan_events
 from espbench.stacks.strongswan import strongswan_events
 
@@ -61,12 +61,22 @@ def test_each_kind_of_negotiation_is_told_apart(events: list[SaEvent], tunnel_ms
 
 
 def test_a_negotiation_that_never_ended_is_none() -> None:
-    """One that began again counts from its last beginning."""
+    """One that the peer made begin again, for instance with a cookie, counts from its first beginning."""
     begun = [SaEvent(at, 1, "begun", "1", "1") for at in (1.0, 2.0)]
     assert set_ups(begun) == []
     assert spans(begun, 1, "established") == []
     ended = [*begun, SaEvent(2.5, 1, "established", "1", "1")]
-    assert spans(ended, 1, "established") == [Span(2.0, 2.5)]
+    assert spans(ended, 1, "established") == [Span(1.0, 2.5)]
+    with_child = [*ended, SaEvent(2.6, 2, "established", "c", "1")]
+    assert set_ups(with_child) == [(Span(1.0, 2.5), Span(1.0, 2.6))]
+
+
+def test_the_next_negotiation_of_a_name_begins_anew() -> None:
+    """Its own first message counts, not that of the one before."""
+    steps: list[tuple[float, What]] = [
+        (1.0, "begun"), (2.0, "established"), (5.0, "begun"), (6.0, "begun"), (7.0, "rekeyed"),
+    ]  # fmt: skip
+    assert spans([SaEvent(at, 1, what, "1", "1") for at, what in steps], 1, "rekeyed") == [Span(5.0, 7.0)]
 
 
 def test_a_log_over_the_new_year() -> None:

@@ -34,6 +34,14 @@ def test_the_defaults_send_nothing_on_their_own() -> None:
     assert "keep_alive = 0" in strongswan_conf(user_space=False)
 
 
+def test_many_tunnels_from_one_address_are_no_flood() -> None:
+    """Neither refused nor asked for cookies, each of which would cost an exchange; a single peer has the defaults."""
+    many, one = strongswan_conf(user_space=False, peers=100), strongswan_conf(user_space=False)
+    for name in ("block_threshold", "cookie_threshold", "cookie_threshold_ip"):
+        assert f"    {name} = 0\n" in many
+        assert name not in one
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [

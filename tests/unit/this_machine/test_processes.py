@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from espbench.this_machine.processes import WaitAccount, descendants, start_time, tree_cpu_ns
+from espbench.this_machine import processes
+from espbench.this_machine.processes import WaitAccount, descendants, start_time, times_unknown, tree_cpu_ns
 
 BURN = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass\n"
 TREE = (
@@ -34,6 +35,8 @@ def test_the_tree_counts_living_and_ended_children() -> None:
         (child,) = descendants(parent.pid)
         living = tree_cpu_ns(child)
         parent.communicate(b"\n")
+    assert living is not None
+    assert total is not None
     assert living >= 190_000_000
     assert total - living >= 190_000_000
 
@@ -58,6 +61,7 @@ def test_what_had_no_cpu_waited_also_when_it_has_ended() -> None:
         rival.communicate()
         waited = account.ns()
         process.communicate(b"\n")
+    assert waited is not None
     assert waited >= 50_000_000
     assert account.ns() == waited
 
@@ -69,6 +73,22 @@ def test_a_process_that_is_gone_has_neither_time_nor_start() -> None:
     assert start_time(process.pid) is None
     process.wait()
     assert tree_cpu_ns(process.pid) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [(None, "has no /"), ("0 0 0\n", "counts nothing in /")], ids=["absent", "switched off"]
+)
+def test_times_that_the_kernel_does_not_tell_are_unknown_and_not_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, why: str
+) -> None:
+    """Without CONFIG_SCHED_INFO, and with delay accounting alone that is switched off."""
+    assert times_unknown() == ""
+    if text is not None:
+        (tmp_path / "schedstat").write_text(text)
+    monkeypatch.setattr(processes, "_OWN", tmp_path / "schedstat")
+    assert why in times_unknown()
+    assert tree_cpu_ns(os.getpid()) is None
+    assert WaitAccount(lambda: [os.getpid()]).ns() is None
 
 
 def test_a_process_that_may_not_be_seen_has_no_start_time(monkeypatch: pytest.MonkeyPatch) -> None:

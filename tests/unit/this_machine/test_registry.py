@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from espbench.errors import EspbenchError, MachineLacks
 from espbench.this_machine.processes import descendants, start_time
-from espbench.this_machine.registry import Registry, Surroundings, clean
+from espbench.this_machine.registry import Registry, Surroundings, clean, undo_the_rest
 
 CONTROLLER = """
 import sys, time
@@ -94,6 +96,55 @@ def test_one_failure_does_not_keep_the_others(tmp_path: Path) -> None:
         run()
     assert not made[0].exists()
     assert (tmp_path / "r.journal").exists()
+
+
+def test_a_journal_that_cannot_be_written_does_not_keep_things_from_being_undone(tmp_path: Path) -> None:
+    """All are undone on a full disk, the journal goes, and nothing is left for the end of the program."""
+    order: list[int] = []
+    made = []
+    with Registry("r", tmp_path) as registry:
+        for number in range(3):
+            registry.add("file", str(number), lambda number=number: order.append(number))  # type: ignore[misc]
+        made.append(registry.directory("d"))
+        assert registry._journal is not None
+        registry._journal.close()
+        registry._journal = Path("/dev/full").open("w")  # noqa: SIM115  (the registry closes it)
+    assert order == [2, 1, 0]
+    assert not made[0].exists()
+    assert list(tmp_path.iterdir()) == []
+    undo_the_rest()
+
+
+def test_an_undo_that_fails_on_a_full_disk_is_told_once(tmp_path: Path) -> None:
+    """The end of the program does not try to write the closed journal."""
+
+    def fail() -> None:
+        raise OSError("busy")
+
+    def run() -> None:
+        with Registry("r", tmp_path) as registry:
+            registry.add("netns", "n", fail)
+            assert registry._journal is not None
+            registry._journal.close()
+            registry._journal = Path("/dev/full").open("w")  # noqa: SIM115
+            registry._journal.write("x")  # what is still to be written when it is closed
+
+    with pytest.raises(EspbenchError, match="could not undo:\n  netns n: busy"):
+        run()
+    assert (tmp_path / "r.journal").exists()
+    undo_the_rest()
+
+
+def test_a_journal_that_cannot_be_begun_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Registry, record: dict[str, Any]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Registry, "_write", full)
+    with pytest.raises(OSError, match="No space left"), Registry("r", tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_undo_does_not_hide_the_error(tmp_path: Path) -> None:

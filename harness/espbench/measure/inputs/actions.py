@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from espbench.errors import EspbenchError
+from espbench.errors import CannotWrite, EspbenchError
 from espbench.platforms.base import Moment, NotBack, TrialClock
 from espbench.platforms.placement import NICE
 from espbench.sentences import Code
@@ -63,11 +63,12 @@ def performing(actions: Sequence[Action], clock: TrialClock | None = None) -> It
     """Execute the actions one after the other while the context lasts. The context ends when all are done, or one
     failed.
 
-    clock: the clock of virtual time; then the context holds exactly one trial. Raise the first action's ActionFailed
-    or NotBack, unless the context itself raised.
+    clock: the clock of virtual time; then the context holds exactly one trial. Raise the first action's error, unless
+    the context itself raised: ActionFailed, NotBack, CannotWrite, or one that is no EspbenchError, such as OSError.
+    Raise ActionFailed if an action was not executed.
     """
     performed: list[Performed] = []
-    failed: list[EspbenchError] = []
+    failed: list[Exception] = []
     if not actions:
         yield performed
     elif clock is not None:
@@ -78,11 +79,12 @@ def performing(actions: Sequence[Action], clock: TrialClock | None = None) -> It
             yield performed
     if failed:
         raise failed[0]
+    done = {id(each.action) for each in performed}
+    if left_out := [action.name for action in actions if id(action) not in done]:
+        raise ActionFailed(f"the trial ended without: {', '.join(left_out)}")
 
 
-def _moment(
-    action: Action, clock: TrialClock, performed: list[Performed], failed: list[EspbenchError]
-) -> Moment:
+def _moment(action: Action, clock: TrialClock, performed: list[Performed], failed: list[Exception]) -> Moment:
     """Return the action as a moment of a trial in virtual time; the action is left out if an earlier one failed."""
 
     def act() -> None:
@@ -90,18 +92,18 @@ def _moment(
             return
         try:
             performed.append(_done(action, clock.now_ns))
-        except EspbenchError as error:
+        except Exception as error:  # `performing` raises it when the trial has ended
             failed.append(error)
 
     return Moment(action.at_s, act)
 
 
 def _done(action: Action, now_ns: Callable[[], int]) -> Performed:
-    """Execute the action. Raise ActionFailed or NotBack if it fails."""
+    """Execute the action. Raise ActionFailed if a gateway is why it fails; other errors stay what they are."""
     began_ns = now_ns()
     try:
         facts = action.act()
-    except NotBack:
+    except (NotBack, CannotWrite):
         raise
     except EspbenchError as error:
         raise ActionFailed(f"{action.name}: {error}") from error
@@ -109,9 +111,7 @@ def _done(action: Action, now_ns: Callable[[], int]) -> Performed:
 
 
 @contextmanager
-def _thread(
-    actions: Sequence[Action], performed: list[Performed], failed: list[EspbenchError]
-) -> Iterator[None]:
+def _thread(actions: Sequence[Action], performed: list[Performed], failed: list[Exception]) -> Iterator[None]:
     """Execute the actions in a thread while the context lasts."""
     stop = threading.Event()
     start = time.monotonic()
@@ -127,7 +127,7 @@ def _thread(
                 return
             try:
                 performed.append(_done(action, time.monotonic_ns))
-            except EspbenchError as error:
+            except Exception as error:  # it would end only this thread, and the trial would seem complete
                 failed.append(error)
                 return
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from espbench.errors import EspbenchError
@@ -18,7 +19,7 @@ from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof import counters
+from espbench.measure.proof import counters, encryption
 from espbench.sentences import Code
 
 PROBE_FRAMES = 50  # one for each tunnel, if there are more
@@ -100,7 +101,8 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
     """Send a probe through every tunnel, both ways, and return (arrived, sent): all frames arrived, and all were
     encrypted.
 
-    Raise NotReady if frames did not arrive, InClear if some were not encrypted.
+    Raise NotReady if frames did not arrive, InClear if some were not encrypted. Cleartext in a probe that lost frames
+    is not forgotten because the next probe lost none.
     """
     for _ in range(_ATTEMPTS):
         before = counters.read(setup.bed, setup.stack)
@@ -110,6 +112,9 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
             raise InClear("; ".join(crossed.leaks))
         if crossed.arrived == crossed.sent:
             break
+        all_opened = partial(_all_opened, setup, crossed.arrived)
+        moved = _once_counted(setup, before, moved, all_opened, sleep)
+        _refuse_unopened(setup, crossed, moved)
     if crossed.arrived != crossed.sent:
         errors = {side: c.sas.errors for side, c in moved.items() if c.sas.errors}
         why = "; ".join([f"xfrm errors {errors}", *crossed.wrong])
@@ -117,12 +122,7 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
             f"the tunnel does not carry traffic: {crossed.arrived} of {crossed.sent} frames arrived; {why}",
             Code.PROBES_LOST,
         )
-    if not setup.bed.virtual_time:
-        for _ in range(_READ_AGAIN):
-            if not _uncounted(moved, crossed.sent):
-                break
-            sleep(_LATE_COUNTERS_S)
-            moved = counters.moved(before, counters.read(setup.bed, setup.stack))
+    moved = _once_counted(setup, before, moved, lambda now: not _uncounted(now, crossed.sent), sleep)
     replaced = counters.rekeyed(moved)
     for side, c in moved.items():
         if c.sas.encrypted + c.sas.decrypted != crossed.sent:
@@ -135,6 +135,47 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
     if crossed.wrong:
         raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(crossed.wrong)}")
     return crossed.arrived, crossed.sent
+
+
+def _once_counted(
+    setup: Setup,
+    before: counters.Counters,
+    moved: counters.Counters,
+    complete: Callable[[counters.Counters], bool],
+    sleep: Callable[[float], None],
+) -> counters.Counters:
+    """Return the changes of the counters since `before`. In real time, read them again until they are complete, but not
+    for ever.
+    """
+    for _ in range(0 if setup.bed.virtual_time else _READ_AGAIN):
+        if complete(moved):
+            break
+        sleep(_LATE_COUNTERS_S)
+        moved = counters.moved(before, counters.read(setup.bed, setup.stack))
+    return moved
+
+
+def _opened(setup: Setup, moved: counters.Counters) -> int:
+    """Return how many frames of a probe at most arrived after they had been encrypted: a gateway decrypted each of
+    them, or, if the tester is the other end of the tunnel, the only gateway encrypted it or decrypted it.
+    """
+    sealed = sum(c.sas.encrypted for c in moved.values()) if setup.bed.ciphertext else 0
+    return sealed + sum(c.sas.decrypted for c in moved.values())
+
+
+def _all_opened(setup: Setup, arrived: int, moved: counters.Counters) -> bool:
+    return _opened(setup, moved) >= arrived
+
+
+def _refuse_unopened(setup: Setup, crossed: _Probe, moved: counters.Counters) -> None:
+    """Raise InClear if more frames of a probe with losses arrived than were encrypted, and no count is in doubt."""
+    opened = _opened(setup, moved)
+    if crossed.arrived > opened and not (
+        crossed.in_doubt or counters.rekeyed(moved) or counters.backwards(moved)
+    ):
+        raise InClear(
+            f"{crossed.arrived} of {crossed.sent} frames arrived, the gateways' SAs counted only {opened} of them"
+        )
 
 
 def _uncounted(moved: counters.Counters, sent: int) -> bool:
@@ -166,13 +207,14 @@ def _probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
 @dataclass(frozen=True)
 class _Probe:
     """The counts of a probe; wrong: faults of the ESP that the tester opened itself; leaks: what it received there in
-    clear.
+    clear. in_doubt: the tester's own counts may be wrong.
     """
 
     arrived: int
     sent: int
     wrong: list[str]
     leaks: list[str]
+    in_doubt: bool = False
 
 
 def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESIDUE_S) -> _Probe:
@@ -182,7 +224,7 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
     Raise NotReady if too few were sent in all attempts.
     """
     frames = max(PROBE_FRAMES, traffic.tunnels)
-    arrived, sent, wrong, leaks = 0, 0, list[str](), list[str]()
+    arrived, sent, wrong, leaks, in_doubt = 0, 0, list[str](), list[str](), False
     for _ in range(_ATTEMPTS):
         offered = setup.generator.offer(
             setup.streams(traffic, _PROBE_FPS * traffic.directions),
@@ -192,13 +234,14 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
         )
         arrived += sum(s.rx_frames for s in offered.streams)
         sent += sum(s.tx_frames for s in offered.streams)
+        in_doubt |= encryption.tester_in_doubt(offered)
         counts = esp_peer.esp_counts(offered)
         wrong += map(str, esp_peer.problems(counts))
         leaks += map(str, esp_peer.leaks(counts))
         if counts is not None and counts.bad_icv + counts.malformed:
             wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")
         if 2 * sent >= frames * traffic.directions:
-            return _Probe(arrived, sent, wrong, leaks)
+            return _Probe(arrived, sent, wrong, leaks, in_doubt)
     raise NotReady(
         f"the generator sent {sent} of {frames * traffic.directions} probe frames in {_ATTEMPTS} attempts; "
         "is the host busy?",

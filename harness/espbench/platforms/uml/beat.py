@@ -35,7 +35,10 @@ class Beat:
         self._thread: threading.Thread | None = None
 
     def begin(self, kernel: int) -> None:
-        """Start to send the signals to this process; it must have its handlers already, because they would end it."""
+        """Start to send the signals to this process; it must have its handlers already, because they would end it.
+
+        Raise ProcessLookupError if there is no such process.
+        """
         # Another process may get the PID after this one has ended; a descriptor stays with the process.
         process = os.pidfd_open(kernel)
         self._thread = threading.Thread(target=self._go_on, args=(process,), name=self._name, daemon=True)

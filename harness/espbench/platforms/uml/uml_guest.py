@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from espbench.errors import UsageError
+from espbench.errors import GatewayFailed, UsageError
 from espbench.platforms.channel import AGENT, AgentChannel
 from espbench.platforms.gateway import tail
 from espbench.platforms.placement import NICE
@@ -87,16 +87,29 @@ class Guest:
     def wait_ready(self) -> dict[str, Any]:
         """Wait for the agent's greeting and return it; from then on the guest has a higher priority on its CPU.
 
-        The priority is set again here because the guest's kernel makes its own session when it starts.
+        The priority is set again here because the guest's kernel makes its own session when it starts. Raise
+        GatewayFailed if the guest does not come up, or dies as soon as it is up.
         """
         greeting = self.channel.wait_ready(BOOT_TIMEOUT_S)
         renice_sessions(self.process.pid, NICE)
-        self.beat.begin(self.kernel())
+        try:
+            self.beat.begin(self.kernel())
+        except ProcessLookupError:
+            raise self._died() from None
         return greeting
 
     def kernel(self) -> int:
-        """Return the PID of the guest's kernel on this machine."""
-        return descendants(self.process.pid)[1]  # after process 1 of its PID namespace
+        """Return the PID of the guest's kernel on this machine. Raise GatewayFailed if the guest has died."""
+        below = descendants(self.process.pid)  # process 1 of its PID namespace, the kernel, what that started
+        if len(below) < 2:
+            raise self._died()
+        return below[1]
+
+    def _died(self) -> GatewayFailed:
+        words = tail(self.console).strip()
+        return GatewayFailed(
+            f"gateway {self.name} died" + (f"; the end of its console:\n{words}" if words else "")
+        )
 
 
 def boot(

@@ -43,7 +43,7 @@ from espbench.platforms.uml.uml_guest import Guest, UmlMachine, boot
 from espbench.platforms.uml.uml_kernel import UmlProfile, build_of, readiness
 from espbench.platforms.uml.uml_links import GuestPorts, LinkMaker, queues
 from espbench.this_machine.network import NETNS_DIR
-from espbench.this_machine.processes import WaitAccount, pin, tree_cpu_ns
+from espbench.this_machine.processes import WaitAccount, pin, times_unknown, tree_cpu_ns
 from espbench.this_machine.registry import Entry, Registry
 
 __all__ = ["UmlPlatform", "UmlProfile", "UmlTestbed", "readiness"]
@@ -99,8 +99,8 @@ class UmlTestbed(Testbed):
         assert self.registry is not None
         running = self.guests[side]
         used_ns, waited_ns, began = (
-            running.gateway.cpu_ns() or 0,
-            running.gateway.waited_ns() or 0,
+            running.gateway.cpu_ns(),
+            running.gateway.waited_ns(),
             time.monotonic(),
         )
         self.registry.undo(running.entries)
@@ -116,8 +116,8 @@ class UmlTestbed(Testbed):
         waits = _waits_of(guest)
         running.gateway.plug_in(
             guest.channel,
-            lambda: used_ns + tree_cpu_ns(guest.process.pid),
-            lambda: waited_ns + waits(),
+            lambda: _sum(used_ns, tree_cpu_ns(guest.process.pid)),
+            lambda: _sum(waited_ns, waits()),
         )
         guard()
         configure(running.gateway, running.addressing)
@@ -250,6 +250,7 @@ class UmlPlatform:
             queues=self._queues(capture=capture, single=single),
             capture=("east" if single else "middle-home") if capture else None,
             capture_netns=str(NETNS_DIR / netns) if capture else None,
+            cpu_unknown=times_unknown(),
             facts=self._facts(guests),
             kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
             registry=registry,
@@ -351,7 +352,8 @@ class UmlPlatform:
     def _facts(self, sides: Iterable[Side]) -> dict[str, Any]:
         """Return the facts of the gateways and their links, for the Security Context."""
         builds = {BUILD: {side: build_of(self.profile.kernel_of(side)) for side in sides}}
-        return builds | ({"links": self._errors.said_of_each} if self._errors.links else {})
+        unknown = {"CPU time of the gateways": f"not told: {why}"} if (why := times_unknown()) else {}
+        return builds | ({"links": self._errors.said_of_each} if self._errors.links else {}) | unknown
 
     def _queues(self, *, capture: bool, single: bool) -> dict[str, str]:
         """Return all queues on the path of a frame by name, with their lengths."""
@@ -402,5 +404,10 @@ def _take(group: CpuGroup, guests: Mapping[int, Sequence[int]]) -> None:
         pin(pid, list(cpus))
 
 
-def _waits_of(guest: Guest) -> Callable[[], int]:
+def _sum(before_ns: int | None, since_ns: int | None) -> int | None:
+    """Return the sum of two times, ns; None if one is not known."""
+    return None if before_ns is None or since_ns is None else before_ns + since_ns
+
+
+def _waits_of(guest: Guest) -> Callable[[], int | None]:
     return WaitAccount(lambda: [guest.process.pid]).ns

@@ -89,10 +89,23 @@ class AttackCase(IpsecSeries):
         return self._attacked(request, maker, rate)
 
     def _attacked(self, request: Request, maker: TrialMaker, rate: float) -> Trial:
+        packets = self._packets(maker.setup) if rate else []
         if rate:
-            noise = _noise(maker.setup, self._packets(maker.setup), rate)
+            noise = _noise(maker.setup, packets, rate)
             request = replace(request, shape=replace(request.shape, noise=(noise,)))
-        return noted(maker.trial(request, ()), {"attack_fps": rate})
+        trial = maker.trial(request, ())
+        beside = self._beside_sas(maker.setup, packets) if rate else []
+        return noted(trial, {"attack_fps": rate}, beside)
+
+    def _beside_sas(self, setup: Setup, packets: Sequence[bytes]) -> list[Reason]:
+        """Return a reason if the attack's ESP is of SAs that Home does not have any more: it costs Home less.
+
+        Another check finds SAs that are replaced in the trial itself, so those at its end are those at its begin.
+        """
+        if self.settings.kind == "ike-flood" or setup.stack is None:
+            return []
+        gone = {attack_packets.spi_of(packet) for packet in packets} - setup.stack.counters("home").spis
+        return [Reason.of(Code.ATTACK_BESIDE_SAS, gone=len(gone))] if gone else []
 
     def _packets(self, setup: Setup) -> list[bytes]:
         stack = setup.stack

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from espbench.errors import EspbenchError
@@ -13,8 +14,8 @@ from espbench.procedures.ipsec.ipsec_common import IpsecSeries, record
 from espbench.procedures.procedure import TrialMaker
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
-from espbench.stacks.daemons.public_key_speed import ALGORITHMS, speed
-from espbench.terms import Deviation, Reason, Statement, Trial
+from espbench.stacks.daemons.public_key_speed import OPERATIONS, absent, speed
+from espbench.terms import Deviation, Reason, Remark, Statement, Trial
 
 
 class PublicKeyCase(IpsecSeries):
@@ -32,7 +33,9 @@ class PublicKeyCase(IpsecSeries):
         gateways = maker.setup.bed.gateways
         try:
             rates = {
-                side: {o.name: o.per_s for o in speed(gateways[side], ALGORITHMS, int(request.duration_s))}
+                side: {
+                    o.name: o.per_s for o in speed(gateways[side], tuple(OPERATIONS), int(request.duration_s))
+                }
                 for side in SIDES
             }
         except EspbenchError as error:
@@ -45,7 +48,7 @@ class PublicKeyCase(IpsecSeries):
         return 1
 
     def remaining_s(self) -> float:
-        return 2 * 2 * len(ALGORITHMS) * self._seconds if not self.answers else 0.0
+        return 2 * 2 * len(OPERATIONS) * self._seconds if not self.answers else 0.0
 
     def answer(self) -> dict[str, Any]:
         rates = self.answers[0].measured["operations_per_s"]
@@ -53,7 +56,7 @@ class PublicKeyCase(IpsecSeries):
             figure(
                 Key.PUBLIC_KEY_RATE, round(per_s, 3), part=f"{name}/{side}", operation=name, side=str(side)
             )
-            for name in rates["home"]
+            for name in dict.fromkeys([*rates["home"], *rates["office"]])
             for side in SIDES
             if (per_s := rates[side].get(name))
         ]
@@ -64,6 +67,11 @@ class PublicKeyCase(IpsecSeries):
             if sign
             else Statement.of(Code.PUBLIC_KEY_OPERATIONS),
             "quantities": quantities,
+            "warnings": [
+                Remark.of(Code.NO_PUBLIC_KEY_RATES, side=str(side), operations=unmeasured)
+                for side in SIDES
+                if (unmeasured := absent(chain.from_iterable(OPERATIONS.values()), rates[side]))
+            ],
         }
 
     def deviations(self) -> list[Deviation]:

@@ -32,7 +32,7 @@ from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemons.ike import IkeStack
-from espbench.stacks.daemons.public_key_speed import of_set_up, speed
+from espbench.stacks.daemons.public_key_speed import absent, of_set_up, speed
 from espbench.stacks.daemons.sa_events import Span, set_ups, spans
 from espbench.terms import Deviation, Quantity, Reason, Remark, Statement, Trial
 
@@ -100,6 +100,8 @@ class SetUpRateCase(IpsecSeries):
             except EspbenchError as error:  # the set-up rates do not depend on it
                 return {"missing": str(error)}
             ms = {o.name: o.ms for o in operations}
+            if unmeasured := absent(needed, ms):
+                return {"missing": f"{side}: openssl speed gave no rate of {', '.join(unmeasured)}"}
             costs[side] = round(sum(ms[name] for name in needed), 4)
         return costs
 

@@ -84,10 +84,10 @@ class ClusterWorkers:
         return last
 
     def close(self) -> None:
-        """End the running tasks on all machines; the cluster stays up."""
+        """End this run's tasks on all machines; the cluster stays up, with the tasks of other runs."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):  # a machine that is gone has nothing to end
-                self.client.run(stop, on_error="ignore")
+                self.client.run(stop, self._topic, on_error="ignore")
             with contextlib.suppress(Exception):
                 self.client.unregister_worker_plugin(self._topic)
         with contextlib.suppress(Exception):
@@ -208,6 +208,7 @@ def _is_here(host: str | None) -> bool:
 
 _lock = threading.Lock()
 _process: WorkerProcess | None = None
+_topic: str | None = None  # of the run whose task the process has, or had last
 
 
 def carried_out(pickled: bytes, topic: str) -> bytes:
@@ -227,13 +228,15 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
         kept()
 
     try:
-        message = _standing().do(task, tell)
+        message = _standing(topic).do(task, tell)
     except WorkerLost as error:
-        stop()
+        stop(topic)
         raise WorkerLost(f"{error} (on {socket.gethostname()})", error.logs) from None
     finally:
         if isinstance(task, ShareTask):
-            stop()  # its process is bound to the tester's CPUs; the next share needs a process that is not
+            stop(
+                topic
+            )  # its process is bound to the tester's CPUs; the next share needs a process that is not
     if isinstance(message, Failed):
         on = f"on {socket.gethostname()}"
         if message.error is not None:
@@ -243,20 +246,26 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
     return pickle.dumps((message, records))
 
 
-def stop() -> None:
-    """End this machine's worker process; the next task starts another."""
+def stop(topic: str) -> None:
+    """End this machine's worker process if its last task is of this run; the next task starts another. A process that
+    works for another run by now goes on.
+    """
     global _process
     with _lock:
+        if _topic != topic:
+            return
         process, _process = _process, None
     if process is not None:
         process.end()
 
 
-def _standing() -> WorkerProcess:
-    global _process  # noqa: PLW0603
+def _standing(topic: str) -> WorkerProcess:
+    """Return this machine's worker process, which from now on works for this run."""
+    global _process, _topic  # noqa: PLW0603
     with _lock:
         if _process is None:
             _process = WorkerProcess()
+        _topic = topic
         return _process
 
 

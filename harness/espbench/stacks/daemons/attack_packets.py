@@ -116,6 +116,12 @@ def _heard_by_agent(gateway: Gateway, count: int, within_s: float) -> tuple[list
     return [] if done.rc else packets, (done.err.strip().splitlines() or ["nothing came"])[-1]
 
 
+def spi_of(packet: bytes) -> int:
+    """Return the SPI of an IPv4 or IPv6 packet whose payload is ESP."""
+    start = 40 if packet[0] >> 4 == 6 else 4 * (packet[0] & 15)
+    return int.from_bytes(packet[start : start + 4])
+
+
 def ip_packet(source: str, destination: str, protocol: int, payload: bytes) -> bytes:
     """Return an IPv4 packet without DF and options, or an IPv6 packet, with the UDP checksum that IPv6 requires."""
     a, b = ip_address(source), ip_address(destination)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -117,9 +117,10 @@ def _in(daemon: str, prefix: Path) -> Build:
             f"{_sought(daemon)}, got {prefix}; give the folder that `make install` filled"
         )
     base, programs = installed
-    digest = _digest(base)[:_DIGITS]
-    details = f"own build; SHA-256 of its programs, libraries and plugins {digest}…"
     inside = f"/{base.relative_to(prefix)}" if base != prefix else str(prefix)
+    used = [base / Path(program).relative_to(inside) for program in programs.values()]
+    digest = _digest(base, used)[:_DIGITS]
+    details = f"own build; SHA-256 of its programs, libraries and plugins {digest}…"
     return Build(
         prefix, programs, f"own build {digest}", details, image=base != prefix, base=inside, own=True
     )
@@ -159,16 +160,19 @@ def _hidden(folder: Path) -> str:
     return ""
 
 
-def _digest(base: Path) -> str:
-    """Return a hash of the names and bytes of all files in _DAEMON_FOLDERS: the daemon with its libraries and plugins.
+def _digest(base: Path, programs: Sequence[Path]) -> str:
+    """Return a hash of the names and bytes of the daemon's files: these programs, and everything in folders `ipsec`,
+    which have its libraries and plugins. Debian's --libdir puts such a folder one level deeper
+    (lib/x86_64-linux-gnu/ipsec).
 
     Configuration files do not count, because espbench writes its own.
     """
+    folders = [base / place for place in _DAEMON_FOLDERS]
+    found = sorted({*base.glob("*/ipsec"), *base.glob("*/*/ipsec")} - set(folders))
+    folders += [folder for folder in found if folder.relative_to(base).parts[0] != "etc"]
+    files = [file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()]
     whole = hashlib.sha256()
-    files = [
-        file for place in _DAEMON_FOLDERS for file in sorted((base / place).rglob("*")) if file.is_file()
-    ]
-    for file in files:
+    for file in dict.fromkeys([*files, *sorted(programs)]):
         whole.update(f"{file.relative_to(base)}\0".encode())
         whole.update(hashlib.sha256(file.read_bytes()).digest())
     return whole.hexdigest()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import re
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from typing import Any, Literal, Protocol
 from espbench.catalogue.certificate_keys import DEFAULT_KEY, CertificateKey
 from espbench.catalogue.suites import Suite
 from espbench.errors import EspbenchError
+from espbench.platforms.base import CommandResult, Gateway
+from espbench.platforms.channel import AgentRefused
 from espbench.sentences import Code
 from espbench.stacks.base import StackOptions
 from espbench.stacks.daemons.sa_events import Phase, SaEvent
@@ -39,6 +42,20 @@ class NegotiationFailed(EspbenchError):
     def __init__(self, text: str, *, final: bool = False) -> None:
         super().__init__(text)
         self.final = final
+
+
+def ended_in_time(gateway: Gateway, argv: list[str], timeout_s: float, done: str) -> CommandResult:
+    """Run a program of the gateway that waits for negotiations; return its result.
+
+    Raise NegotiationFailed, which says that it was not `done`, if the program does not end within timeout_s: a daemon
+    that is slow is an answer of the test, and no gateway is broken.
+    """
+    try:
+        return gateway.run(argv, timeout_s=timeout_s)
+    except AgentRefused as refused:
+        if refused.errno != errno.ETIMEDOUT:
+            raise
+        raise NegotiationFailed(f"{gateway.side}: {done} within {timeout_s:g} s") from refused
 
 
 def margin_s(lifetime_s: float) -> int:

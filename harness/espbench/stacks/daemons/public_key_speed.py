@@ -5,14 +5,21 @@ SA's set-up.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from espbench.catalogue.certificate_keys import CERTIFICATE_KEYS, DEFAULT_KEY, CertificateKey
 from espbench.errors import EspbenchError
 from espbench.platforms.base import Gateway
 
-# The names in `openssl speed`. RSA's public exponent is 65,537 in all of them.
-ALGORITHMS = ("rsa512", "rsa1024", "rsa2048", "ecdsap256", "ecdsap384", "ecdhp256", "ecdhp384", "ecdhx25519")
+# The name of an algorithm in `openssl speed` → its operations as `parse` names them. RSA's public exponent is 65,537
+# in all of them.
+OPERATIONS = {
+    **{f"rsa{bits}": (f"RSA-{bits} sign", f"RSA-{bits} verify") for bits in (512, 1024, 2048)},
+    **{f"ecdsap{bits}": (f"ECDSA P-{bits} sign", f"ECDSA P-{bits} verify") for bits in (256, 384)},
+    **{f"ecdhp{bits}": (f"ECDH P-{bits} derive",) for bits in (256, 384)},
+    "ecdhx25519": ("X25519 derive",),
+}
 # Group of an IKE proposal → its name in `openssl speed`, and the operation as `parse` names it.
 _GROUPS = {
     "ecp256": ("ecdhp256", "ECDH P-256 derive"),
@@ -21,7 +28,8 @@ _GROUPS = {
     "modp2048": ("ffdh2048", "DH 2048 derive"),
     "modp3072": ("ffdh3072", "DH 3072 derive"),
 }
-# Lines of `openssl speed -mr`: kind, number, bits, operations/s.
+# Lines of `openssl speed -mr`: kind, number, bits, signatures/s, verifications/s. For RSA, OpenSSL 3.2 and newer add
+# encryptions/s and decryptions/s.
 _PAIRS = {
     "+F2": ("RSA-{} sign", "RSA-{} verify"),
     "+F4": ("ECDSA P-{} sign", "ECDSA P-{} verify"),
@@ -61,15 +69,23 @@ def parse(text: str) -> list[Operation]:
     rates = []
     for line in text.splitlines():
         kind, *fields = line.split(":")
-        if kind in _PAIRS and len(fields) == (5 if kind == "+F6" else 4):
+        first = (
+            3 if kind == "+F6" else 2
+        )  # the field of the first rate; what the names need is in the field before
+        if kind in _PAIRS and len(fields) >= first + 2:
             rates += [
-                Operation(name.format(fields[-3]), float(rate))
-                for name, rate in zip(_PAIRS[kind], fields[-2:], strict=True)
+                Operation(name.format(fields[first - 1]), float(rate))
+                for name, rate in zip(_PAIRS[kind], fields[first : first + 2], strict=True)
             ]
         elif kind in _SINGLE and len(fields) == 4:
             name = "X25519 derive" if fields[1] == "253" else _SINGLE[kind].format(fields[1])
             rates.append(Operation(name, float(fields[2])))
     return [operation for operation in rates if operation.per_s > 0]
+
+
+def absent(wanted: Iterable[str], measured: Iterable[str]) -> list[str]:
+    """Return the operations that were wanted and have no rate, each once, in order."""
+    return [name for name in dict.fromkeys(wanted) if name not in set(measured)]
 
 
 def of_set_up(

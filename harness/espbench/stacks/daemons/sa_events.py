@@ -46,7 +46,8 @@ def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", 
     """Return every negotiation of this kind that was completed, in the order in which they ended.
 
     CHILD SAs that were negotiated together with their IKE SA (RFC 7296 1.2) have no exchange of their own, so they are
-    not counted as established.
+    not counted as established. A negotiation that the peer makes begin again (with a cookie, or in another group)
+    counts from its first message.
     """
     begun: dict[str, float] = {}
     ike_up: dict[str, float] = {}
@@ -57,7 +58,7 @@ def spans(events: Iterable[SaEvent], phase: Phase, what: Literal["established", 
         if event.phase != phase:
             continue
         if event.what == "begun":
-            begun[event.sa] = event.at_s
+            begun.setdefault(event.sa, event.at_s)
             continue
         start = begun.pop(event.sa, None)
         if start is None or event.what != what:
@@ -74,7 +75,10 @@ def set_ups(events: Sequence[SaEvent]) -> list[tuple[Span, Span]]:
     for event in events:
         if event.phase == 2 and event.what == "established":
             first_child.setdefault(event.ike, event.at_s)
-    begun = {e.sa: e.at_s for e in events if e.phase == 1 and e.what == "begun"}
+    begun: dict[str, float] = {}
+    for event in events:
+        if event.phase == 1 and event.what == "begun":
+            begun.setdefault(event.sa, event.at_s)
     return [
         (Span(begun[e.sa], e.at_s), Span(begun[e.sa], first_child[e.sa]))
         for e in events

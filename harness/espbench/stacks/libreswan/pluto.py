@@ -14,7 +14,14 @@ from espbench.platforms.base import CommandResult, Gateway
 from espbench.platforms.gateway_time import now_s, pause
 from espbench.stacks.daemons import layers, processes
 from espbench.stacks.daemons.builds import Build
-from espbench.stacks.daemons.daemon import PKCS12_PASSWORD, End, IkeReading, NegotiationFailed, final_words
+from espbench.stacks.daemons.daemon import (
+    PKCS12_PASSWORD,
+    End,
+    IkeReading,
+    NegotiationFailed,
+    ended_in_time,
+    final_words,
+)
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, log_lines, log_size
 from espbench.stacks.libreswan import libreswan_config as config
 from espbench.stacks.libreswan import libreswan_events
@@ -147,7 +154,12 @@ class Libreswan:
         lines = [f"{whack} --initiate --name t{n} >{FOLDER}/said 2>&1 || exit 1" for n in numbers]
         self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
         logged = self.mark()
-        done = self._gateway.run(["sh", f"{FOLDER}/bring-up"], timeout_s=timeout_s + 5)
+        done = ended_in_time(
+            self._gateway,
+            ["sh", f"{FOLDER}/bring-up"],
+            timeout_s + 5,
+            f"not all of {len(numbers)} tunnels came up",
+        )
         if done.rc:
             said = self._gateway.read([f"{FOLDER}/said"])[f"{FOLDER}/said"] or ""
             why = status.reason(log_lines(self._gateway, LOG, logged, ".")) or status.last_line(said)

@@ -13,7 +13,7 @@ from espbench.platforms.gateway_time import now_s, pause
 from espbench.stacks.base import SaCounters
 from espbench.stacks.daemons import layers, processes
 from espbench.stacks.daemons.builds import Build
-from espbench.stacks.daemons.daemon import End, IkeReading, NegotiationFailed, final_words
+from espbench.stacks.daemons.daemon import End, IkeReading, NegotiationFailed, ended_in_time, final_words
 from espbench.stacks.daemons.sa_events import Phase, SaEvent, log_lines, log_size
 from espbench.stacks.strongswan import strongswan_events, vici_text
 from espbench.stacks.strongswan import strongswan_status as status
@@ -96,7 +96,12 @@ class StrongSwan:
             for n in numbers
         ]  # fmt: skip
         self._gateway.write(f"{FOLDER}/bring-up", "\n".join(lines))
-        done = self._gateway.run(["sh", f"{FOLDER}/bring-up"], timeout_s=timeout_s + 5)
+        done = ended_in_time(
+            self._gateway,
+            ["sh", f"{FOLDER}/bring-up"],
+            timeout_s + 5,
+            f"not all of {len(numbers)} tunnels came up",
+        )
         if done.rc:
             said = self._gateway.read([f"{FOLDER}/said"])[f"{FOLDER}/said"] or ""
             why = self.reason() or status.complaint(said) or f"swanctl gave no reason (exit code {done.rc})"

@@ -21,8 +21,12 @@ _PLUGINS = (
 # gateway.
 _TOOL_PLUGINS = "pem pkcs1 pkcs8 x509 pubkey openssl random"
 
+# All tunnels come from one address, so charon would take many at once for a flood. With cookies, each would cost one
+# exchange more (RFC 7296 2.6).
 _MANY_PEERS = """\
     block_threshold = 0
+    cookie_threshold = 0
+    cookie_threshold_ip = 0
     reuse_ikesa = no
 """
 
