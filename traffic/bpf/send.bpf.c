@@ -229,7 +229,7 @@ int send(struct xdp_md *ctx)
 {
     u32 zero = 0, which = STREAMS;
     struct control *c = bpf_map_lookup_elem(&control, &zero);
-    u64 due_ns = ~0ULL, now;
+    u64 due_ns = ~0ULL, fewest = ~0ULL, now;
 
     if (!c)
         return XDP_DROP;
@@ -257,8 +257,10 @@ int send(struct xdp_md *ctx)
             continue;
         next = p->due_ns + p->put_off_ns;
         next = next > p->gate_ns ? next : p->gate_ns;
-        if (next < due_ns) {
+        /* Floods are all due since the start, so they take turns. */
+        if (next < due_ns || (next == due_ns && p->sent < fewest)) {
             due_ns = next;
+            fewest = p->sent;
             which = i;
         }
     }
