@@ -90,7 +90,11 @@ class AttackCase(IpsecSeries):
 
     def _attacked(self, request: Request, maker: TrialMaker, rate: float) -> Trial:
         if rate:
-            noise = _noise(maker.setup, self._packets(maker.setup), rate)
+            packets = self._packets(maker.setup)
+            # Other packets repeat as they are: forged ESP is no cheaper to refuse when it comes again.
+            renewed = self.settings.kind == "ike-flood"
+            spi_at = attack_packets.initiator_spi_at(packets[0]) if renewed else None
+            noise = _noise(maker.setup, packets, rate, spi_at)
             request = replace(request, shape=replace(request.shape, noise=(noise,)))
         return noted(maker.trial(request, ()), {"attack_fps": rate})
 
@@ -202,8 +206,8 @@ class AttackCase(IpsecSeries):
         ]
 
 
-def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
-    """Return the attack as noise that the west port sends to Home."""
+def _noise(setup: Setup, packets: Sequence[bytes], rate: float, counter_at: int | None) -> Noise:
+    """Return the attack as noise that the west port sends to Home; counter_at: as in Noise."""
     return Noise(
         id=_NOISE_ID,
         from_="west",
@@ -211,4 +215,5 @@ def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
         src_mac=setup.bed.ports["west"].mac,
         dst_mac=setup.next_hops["west"],
         packets=[base64.b64encode(packet).decode() for packet in packets],
+        counter_at=counter_at,
     )
