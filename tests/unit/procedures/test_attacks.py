@@ -4,11 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
+import pytest
+
+from espbench.generators.base import Noise
 from espbench.plan.keys.ipsec_tests import Attack
-from espbench.procedures.procedure import CaseFacts
+from espbench.procedures.ipsec.attack import AttackCase
+from espbench.procedures.procedure import CaseFacts, TrialMaker
 from espbench.sentences import Code
-from espbench.terms import Finding
+from espbench.stacks.daemons import attack_packets
+from espbench.terms import Finding, Trial
 from support.simulated.ike_pair import (
     made,
     trial_of,
@@ -128,3 +135,25 @@ def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None
     (finding,) = procedure.results(CaseFacts("uml", "proven", []))
     assert isinstance(finding, Finding)
     assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
+
+
+@pytest.mark.parametrize(("kind", "counter_at"), [("ike-flood", 28), ("bad-icv", None), ("replay", None)])
+def test_only_the_packets_of_an_ike_flood_differ_each_time(
+    monkeypatch: pytest.MonkeyPatch, kind: str, counter_at: int | None
+) -> None:
+    """A daemon answers an initiator SPI that it knows from memory, while forged ESP costs as much as before."""
+    sent: list[Noise] = []
+
+    def trial(request: Any, actions: Any) -> Trial:
+        sent.extend(request.shape.noise)
+        return trial_of(request)
+
+    procedure = cast(AttackCase, made(Attack.model_validate({"load": "1000fps", "kind": kind})))
+    packets = attack_packets.ike_flood("198.18.0.0/24", "192.0.2.1", "aes128-sha256-x25519", 4)
+    monkeypatch.setattr(procedure, "_packets", lambda setup: packets)
+    west = SimpleNamespace(mac="02:00:00:00:00:01")
+    setup = SimpleNamespace(bed=SimpleNamespace(ports={"west": west}), next_hops={"west": west.mac})
+    request = procedure.next()
+    assert request is not None
+    procedure._attacked(request, cast(TrialMaker, SimpleNamespace(setup=setup, trial=trial)), 100.0)
+    assert [noise.counter_at for noise in sent] == [counter_at]

@@ -365,6 +365,7 @@ impl Loaded {
             self.latency.read(which * HDR_SLOTS + slot)
         });
         stream.last_rx_ns = stream.last_rx_ns.max(there.last_rx_ns);
+        stream.early += there.early;
         if let Some(tagged) = there.tagged.checked_sub(1) {
             stream.tag(tagged, there.tagged_latency_ns);
         }

@@ -233,6 +233,7 @@ pub struct Count {
     /// The lowest number, plus one, of the frames that were sent at the time of the tag or later and arrived.
     pub tagged: u64,
     pub tagged_latency_ns: u64,
+    pub early: u64,
     pub slices: [SliceSum; SLICES],
 }
 
