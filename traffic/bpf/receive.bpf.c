@@ -42,6 +42,7 @@ struct count {
     u64 beyond; /* arrivals after the last bin */
     u64 tagged; /* lowest number + 1 of the frames sent at tag_ns or later; 0: none has arrived */
     u64 tagged_latency_ns;
+    u64 early; /* frames that arrived before they left: two clocks differ */
     struct slice slices[SLICES];
 };
 
@@ -168,6 +169,8 @@ __attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
         sent_ns -= NUMBER_MASK + 1;
     u64 took_ns = at_ns > sent_ns ? at_ns - sent_ns : 1;
 
+    if (sent_ns > at_ns)
+        add(&n->early, 1);
     if (sent_ns >= e->tag_ns && (!n->tagged || number + 1 < n->tagged)) {
         n->tagged = number + 1;
         n->tagged_latency_ns = took_ns;

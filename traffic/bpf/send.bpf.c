@@ -57,6 +57,9 @@ struct stream {
     u8 dont_fragment;
     u32 raw;   /* number of templates that are sent unchanged, in turn (noise); 0: test frames */
     u32 paced; /* 0: as fast as possible */
+    u64 counter;    /* of noise: the number of its first round */
+    u32 counter_at; /* offset of 8 bytes that the number of the round changes; 0: there are none */
+    u32 unused;
     struct stretch stretches[STEPS];
     struct variant variants[VARIANTS];
 };
@@ -114,7 +117,7 @@ struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(
     __type(key, u32); __type(value, struct stream); } streams SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, STREAMS); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct progress); } progress SEC(".maps");
-struct template { u32 length /* without FCS */, unused; u8 bytes[LONGEST]; };
+struct template { u32 length /* without FCS */, checksum_at /* of noise in UDP, or 0 */; u8 bytes[LONGEST]; };
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, u32); __type(value, struct template); } templates SEC(".maps");
 /* The port of each stream, which may be in any network namespace. */
@@ -224,12 +227,37 @@ ALWAYS void go_on(u32 which, const struct stream *s, struct progress *p, u64 now
     }
 }
 
+/* Does the same as `count` in src/frame/noise.rs: makes a packet of noise another one in each round. */
+ALWAYS int count_round(struct xdp_md *ctx, const struct stream *s, const struct template *t, u64 round)
+{
+    union { u64 number; u16 words[4]; } was, is;
+    u16 checksum;
+    u64 total;
+
+    if (bpf_xdp_load_bytes(ctx, s->counter_at, &was, sizeof(was)))
+        return 0;
+    is.number = was.number ^ bpf_cpu_to_be64(s->counter ^ round);
+    if (bpf_xdp_store_bytes(ctx, s->counter_at, &is, sizeof(is)))
+        return 0;
+    if (!t->checksum_at)
+        return 1;
+    if (bpf_xdp_load_bytes(ctx, t->checksum_at, &checksum, sizeof(checksum)))
+        return 0;
+    total = (u16)~checksum;
+    for (int i = 0; i < 4; i++)
+        total += (u64)(u16)~was.words[i] + is.words[i];
+    checksum = ~fold16(total);
+    if (!checksum)
+        checksum = 0xffff; /* 0 would mean "no checksum" (RFC 768) */
+    return !bpf_xdp_store_bytes(ctx, t->checksum_at, &checksum, sizeof(checksum));
+}
+
 SEC("xdp")
 int send(struct xdp_md *ctx)
 {
     u32 zero = 0, which = STREAMS;
     struct control *c = bpf_map_lookup_elem(&control, &zero);
-    u64 due_ns = ~0ULL, now;
+    u64 due_ns = ~0ULL, fewest = ~0ULL, now;
 
     if (!c)
         return XDP_DROP;
@@ -257,8 +285,10 @@ int send(struct xdp_md *ctx)
             continue;
         next = p->due_ns + p->put_off_ns;
         next = next > p->gate_ns ? next : p->gate_ns;
-        if (next < due_ns) {
+        /* Floods are all due since the start, so they take turns. */
+        if (next < due_ns || (next == due_ns && p->sent < fewest)) {
             due_ns = next;
+            fewest = p->sent;
             which = i;
         }
     }
@@ -313,8 +343,11 @@ int send(struct xdp_md *ctx)
         return XDP_DROP;
     if (bpf_xdp_store_bytes(ctx, 0, t->bytes, length))
         return XDP_DROP;
-    if (s->raw)
+    if (s->raw) {
+        if (s->counter_at && !count_round(ctx, s, t, index / s->raw))
+            return XDP_DROP;
         goto made;
+    }
 
     const struct variant *v = &s->variants[chosen & (VARIANTS - 1)];
 

@@ -143,7 +143,9 @@ class Noise(BaseModel):
     """Other traffic besides the streams, such as an attack, sent unchanged. It is in no figure of a stream.
 
     packets are complete IPv4 or IPv6 packets in base64, at most 4,096, sent in turn; id is unique among the streams.
-    They should end at the DUT: if one arrives at a tester's port, it counts as a foreign frame.
+    They should end at the DUT: if one arrives at a tester's port, it counts as a foreign frame. counter_at: the offset
+    in each packet, bytes, of 8 bytes that differ whenever the packet is sent again (the number of the round, XORed with
+    them); None: the packets repeat unchanged.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -156,6 +158,7 @@ class Noise(BaseModel):
     src_mac: str
     dst_mac: str
     packets: list[str]
+    counter_at: int | None = None
 
 
 class OpenedPort(BaseModel):

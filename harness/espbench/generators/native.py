@@ -209,7 +209,7 @@ class NativeGenerator:
             **({"memory_mib": self._esp_memory_mib} if self._esp else {}),
             # The protocol has the same default for each value that is left out.
             "streams": [s.model_dump(by_alias=True, exclude_defaults=True) for s in streams],
-            **({"noise": [n.model_dump(by_alias=True) for n in noise]} if noise else {}),
+            **({"noise": [_noise(n) for n in noise]} if noise else {}),
             **({"moments_s": [m.at_s for m in self._moments]} if self._moments else {}),
         }
         try:
@@ -290,6 +290,11 @@ class NativeGenerator:
         tail = self._log.read_text(errors="replace").strip().splitlines()[-3:]
         said = ("; it said: " + " / ".join(tail)) if tail else ""
         return GeneratorFailed(f"died during `{command}` ({how}){said}; the trial is not counted")
+
+
+def _noise(noise: Noise) -> dict[str, Any]:
+    """Return a noise as the generator's protocol has it."""
+    return noise.model_dump(by_alias=True, exclude={"counter_at"} if noise.counter_at is None else None)
 
 
 def _links(ports: list[Port]) -> dict[str, Any]:

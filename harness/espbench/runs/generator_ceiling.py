@@ -137,14 +137,23 @@ def calibrate(
 
 
 def flooded(generator: Generator, streams: list[Stream], duration_s: float) -> Offered:
-    """Flood the ports for duration_s, and try again if the tester did not get its CPU and so sent at most one frame.
+    """Flood the ports for duration_s, and try again if the tester did not get its CPU and so sent at most one frame, or
+    if one of several streams got none: the sum of the others would be a wrong ceiling.
 
     GeneratorFailed if that happens each time.
     """
+    silent: list[str] = []
     for _ in range(_FLOODS):
         offered = generator.offer(streams, duration_s, _RESIDUE_S, quiet_s=_QUIET_S)
-        if offered.duration_s > 0:
+        silent = [f"{s.from_} to {s.to}" for s in offered.streams if not s.tx_frames]
+        if offered.duration_s > 0 and not silent:
             return offered
+    if 0 < len(silent) < len(streams):
+        raise GeneratorFailed(
+            f"calibrating: expected frames of {len(streams)} streams at once, none left from {', '.join(silent)} in "
+            f"{_FLOODS} floods of {duration_s:g} s: another stream took all the time of the CPU that sends both; "
+            "give each port a sending CPU of its own, or take another path (generator: native: {tx: af_packet})"
+        )
     raise GeneratorFailed(
         f"calibrating: expected frames for {duration_s:g} s, got one at most in each of {_FLOODS} tries: "
         "other programs keep it from its CPU; try again when they are done"

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+<<<<<<< HEAD
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +22,16 @@ from espbench.sentences import Code
 from espbench.stacks.base import SaCounters
 from espbench.stacks.daemons import attack_packets
 from espbench.terms import Finding
+=======
+
+from espbench.generators.base import Noise
+from espbench.plan.keys.ipsec_tests import Attack
+from espbench.procedures.ipsec.attack import AttackCase
+from espbench.procedures.procedure import CaseFacts, TrialMaker
+from espbench.sentences import Code
+from espbench.stacks.daemons import attack_packets
+from espbench.terms import Finding, Trial
+>>>>>>> ha
 from support.simulated.ike_pair import (
     Pair,
     made,
@@ -141,6 +154,7 @@ def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None
     assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("kind", ["bad-icv", "replay", "ike-flood"])
 @pytest.mark.parametrize(("held", "hits"), [({7, 8, 9}, True), ({8, 9}, False), (set(), False)])
 def test_an_attack_beside_the_sas_is_none(
@@ -180,3 +194,25 @@ def test_the_spi_of_a_packet_is_the_one_it_was_made_with(spi: int, ipv6: bool) -
     ends = ("2001:db8::2", "2001:db8::1") if ipv6 else ("192.0.2.2", "192.0.2.1")
     (packet,) = attack_packets.forged_esp(*ends, spi, 16, 1)
     assert attack_packets.spi_of(packet) == spi
+=======
+@pytest.mark.parametrize(("kind", "counter_at"), [("ike-flood", 28), ("bad-icv", None), ("replay", None)])
+def test_only_the_packets_of_an_ike_flood_differ_each_time(
+    monkeypatch: pytest.MonkeyPatch, kind: str, counter_at: int | None
+) -> None:
+    """A daemon answers an initiator SPI that it knows from memory, while forged ESP costs as much as before."""
+    sent: list[Noise] = []
+
+    def trial(request: Any, actions: Any) -> Trial:
+        sent.extend(request.shape.noise)
+        return trial_of(request)
+
+    procedure = cast(AttackCase, made(Attack.model_validate({"load": "1000fps", "kind": kind})))
+    packets = attack_packets.ike_flood("198.18.0.0/24", "192.0.2.1", "aes128-sha256-x25519", 4)
+    monkeypatch.setattr(procedure, "_packets", lambda setup: packets)
+    west = SimpleNamespace(mac="02:00:00:00:00:01")
+    setup = SimpleNamespace(bed=SimpleNamespace(ports={"west": west}), next_hops={"west": west.mac})
+    request = procedure.next()
+    assert request is not None
+    procedure._attacked(request, cast(TrialMaker, SimpleNamespace(setup=setup, trial=trial)), 100.0)
+    assert [noise.counter_at for noise in sent] == [counter_at]
+>>>>>>> ha

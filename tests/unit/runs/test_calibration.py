@@ -110,6 +110,31 @@ def test_a_ceiling_is_never_that_of_a_flood_that_took_no_time() -> None:
         flooded(cast(Generator, generator), [], 0.5)
 
 
+class Starving(Flooding):
+    """A generator whose second stream gets no time to send in its first floods, as many as `starved`."""
+
+    def __init__(self, starved: int) -> None:
+        super().__init__(auto=[800])
+        self.starved = starved
+        self.taken = [WirePath("auto")]
+
+    def offer(self, *_: Any, **__: Any) -> Offered:
+        offered = super().offer()
+        self.starved -= 1
+        frames = 0 if self.starved >= 0 else 400_000
+        other = counts(frames, frames, source="east", intended_frames=None, latency_us=None)
+        return offered.model_copy(update={"streams": [*offered.streams, other]})
+
+
+def test_a_ceiling_of_both_directions_is_never_that_of_one() -> None:
+    """It floods again if a stream sent nothing; in the end it says which one."""
+    both = [stream(), stream(id=1, from_="east", to="west")]
+    offered = flooded(cast(Generator, Starving(2)), both, 0.5)
+    assert [s.tx_frames for s in offered.streams] == [800_000, 400_000]
+    with pytest.raises(GeneratorFailed, match="2 streams at once, none left from east to west"):
+        flooded(cast(Generator, Starving(3)), both, 0.5)
+
+
 class Late(Flooding):
     """A generator that sends all its frames, and takes a quarter longer than it should; its first flood has no CPU."""
 

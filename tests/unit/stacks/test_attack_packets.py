@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.stacks.daemons.attack_packets import forged_esp, ike_flood, ip_packet
+from espbench.stacks.daemons.attack_packets import forged_esp, ike_flood, initiator_spi_at, ip_packet
 from support.generators.checksums import ones_sum
 
 
@@ -70,3 +70,14 @@ def test_an_ike_flood_comes_from_many_addresses(proposal: str) -> None:
             at += size
         assert addresses == [33, 34, 40]
         assert at == len(message)
+
+
+@pytest.mark.parametrize(
+    ("near", "home", "at"), [("198.18.0.0/24", "192.0.2.1", 28), ("2001:2::/64", "2001:2::1", 48)]
+)
+def test_the_initiators_spi_is_where_each_packet_differs(near: str, home: str, at: int) -> None:
+    """The generator changes it in each round, since a daemon answers an SPI that it knows without work."""
+    made = ike_flood(near, home, "aes128-sha256-x25519", 20)
+    assert {initiator_spi_at(packet) for packet in made} == {at}
+    assert len({packet[at : at + 8] for packet in made}) == 20
+    assert {packet[at + 8 : at + 16] for packet in made} == {bytes(8)}  # the responder's is not known yet

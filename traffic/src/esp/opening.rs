@@ -33,12 +33,23 @@ struct Inbound {
 }
 
 impl Inbound {
+    /// Returns the highest sequence number that arrived, in this trial or earlier.
+    fn near(&self) -> u64 {
+        self.highest.max(self.floor)
+    }
+
+    /// Returns whether a packet may have this sequence number. A long trial uses many, so the distance is that from the
+    /// last packets, not that from the start of the trial.
+    fn plausible(&self, number: u64) -> bool {
+        number != 0 && number <= self.near() + FAR
+    }
+
     /// Returns the full sequence number of a packet that carries its low half (ESN): the one closest to those received.
     fn whole(&self, low: u32) -> u64 {
         if !self.sa.keyed.esn {
             return low.into();
         }
-        let near = self.highest.max(self.floor);
+        let near = self.near();
         let whole = near & !u64::from(u32::MAX) | u64::from(low);
         if whole + FAR <= near {
             whole + (1 << 32)
@@ -223,7 +234,7 @@ impl Opening {
             }
             Content::Frame(_) => {}
         }
-        if number == 0 || number > inbound.floor + FAR {
+        if !inbound.plausible(number) {
             self.counts.malformed += 1;
             return Opened::Damaged;
         }
@@ -301,5 +312,30 @@ impl Opening {
         }
         self.counts.opened_after = self.keeps;
         self.counts.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::sample::association;
+
+    /// A sequence number is far ahead if it is far beyond the last packet, not if the trial has had many packets.
+    #[test]
+    fn numbers_far_ahead_are_those_far_beyond_the_last_packet() {
+        let asked = association("null-null", 0x1000);
+        let mut inbound = Inbound {
+            sa: Sa::new(&asked).unwrap(),
+            asked,
+            floor: 7,
+            numbers: SequenceCount::default(),
+            first: Some(8),
+            highest: 0,
+        };
+        assert!(!inbound.plausible(0));
+        assert!(inbound.plausible(FAR + 7) && !inbound.plausible(FAR + 8));
+        inbound.highest = FAR + 7;
+        assert!(inbound.plausible(FAR + 8) && inbound.plausible(2 * FAR + 7));
+        assert!(!inbound.plausible(2 * FAR + 8));
     }
 }

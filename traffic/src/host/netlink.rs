@@ -77,6 +77,32 @@ pub struct LinkState {
     /// Numbers of arriving frames for which a card had no room: rx_over_errors, rx_fifo_errors, rx_missed_errors. Devices
     /// without hardware leave them at 0. rx_dropped is not among them, because it also counts frames that nobody wanted.
     pub missed: [u64; 3],
+    /// Numbers of frames that arrived damaged: rx_length_errors, rx_crc_errors, rx_frame_errors. Devices without hardware
+    /// leave them at 0.
+    pub damaged: [u64; 3],
+}
+
+/// Returns the state of the interface that the kernel described; None if a part is missing.
+fn state_of(answer: &[u8]) -> Option<LinkState> {
+    let flags = u32::from_ne_bytes(answer.get(8..12)?.try_into().ok()?);
+    let counters = attribute(answer.get(IFINFOMSG..)?, IFLA_STATS64)?;
+    let counter = |place: usize| -> Option<u64> {
+        Some(u64::from_ne_bytes(
+            counters.get(8 * place..8 * place + 8)?.try_into().ok()?,
+        ))
+    };
+    let kind =
+        attribute(answer.get(IFINFOMSG..)?, IFLA_LINKINFO).and_then(|info| attribute(info, IFLA_INFO_KIND));
+    // struct rtnl_link_stats64: rx_packets, tx_packets, …, rx_dropped, tx_dropped (7), …, rx_length_errors (10),
+    // rx_over_errors, rx_crc_errors, rx_frame_errors, rx_fifo_errors, rx_missed_errors.
+    Some(LinkState {
+        up: flags & libc::IFF_UP as u32 != 0,
+        tap: kind.is_some_and(|kind| kind.starts_with(b"tun")),
+        sent: counter(1)?,
+        dropped: counter(7)?,
+        missed: [counter(11)?, counter(14)?, counter(15)?],
+        damaged: [counter(10)?, counter(12)?, counter(13)?],
+    })
 }
 
 /// A socket that reads the state of one interface.
@@ -101,25 +127,7 @@ impl Link {
     pub fn look(&self) -> Option<LinkState> {
         let mut body = [0; IFINFOMSG];
         body[4..8].copy_from_slice(&self.index.to_ne_bytes());
-        let answer = self.kernel.ask(RTM_GETLINK, &body)?;
-        let flags = u32::from_ne_bytes(answer.get(8..12)?.try_into().ok()?);
-        let counters = attribute(answer.get(IFINFOMSG..)?, IFLA_STATS64)?;
-        let counter = |place: usize| -> Option<u64> {
-            Some(u64::from_ne_bytes(
-                counters.get(8 * place..8 * place + 8)?.try_into().ok()?,
-            ))
-        };
-        let kind = attribute(answer.get(IFINFOMSG..)?, IFLA_LINKINFO)
-            .and_then(|info| attribute(info, IFLA_INFO_KIND));
-        // struct rtnl_link_stats64: rx_packets, tx_packets, …, rx_dropped, tx_dropped (7), …, rx_over_errors (11),
-        // rx_crc_errors, rx_frame_errors, rx_fifo_errors, rx_missed_errors.
-        Some(LinkState {
-            up: flags & libc::IFF_UP as u32 != 0,
-            tap: kind.is_some_and(|kind| kind.starts_with(b"tun")),
-            sent: counter(1)?,
-            dropped: counter(7)?,
-            missed: [counter(11)?, counter(14)?, counter(15)?],
-        })
+        state_of(&self.kernel.ask(RTM_GETLINK, &body)?)
     }
 
     /// Returns the interface's state. Fails if the interface is down or gone.
@@ -148,5 +156,24 @@ mod tests {
         assert_eq!(attribute(&bytes, 3), Some(&[1u8, 2][..]));
         assert_eq!(attribute(&bytes, 4), None);
         assert_eq!(attribute(&[9, 0, 3, 0, 1], 3), None);
+    }
+
+    /// Each count is read from its own place of the kernel's structure.
+    #[test]
+    fn counters_are_read_from_their_places() {
+        let mut answer = vec![0; IFINFOMSG];
+        answer[8] = libc::IFF_UP as u8;
+        answer.extend([(4 + 8 * 16) as u8, 0, IFLA_STATS64 as u8, 0]);
+        answer.extend((0..16u64).flat_map(u64::to_ne_bytes));
+        let expected = LinkState {
+            up: true,
+            tap: false,
+            sent: 1,
+            dropped: 7,
+            missed: [11, 14, 15],
+            damaged: [10, 12, 13],
+        };
+        assert_eq!(state_of(&answer), Some(expected));
+        assert_eq!(state_of(&answer[..answer.len() - 8]), None);
     }
 }

@@ -58,6 +58,11 @@ pub struct Noise {
     pub dst_mac: String,
     /// Whole IPv4 or IPv6 packets as base64. They are sent in turn, repeatedly.
     pub packets: Vec<String>,
+    /// Place in each packet of 8 bytes that differ whenever the packet is sent again: the number of the round (from 0) is
+    /// XORed with them, and the UDP checksum follows. An even number of bytes from the start of the IP header, behind it
+    /// and not at the checksum. Null: the packets repeat unchanged.
+    #[serde(default)]
+    pub counter_at: Option<usize>,
 }
 
 /// One direction of traffic. Its frames rotate through its flows, which share one sequence of numbers.

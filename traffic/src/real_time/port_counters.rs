@@ -112,13 +112,33 @@ impl PortCounters {
     /// did not arrive and that nothing else of the tester dropped. To be called after the wait for the residue.
     pub fn missed(&self, port: &Port, missing: u64, deadline_ns: u64) -> u64 {
         loop {
-            let found = look(port).map_or(0, |now| missed(&self.0, &now)).min(missing);
+            let found = look(port)
+                .map_or(0, |now| moved(self.0.missed, now.missed))
+                .min(missing);
             let at_once = COUNT_AT_ONCE.contains(&port.told.driver.as_str());
             if at_once || found == missing || !pause(deadline_ns) {
                 return found;
             }
         }
     }
+
+    /// Returns how many frames arrived damaged and were dropped by the card, at most `missing`: the number of frames that
+    /// did not arrive and that nothing of the tester dropped. To be called after `missed`, which waits for the counters.
+    pub fn damaged(&self, port: &Port, missing: u64) -> u64 {
+        look(port)
+            .map_or(0, |now| moved(self.0.damaged, now.damaged))
+            .min(missing)
+    }
+}
+
+/// Returns the fault of a port at which frames of the trial arrived damaged; None if there were none.
+pub fn cable_fault(damaged: u64) -> Option<String> {
+    (damaged > 0).then(|| {
+        format!(
+            "{damaged} frames arrived damaged (wrong FCS or length), which is no loss of the DUT: check the cable of \
+             this port"
+        )
+    })
 }
 
 fn look(port: &Port) -> Option<LinkState> {
@@ -134,10 +154,10 @@ fn pause(deadline_ns: u64) -> bool {
     early
 }
 
-/// Returns how many arriving frames the card dropped for lack of room. Some drivers count one frame in several of these
-/// counters, so the counter that moved most is taken, and never a sum.
-fn missed(before: &LinkState, now: &LinkState) -> u64 {
-    let moved = now.missed.iter().zip(before.missed);
+/// Returns how many frames several counters of the same kind counted. Some drivers count one frame in several of them, so
+/// the counter that moved most is taken, and never a sum.
+fn moved(before: [u64; 3], now: [u64; 3]) -> u64 {
+    let moved = now.iter().zip(before);
     moved
         .map(|(now, before)| now.saturating_sub(before))
         .max()
@@ -175,6 +195,7 @@ mod tests {
             sent,
             dropped,
             missed: [5, 6, 7],
+            damaged: [1, 2, 3],
         }
     }
 
@@ -406,14 +427,20 @@ mod tests {
         assert_eq!(few.settle().waits, 0, "too few to learn from");
     }
 
-    /// The card's counters of lack of room are read, and one drop in two of them is one drop.
+    /// One frame that a card counts in two counters of a kind is one frame.
     #[test]
     fn frames_that_the_card_dropped_are_known() {
-        let before = state(100, 10, false);
-        let now = |missed| LinkState { missed, ..before };
-        assert_eq!(missed(&before, &now([5, 6, 7])), 0);
-        assert_eq!(missed(&before, &now([5, 6, 27])), 20);
-        assert_eq!(missed(&before, &now([25, 6, 27])), 20);
-        assert_eq!(missed(&before, &now([0, 9, 7])), 3, "a counter began anew");
+        for (now, expected) in [([5, 6, 7], 0), ([5, 6, 27], 20), ([25, 6, 27], 20)] {
+            assert_eq!(moved([5, 6, 7], now), expected);
+        }
+        assert_eq!(moved([5, 6, 7], [0, 9, 7]), 3, "a counter began anew");
+    }
+
+    /// Frames that a card found damaged are a fault of the trial that names the cable.
+    #[test]
+    fn a_damaging_cable_is_a_fault() {
+        assert_eq!(cable_fault(0), None);
+        let fault = cable_fault(12).unwrap();
+        assert!(fault.starts_with("12 frames arrived damaged") && fault.contains("check the cable"));
     }
 }

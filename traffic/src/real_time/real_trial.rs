@@ -289,6 +289,8 @@ fn settle_counters(
             })
             .sum();
         count.overrun += counters.missed(port, missing.saturating_sub(count.overrun), deadline_ns);
+        let damaged = counters.damaged(port, missing.saturating_sub(count.overrun));
+        count.faults.extend(port_counters::cable_fault(damaged));
     }
     settled
 }

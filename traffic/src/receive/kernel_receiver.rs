@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 const TAIL_LEAD_NS: u64 = 50_000_000;
 const SAMPLE_HEADER: usize = 16;
 /// Words of the first program's bitmap: it has bits for four million frames. A trial with more gets a larger program.
-const FIRST_WORDS: usize = 1 << 16;
+const FIRST_WORDS: u32 = 1 << 16;
 
 /// The program at a port. If a trial needs a larger bitmap, a new program replaces it.
 pub struct KernelReceiver {
@@ -95,7 +95,7 @@ impl KernelReceiver {
         let words: usize = count.expected.iter().map(words_of).sum();
         let room = self.object.as_ref().map_or(0, |loaded| loaded.arrived.entries());
         if words > room {
-            self.replace(Loaded::new(words.next_power_of_two())?, netns)?;
+            self.replace(Loaded::new(room_for(words, available_bytes())?)?, netns)?;
         }
         if let Some(loaded) = &mut self.object {
             loaded.begin(count, key);
@@ -204,9 +204,40 @@ fn words_of(expected: &Expected) -> usize {
     expected.sequences().div_ceil(64) as usize
 }
 
+/// Returns the number of words of a new bitmap for a trial that needs `words`: a power of two, so that the next trials
+/// have room, too, or no more than needed if there is no memory for that. Fails if there is not even memory for those, of
+/// which the kernel and the count after the trial need a copy each.
+fn room_for(words: usize, available_bytes: u64) -> Outcome<u32> {
+    let fits = |words: &u32| 16 * u64::from(*words) <= available_bytes;
+    let sizes = [words.next_power_of_two(), words];
+    let found = sizes
+        .into_iter()
+        .find_map(|size| u32::try_from(size).ok().filter(fits));
+    found.ok_or_else(|| {
+        let (needed, available) = ((words as u64).div_ceil(1 << 16), available_bytes >> 20);
+        Failure::new(
+            format!(
+                "receiving by XDP needs {needed} MiB of memory for the numbers of the trial's frames, of {available} MiB \
+                 that are available (at most 65536 MiB)"
+            ),
+            "make the trial shorter or slower, or receive by \"rx\": \"af_packet\"",
+        )
+    })
+}
+
+/// Returns the memory that programs can still get, bytes; all ones if the kernel does not tell.
+fn available_bytes() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = told
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib * 1024)
+}
+
 impl Loaded {
-    fn new(words: usize) -> Outcome<Self> {
-        let mut object = object::load(object::RECEIVE, &[("arrived", words as u32)], &[])?;
+    fn new(words: u32) -> Outcome<Self> {
+        let mut object = object::load(object::RECEIVE, &[("arrived", words)], &[])?;
         let samples = object
             .take_map("samples")
             .and_then(|map| RingBuf::try_from(map).ok())
@@ -334,6 +365,7 @@ impl Loaded {
             self.latency.read(which * HDR_SLOTS + slot)
         });
         stream.last_rx_ns = stream.last_rx_ns.max(there.last_rx_ns);
+        stream.early += there.early;
         if let Some(tagged) = there.tagged.checked_sub(1) {
             stream.tag(tagged, there.tagged_latency_ns);
         }
@@ -427,5 +459,25 @@ mod tests {
         assert_eq!(noted(1000, 990, 16), 1000, "frames that arrive meanwhile");
         assert_eq!(noted(1000, 1001, 20), 1000, "a number that was never noted");
         assert_eq!(numbers(0, 0, 16, bits).len(), 0);
+    }
+
+    /// A bitmap is as large as needed, with room for more if there is memory, and otherwise refused with the memory needed.
+    #[test]
+    fn a_bitmap_has_room_or_is_refused() {
+        let gib = 1 << 30;
+        assert_eq!(room_for(100_000, gib).unwrap(), 1 << 17);
+        assert_eq!(room_for(100_000, 1_700_000).unwrap(), 100_000);
+        assert_eq!(room_for((1 << 31) + 1, u64::MAX).unwrap(), (1 << 31) + 1);
+        for (words, available, needed) in [
+            (1 << 26, gib, "1024 MiB of memory"),
+            ((1 << 26) + 1, gib, "1025 MiB of memory"),
+            (1 << 32, u64::MAX, "65536 MiB of memory"),
+        ] {
+            match room_for(words, available) {
+                Ok(room) => assert_eq!((room as usize, available), (words, gib)),
+                Err(failure) => assert!(failure.message.contains(needed), "{failure}"),
+            }
+        }
+        assert!(room_for(1 << 32, u64::MAX).is_err() && room_for((1 << 26) + 1, gib).is_err());
     }
 }

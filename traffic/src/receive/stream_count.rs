@@ -41,6 +41,9 @@ pub struct StreamCount {
     pub sequence: SequenceCount,
     pub latency: Histogram<u64>,
     pub after_stop: u64,
+    /// Number of frames that arrived before they left. The clocks of their sender and receiver differ, so no latency is
+    /// known.
+    pub early: u64,
     pub last_rx_ns: u64,
     tag_at_s: Option<f64>,
     pub tag_ns: u64,
@@ -74,6 +77,7 @@ impl StreamCount {
             sequence: SequenceCount::default(),
             latency: histogram()?,
             after_stop: 0,
+            early: 0,
             last_rx_ns: 0,
             tag_at_s,
             tag_ns: tag_ns(start_ns, tag_at_s),
@@ -108,6 +112,7 @@ impl StreamCount {
             Some(departed) => departed[number as usize].load(Ordering::Relaxed),
             None => whole_time(time, at_ns),
         };
+        self.early += u64::from(sent_ns > at_ns);
         let latency = at_ns.saturating_sub(sent_ns).max(1);
         self.latency.saturating_record(latency);
         if sent_ns >= self.tag_ns {
@@ -204,6 +209,16 @@ mod tests {
                 "sent {sent}, seen {now}"
             );
         }
+    }
+
+    /// A frame that arrives before it left is counted as such.
+    #[test]
+    fn early_frames_are_counted() {
+        let mut count = StreamCount::new(0, 1_000, None, Arc::default()).unwrap();
+        for (number, at_ns) in [(0, 501), (1, 500), (2, 499)] {
+            assert!(count.intact(number, 500, at_ns));
+        }
+        assert_eq!((count.early, count.sequence.received), (1, 3));
     }
 
     /// Bins are counted from the last departure, and not at all if sending never ended.

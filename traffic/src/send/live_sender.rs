@@ -22,7 +22,7 @@ use crate::host::threads;
 use crate::protocol::TxStall;
 use crate::send::live_streams::{self, LiveStreams};
 use crate::send::outgoing::Outgoing;
-use crate::send::report::{MARK_NS, SendReport};
+use crate::send::report::{SendReport, mark_interval_ns};
 use crate::xdp::layout::{HDR_SLOTS, Mark, Progress, STREAMS, SendControl};
 use crate::xdp::object::{self, Mapped};
 
@@ -35,9 +35,9 @@ const AHEAD_NS: u64 = 25_000_000;
 const BATCH_NS: f64 = 16_000.0;
 /// Largest batch. Smaller ones reduce the rate by a fifth, and larger ones do not increase it.
 const LARGEST_BATCH: u32 = 64;
-/// Largest number of marks, pairs of (frame, time of departure), of each stream. In longer trials they are farther
-/// apart.
-const MARKS: usize = 1 << 15;
+/// Largest number of marks, pairs of (frame, time of departure), of each stream: 4 MiB, or a trial of 87 s with one in
+/// each half millisecond. In longer trials they are farther apart.
+const MARKS: usize = 1 << 18;
 
 /// The port by which a stream leaves.
 pub struct LivePort<'a> {
@@ -153,7 +153,7 @@ impl LiveSender {
                 key: key.into(),
                 start_ns: 0,
                 slice_ns: SLICE_NS,
-                mark_ns: MARK_NS.max(longest_ns / MARKS as u64 + 1),
+                mark_ns: mark_interval_ns(longest_ns, MARKS),
                 streams: streams.len() as u32,
                 stop: 0,
                 finished: 0,

@@ -66,6 +66,9 @@ const NOTHING: SendStream = SendStream {
     dont_fragment: 0,
     raw: 0,
     paced: 0,
+    counter: 0,
+    counter_at: 0,
+    unused: 0,
     stretches: [SendStretch {
         first: 0,
         due_ns: 0,
@@ -141,8 +144,12 @@ impl LiveStreams {
                     template_base += template.parts().variants.len();
                 }
                 Frames::Raw(frames) => {
-                    for (number, frame) in frames.all().iter().enumerate() {
-                        self.write_template(template_base + number, frame);
+                    let all = frames.all().iter().zip(frames.checksums()).enumerate();
+                    for (number, (frame, checksum)) in all {
+                        self.write_template(template_base + number, frame, checksum.unwrap_or(0));
+                    }
+                    if let Some(counter) = frames.counter() {
+                        (described.counter_at, described.counter) = (counter.at as u32, counter.first);
                     }
                     described.raw = frames.all().len() as u32;
                     template_base += frames.all().len();
@@ -152,10 +159,11 @@ impl LiveStreams {
         }
     }
 
-    fn write_template(&self, place: usize, bytes: &[u8]) {
+    /// Writes a frame; `checksum_at` is the offset of the UDP checksum of noise, or 0.
+    fn write_template(&self, place: usize, bytes: &[u8], checksum_at: usize) {
         let mut frame = Frame {
             length: bytes.len() as u32,
-            unused: 0,
+            checksum_at: checksum_at as u32,
             bytes: [0; LONGEST],
         };
         frame.bytes[..bytes.len()].copy_from_slice(bytes);
@@ -176,7 +184,7 @@ impl LiveStreams {
                 .write(described.address_base as usize + flow, Address { bytes, sum });
         }
         for (number, (to, from)) in described.variants.iter_mut().zip(parts.variants).enumerate() {
-            self.write_template(described.template_base as usize + number, &from.bytes);
+            self.write_template(described.template_base as usize + number, &from.bytes, 0);
             *to = SendVariant {
                 l3: from.place.l3 as u16,
                 l4: from.place.l4 as u16,

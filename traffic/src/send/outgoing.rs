@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::host::clock::Clock;
 use crate::send::frame_source::Frames;
 use crate::send::pace::Schedule;
-use crate::send::report::{MARK_NS, SendReport};
+use crate::send::report::{MARK_NS, SendReport, mark_interval_ns};
 use crate::wire::{BATCH, Batch, FrameSender};
 
 /// Largest number of paced frames of a batch. All frames of a batch have the same time stamp, so latency is only
@@ -18,6 +18,9 @@ use crate::wire::{BATCH, Batch, FrameSender};
 const PACED_BATCH: usize = 16;
 /// Largest number of marks if each frame whose lateness changes gets one, in virtual time.
 const EXACT_MARKS: usize = 1 << 22;
+
+/// Largest number of marks of a stream in all other trials: 32 MiB, or a trial of 11 minutes with one in each MARK_NS.
+const MARKS: usize = 1 << 21;
 
 /// A stream, or noise, while it is sent.
 pub struct Outgoing {
@@ -129,6 +132,14 @@ impl Outgoing {
         Ok(true)
     }
 
+    /// Returns the time between two marks.
+    fn mark_ns(&self) -> u64 {
+        match self.until_ns {
+            u64::MAX => MARK_NS,
+            until_ns => mark_interval_ns(until_ns.saturating_sub(self.schedule.start_ns()), MARKS),
+        }
+    }
+
     /// Writes frame `index` to a buffer of the batch.
     fn write(&mut self, slot: usize, index: u64, time: u64) {
         let sequence = self.first_sequence + index;
@@ -142,9 +153,9 @@ impl Outgoing {
         if first == 0 {
             self.report.first_tx_ns = now;
         }
-        let marked = self.report.marks.last();
-        if marked.is_none_or(|mark| now - mark.1 >= MARK_NS) {
-            self.report.mark(first, now, MARK_NS);
+        let (marked, mark_ns) = (self.report.marks.last(), self.mark_ns());
+        if marked.is_none_or(|mark| now - mark.1 >= mark_ns) {
+            self.report.mark(first, now, mark_ns);
         }
         if self.report.tagged.is_none() && now >= self.tag_ns() {
             self.report.tagged = Some((first, now));

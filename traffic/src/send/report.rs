@@ -11,6 +11,12 @@ use crate::send::pace::Schedule;
 /// Time between two marks, pairs of (frame, time of departure).
 pub const MARK_NS: u64 = 500_000;
 
+/// Returns the time between two marks of a trial that lasts at most `longest_ns`: MARK_NS, or more, so that there are at
+/// most `marks` (twice as many if each follows a pause).
+pub fn mark_interval_ns(longest_ns: u64, marks: usize) -> u64 {
+    MARK_NS.max(longest_ns / marks as u64 + 1)
+}
+
 /// The report of one stream's sender.
 #[derive(Debug)]
 pub struct SendReport {
@@ -35,7 +41,8 @@ pub struct SendReport {
     pub stalls: Vec<TxStall>,
     pub stalls_more: u64,
     pub stalls_more_ns: u64,
-    /// Marks (frame, time of departure) in ascending order, about one in each half millisecond.
+    /// Marks (frame, time of departure) in ascending order, about one in each half millisecond; in long trials they
+    /// are farther apart.
     pub marks: Vec<(u64, u64)>,
     /// The highest sequence number of each SA. Empty if the stream leaves in clear or with a deliberate fault.
     pub last_esp_numbers: Vec<u64>,
@@ -102,5 +109,21 @@ impl SendReport {
             self.marks.push((index - 1, self.last_left_ns));
         }
         self.marks.push((index, at_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Marks are half a millisecond apart, and in a long trial as far as their number asks.
+    #[test]
+    fn marks_of_a_long_trial_are_farther_apart() {
+        let hour_ns = 3_600_000_000_000;
+        assert_eq!(mark_interval_ns(1_000_000_000, 1 << 15), MARK_NS);
+        for marks in [1 << 15, 1 << 20] {
+            let interval_ns = mark_interval_ns(24 * hour_ns, marks);
+            assert!(interval_ns > MARK_NS && 24 * hour_ns / interval_ns < marks as u64);
+        }
     }
 }

@@ -63,7 +63,7 @@ pub fn check(trial: &Trial, ports: &[OpenedPort]) -> Outcome<()> {
             )));
         }
         let port = check_noise(trial, noise, ports).map_err(at_noise)?;
-        let longest = RawFrames::new(noise)?.longest().len() - ETHERNET;
+        let longest = RawFrames::new(noise, 0)?.longest().len() - ETHERNET;
         if longest > port.mtu as usize {
             return Err(at_noise(Failure::new(
                 format!(

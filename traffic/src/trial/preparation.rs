@@ -95,7 +95,7 @@ fn sources(trial: &Trial, parts: &[Part], key: RunKey, numbers: &Numbers) -> Out
     let mut found = Vec::new();
     for part in parts {
         let Some(stream) = &part.stream else {
-            found.push(Frames::Raw(RawFrames::new(&trial.noise[part.of])?));
+            found.push(Frames::Raw(RawFrames::new(&trial.noise[part.of], part.number)?));
             continue;
         };
         let template = Template::new(stream, key)?;

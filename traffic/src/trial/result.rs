@@ -61,6 +61,10 @@ pub fn trial_result(made: &Made, counted: &Counted, notes: Vec<String>) -> Outco
                 let unknown = format!("reordered frames at port {port}, which receives by {queues} queues");
                 result.not_measured.push(unknown);
             }
+            if let Some(unknown) = early(stream, &both) {
+                counts.latency_us = None;
+                result.not_measured.push(unknown);
+            }
             result.streams.push(counts);
         }
     }
@@ -210,6 +214,17 @@ fn noise_result(noise: &Noise, reports: &[&SendReport], made: &Made) -> NoiseRes
     }
 }
 
+/// Returns what is not known of a stream's latency because frames arrived before they left; None if none did.
+fn early(stream: &Stream, parts: &[(&SendReport, &StreamCount)]) -> Option<String> {
+    let frames: u64 = parts.iter().map(|(_, came)| came.early).sum();
+    (frames > 0).then(|| {
+        format!(
+            "latency from {} to {}: {frames} frames arrived before they left, so the clocks of sender and receiver differ",
+            stream.from, stream.to
+        )
+    })
+}
+
 /// Returns the first frame of the whole stream that left at the time of the tag or later.
 fn tagged(parts: &[(&SendReport, &StreamCount)]) -> Option<Tagged> {
     let of_part = parts.iter().filter_map(|(report, came)| {
@@ -318,6 +333,11 @@ mod tests {
 
     /// Makes the result of a trial without frames, of a stream to port east.
     fn result_of(networks: u16, queues: u32, faults: &[&str]) -> TrialResult {
+        result_of_arrivals(networks, queues, faults, &[])
+    }
+
+    /// Does the same, with frames that left at 500 ns and arrived at these times.
+    fn result_of_arrivals(networks: u16, queues: u32, faults: &[&str], at_ns: &[u64]) -> TrialResult {
         let mut sent = stream(4, &[64]);
         sent.rate_fps = Some(1000.0);
         sent.networks = networks;
@@ -351,6 +371,9 @@ mod tests {
             parts, mut counts, ..
         } = preparation::prepare(&trial, &ports, key, &Numbering::default()).unwrap();
         counts[1].queues = queues;
+        for (number, &at_ns) in at_ns.iter().enumerate() {
+            counts[1].streams[0].intact(number as u64, 500, at_ns);
+        }
         counts[1].faults = faults.iter().map(ToString::to_string).collect();
         let counted = Counted {
             parts: &parts,
@@ -385,6 +408,17 @@ mod tests {
             result.not_measured,
             ["reordered frames at port east, which receives by 4 queues"]
         );
+    }
+
+    /// One frame that arrived before it left shows that no latency of its stream is right.
+    #[test]
+    fn clocks_that_differ_give_no_latency() {
+        let result = result_of_arrivals(1, 1, &[], &[600, 700]);
+        assert!(result.streams[0].latency_us.is_some() && result.not_measured.is_empty());
+        let result = result_of_arrivals(1, 1, &[], &[600, 499]);
+        assert!(result.streams[0].latency_us.is_none());
+        assert!(result.not_measured[0].starts_with("latency from west to east: 1 frames arrived before"));
+        assert_eq!(result.streams[0].rx_frames, 2);
     }
 
     /// Counts that contradict each other are a fault of the trial.

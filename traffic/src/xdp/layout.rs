@@ -112,6 +112,9 @@ pub struct SendStream {
     pub dont_fragment: u8,
     pub raw: u32,
     pub paced: u32,
+    pub counter: u64,
+    pub counter_at: u32,
+    pub unused: u32,
     pub stretches: [SendStretch; STEPS],
     pub variants: [SendVariant; VARIANTS],
 }
@@ -230,6 +233,7 @@ pub struct Count {
     /// The lowest number, plus one, of the frames that were sent at the time of the tag or later and arrived.
     pub tagged: u64,
     pub tagged_latency_ns: u64,
+    pub early: u64,
     pub slices: [SliceSum; SLICES],
 }
 
@@ -257,7 +261,7 @@ pub struct Arrivals {
 #[derive(Clone, Copy)]
 pub struct Frame {
     pub length: u32,
-    pub unused: u32,
+    pub checksum_at: u32,
     pub bytes: [u8; LONGEST],
 }
 

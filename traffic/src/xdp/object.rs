@@ -48,17 +48,27 @@ pub fn load_program(program: &mut Xdp) -> Outcome<()> {
 }
 
 /// Makes the failure for an error of aya; the message contains the error's causes.
-pub fn refused(what: &str, error: &dyn std::error::Error) -> Failure {
+pub fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> Failure {
     let mut text = format!("{what} an XDP program: {error}");
+    let mut memory = is_memory(error);
     let mut cause = error.source();
     while let Some(error) = cause {
         text += &format!(": {error}");
+        memory |= is_memory(error);
         cause = error.source();
     }
-    Failure::new(
-        text,
-        "a kernel of 5.18 or later as root is needed, or \"af_packet\" as the port's tx and rx",
-    )
+    let hint = if memory {
+        "the kernel has no memory for it: make the trial shorter or slower, or write \"af_packet\" as the port's tx and rx"
+    } else {
+        "a kernel of 5.18 or later as root is needed, or \"af_packet\" as the port's tx and rx"
+    };
+    Failure::new(text, hint)
+}
+
+/// Returns whether this error, without its causes, is the kernel's lack of memory.
+fn is_memory(error: &(dyn std::error::Error + 'static)) -> bool {
+    let of_kernel = error.downcast_ref::<std::io::Error>();
+    of_kernel.is_some_and(|error| error.raw_os_error() == Some(libc::ENOMEM))
 }
 
 /// An array map, as memory that is shared with the kernel.
@@ -209,4 +219,22 @@ pub fn run_live(program: RawFd, frame: &[u8], batch: u32) -> std::io::Result<()>
         return Err(std::io::Error::last_os_error());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A lack of memory, wherever in the causes it is, is not taken for a kernel that is too old.
+    #[test]
+    fn a_lack_of_memory_is_told_as_such() {
+        for (errno, words) in [(libc::ENOMEM, "no memory"), (libc::EPERM, "5.18")] {
+            let error = aya::EbpfError::MapError(aya::maps::MapError::CreateError {
+                name: "arrived".into(),
+                code: -1,
+                io_error: std::io::Error::from_raw_os_error(errno),
+            });
+            assert!(refused("loading", &error).hint.contains(words), "{error}");
+        }
+    }
 }

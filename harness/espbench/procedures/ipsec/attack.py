@@ -91,7 +91,15 @@ class AttackCase(IpsecSeries):
     def _attacked(self, request: Request, maker: TrialMaker, rate: float) -> Trial:
         packets = self._packets(maker.setup) if rate else []
         if rate:
+<<<<<<< HEAD
             noise = _noise(maker.setup, packets, rate)
+=======
+            packets = self._packets(maker.setup)
+            # Other packets repeat as they are: forged ESP is no cheaper to refuse when it comes again.
+            renewed = self.settings.kind == "ike-flood"
+            spi_at = attack_packets.initiator_spi_at(packets[0]) if renewed else None
+            noise = _noise(maker.setup, packets, rate, spi_at)
+>>>>>>> ha
             request = replace(request, shape=replace(request.shape, noise=(noise,)))
         trial = maker.trial(request, ())
         beside = self._beside_sas(maker.setup, packets) if rate else []
@@ -215,8 +223,8 @@ class AttackCase(IpsecSeries):
         ]
 
 
-def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
-    """Return the attack as noise that the west port sends to Home."""
+def _noise(setup: Setup, packets: Sequence[bytes], rate: float, counter_at: int | None) -> Noise:
+    """Return the attack as noise that the west port sends to Home; counter_at: as in Noise."""
     return Noise(
         id=_NOISE_ID,
         from_="west",
@@ -224,4 +232,5 @@ def _noise(setup: Setup, packets: Sequence[bytes], rate: float) -> Noise:
         src_mac=setup.bed.ports["west"].mac,
         dst_mac=setup.next_hops["west"],
         packets=[base64.b64encode(packet).decode() for packet in packets],
+        counter_at=counter_at,
     )

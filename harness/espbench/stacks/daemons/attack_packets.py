@@ -21,6 +21,8 @@ _ESP, _UDP = 50, 17
 _TTL = 64
 # The generator accepts at most this many packets for one noise, which is an attack beside the streams.
 MOST = 4096
+# The length of the UDP header, behind which IKE's first field is: the initiator's SPI (RFC 7296 3.1).
+_UDP_HEADER = 8
 # The number of different Diffie-Hellman values. For a value that it has seen before, the gateway computes as much.
 _KEYS = 16
 # These are the transform IDs of IKEv2 (RFC 7296 3.3.2 and IANA's registry), of ciphers with the key length in bits.
@@ -88,6 +90,14 @@ def ike_flood(near: str, destination: str, proposal: str, count: int, seed: int 
         ip_packet(str(hosts[number]), destination, _UDP, _udp(_sa_init(proposal, shares[at % _KEYS], noise)))
         for at, number in enumerate(sources)
     ]
+
+
+def initiator_spi_at(packet: bytes) -> int:
+    """Return the offset of the initiator's SPI in a packet of ike_flood, bytes.
+
+    A daemon answers an SPI that it knows as a retransmission, without any computation, so each packet needs a new one.
+    """
+    return (40 if packet[0] >> 4 == 6 else 20) + _UDP_HEADER
 
 
 def heard_esp(gateway: Gateway, count: int, within_s: float) -> list[bytes]:
