@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-<<<<<<< HEAD
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,21 +16,11 @@ from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.ipsec_tests import Attack
 from espbench.procedures.ipsec import attack as attack_module
 from espbench.procedures.ipsec.attack import AttackCase
-from espbench.procedures.procedure import CaseFacts
-from espbench.sentences import Code
-from espbench.stacks.base import SaCounters
-from espbench.stacks.daemons import attack_packets
-from espbench.terms import Finding
-=======
-
-from espbench.generators.base import Noise
-from espbench.plan.keys.ipsec_tests import Attack
-from espbench.procedures.ipsec.attack import AttackCase
 from espbench.procedures.procedure import CaseFacts, TrialMaker
 from espbench.sentences import Code
+from espbench.stacks.base import INBOUND, SaCounters
 from espbench.stacks.daemons import attack_packets
 from espbench.terms import Finding, Trial
->>>>>>> ha
 from support.simulated.ike_pair import (
     Pair,
     made,
@@ -154,7 +143,6 @@ def test_what_a_queue_gives_out_after_the_attack_was_not_kept_under_it() -> None
     assert values(finding)["forwarding rate kept under the fastest attack"] == 60.0
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("kind", ["bad-icv", "replay", "ike-flood"])
 @pytest.mark.parametrize(("held", "hits"), [({7, 8, 9}, True), ({8, 9}, False), (set(), False)])
 def test_an_attack_beside_the_sas_is_none(
@@ -169,7 +157,7 @@ def test_an_attack_beside_the_sas_is_none(
     monkeypatch.setattr(
         attack_module,
         "_noise",
-        lambda setup, packets, rate: Noise(
+        lambda setup, packets, rate, spi_at: Noise(
             id=100,
             from_="west",
             rate_fps=rate,
@@ -179,7 +167,9 @@ def test_an_attack_beside_the_sas_is_none(
         ),
     )
     pair = Pair(trial=trial_of)
-    monkeypatch.setattr(pair.stack, "counters", lambda side: SaCounters(spis=frozenset(held)))
+    monkeypatch.setattr(
+        pair.stack, "counters", lambda side: SaCounters(spis=frozenset(INBOUND + spi for spi in held))
+    )
     attack = made(Attack.model_validate({"load": "1000fps", "trial": "10s", "kind": kind}))
     assert isinstance(attack, AttackCase)
     for rate in (0.0, 1000.0):
@@ -194,7 +184,8 @@ def test_the_spi_of_a_packet_is_the_one_it_was_made_with(spi: int, ipv6: bool) -
     ends = ("2001:db8::2", "2001:db8::1") if ipv6 else ("192.0.2.2", "192.0.2.1")
     (packet,) = attack_packets.forged_esp(*ends, spi, 16, 1)
     assert attack_packets.spi_of(packet) == spi
-=======
+
+
 @pytest.mark.parametrize(("kind", "counter_at"), [("ike-flood", 28), ("bad-icv", None), ("replay", None)])
 def test_only_the_packets_of_an_ike_flood_differ_each_time(
     monkeypatch: pytest.MonkeyPatch, kind: str, counter_at: int | None
@@ -215,4 +206,3 @@ def test_only_the_packets_of_an_ike_flood_differ_each_time(
     assert request is not None
     procedure._attacked(request, cast(TrialMaker, SimpleNamespace(setup=setup, trial=trial)), 100.0)
     assert [noise.counter_at for noise in sent] == [counter_at]
->>>>>>> ha

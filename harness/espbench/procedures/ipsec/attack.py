@@ -33,6 +33,7 @@ from espbench.procedures.summaries import (
 )
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
+from espbench.stacks.base import INBOUND
 from espbench.stacks.daemons import attack_packets
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.policies import dump_sas
@@ -91,15 +92,10 @@ class AttackCase(IpsecSeries):
     def _attacked(self, request: Request, maker: TrialMaker, rate: float) -> Trial:
         packets = self._packets(maker.setup) if rate else []
         if rate:
-<<<<<<< HEAD
-            noise = _noise(maker.setup, packets, rate)
-=======
-            packets = self._packets(maker.setup)
             # Other packets repeat as they are: forged ESP is no cheaper to refuse when it comes again.
             renewed = self.settings.kind == "ike-flood"
             spi_at = attack_packets.initiator_spi_at(packets[0]) if renewed else None
             noise = _noise(maker.setup, packets, rate, spi_at)
->>>>>>> ha
             request = replace(request, shape=replace(request.shape, noise=(noise,)))
         trial = maker.trial(request, ())
         beside = self._beside_sas(maker.setup, packets) if rate else []
@@ -112,7 +108,8 @@ class AttackCase(IpsecSeries):
         """
         if self.settings.kind == "ike-flood" or setup.stack is None:
             return []
-        gone = {attack_packets.spi_of(packet) for packet in packets} - setup.stack.counters("home").spis
+        hit = {attack_packets.spi_of(packet) + INBOUND for packet in packets}
+        gone = hit - setup.stack.counters("home").spis
         return [Reason.of(Code.ATTACK_BESIDE_SAS, gone=len(gone))] if gone else []
 
     def _packets(self, setup: Setup) -> list[bytes]:
