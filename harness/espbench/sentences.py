@@ -42,6 +42,7 @@ class Code(StrEnum):
     # These say why a trial is INVALID, or not sustained.
     SENT_FEWER = "sent-fewer"
     SENT_SLOWLY = "sent-slowly"
+    SENT_NOTHING = "sent-nothing"
     SENDER_STARVED = "sender-starved"
     LATE = "late"
     LATE_IN_VIRTUAL_TIME = "late-in-virtual-time"
@@ -282,6 +283,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOTE: "{text}",
     Code.SENT_FEWER: "generator sent {sent} of {intended} frames ({pct:.2f} %){why:?: }",
     Code.SENT_SLOWLY: "generator sent {sent} frames in {took_s:.3f} s instead of {intended_s:.3f} s",
+    Code.SENT_NOTHING: "{way}: the generator sent no frame",
     Code.SENDER_STARVED: "host starvation: other programs or the hypervisor took {pct:.1f} % of the sender's CPU",
     Code.LATE: "departures late: half of the frames left at least {half_ms:.1f} ms late, "
     "1 % at least {slowest_ms:.1f} ms",
