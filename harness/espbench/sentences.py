@@ -80,6 +80,7 @@ class Code(StrEnum):
     REKEYED_MEANWHILE = "rekeyed-meanwhile"
     NONE_CAME_UP = "none-came-up"
     NO_REKEY = "no-rekey"
+    ENDED_BEFORE_BEGUN = "ended-before-begun"
     FEW_REKEYS = "few-rekeys"
     TUNNELS_BY_THEMSELVES = "tunnels-by-themselves"
     CHILD_SAS_BY_THEMSELVES = "child-sas-by-themselves"
@@ -326,6 +327,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_READY: "{text}",
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
     Code.NONE_CAME_UP: "not even {wanted} came up: {why}",
+    Code.ENDED_BEFORE_BEGUN: "the log of Home's daemon has {n} negotiations that ended before they began: "
+    "the gateway's clock stepped",
     Code.NO_REKEY: "no rekey of phase {phase} was seen",
     Code.FEW_REKEYS: "{seen} rekeys were seen; at least {least} were due in {trial_s:g} s",
     Code.TUNNELS_BY_THEMSELVES: "{found} tunnels with an IKE SA each were set up, but {wanted} were asked for",
