@@ -246,6 +246,7 @@ class Code(StrEnum):
     FIRST_FRAME_CAME = "first-frame-came"
     NO_TRAFFIC_AGAIN = "no-traffic-again"
     TRAFFIC_AGAIN = "traffic-again"
+    TRAFFIC_THROUGH_ALL = "traffic-through-all"
     IPSEC_DIED = "ipsec-died"
     DAEMON_STOPPED = "daemon-stopped"
     SAS_DELETED = "sas-deleted"
@@ -529,6 +530,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials no traffic flowed {after_s:g} s after "
     "{event}.",
     Code.TRAFFIC_AGAIN: "Traffic flowed again {s:.4g} s after {event} (mean of {n}, {least:.4g} to {greatest:.4g}).",
+    Code.TRAFFIC_THROUGH_ALL: "Traffic flowed again through all {tunnels} tunnels {s:.4g} s after {event} "
+    "(mean of {n}, {least:.4g} to {greatest:.4g}).",
     Code.IPSEC_DIED: "Office's IPsec was killed (its standby started {dead_s:g} s later)",
     Code.DAEMON_STOPPED: "{gateway}'s daemon began to restart",
     Code.SAS_DELETED: "the SAs of {gateway}'s kernel were deleted",
