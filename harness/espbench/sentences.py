@@ -158,6 +158,7 @@ class Code(StrEnum):
     CPUS_SHARED = "cpus-shared"
     OF_CASE = "of-case"
     BACKLOG_NOT_JUDGED = "backlog-not-judged"
+    OTHERS_COUNT = "others-count"
     LEAVES_IN_BURSTS = "leaves-in-bursts"
     FIRST_LOSS_UNSEEN = "first-loss-unseen"
 
@@ -423,6 +424,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.OF_CASE: "{text}",
     Code.BACKLOG_NOT_JUDGED: "backlog not judged: TRex does not report when a frame left, so a rate that was only "
     "stored in a queue counts as forwarded; longer final trials make this less likely",
+    Code.OTHERS_COUNT: "frames of others count: TRex counts every frame that arrives at its ports, so each frame of "
+    "another sender hides a lost one; let nothing else send on the ports' networks",
     Code.LEAVES_IN_BURSTS: "sent in bursts: through AF_PACKET TRex sends the frames of a millisecond back to back; a "
     "DUT may lose frames that it would forward if they were spaced evenly",
     Code.FIRST_LOSS_UNSEEN: "first loss unseen: if the next device refuses a frame, TRex's AF_PACKET port sends it "
@@ -574,6 +577,7 @@ FLAGS: Mapping[str, str] = {
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",
     Code.BACKLOG_NOT_JUDGED: "backlog not judged",
+    Code.OTHERS_COUNT: "frames of others count",
     Code.LEAVES_IN_BURSTS: "sent in bursts",
     Code.FIRST_LOSS_UNSEEN: "first loss unseen",
     Code.EARLIER_WARNING: "{flag}",

@@ -18,7 +18,7 @@ from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.traffic import Traffic
-from espbench.measure.proof import counters
+from espbench.measure.proof import counters, encryption
 from espbench.sentences import Code
 
 PROBE_FRAMES = 50  # one for each tunnel, if there are more
@@ -83,9 +83,16 @@ def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
     shown["network before IPsec"] = f"{arrived} of {sent} probe frames arrived"
 
     setup.stack.block()
-    arrived, sent = _probe(setup, probe)
+    crossed = _probe_of_esp(setup, probe)
+    arrived, sent = crossed.arrived, crossed.sent
     if arrived:
-        raise InClear(f"cleartext is not blocked: {arrived} of {sent} probe frames arrived without an SA")
+        text = f"cleartext is not blocked: {arrived} of {sent} probe frames arrived without an SA"
+        if crossed.others:
+            raise NotReady(
+                f"{text}, or others sent frames to the tester, which its generator cannot tell from its own; end "
+                "such traffic on the ports' networks, or use generator: native"
+            )
+        raise InClear(text)
     shown["cleartext blocked, tunnel down"] = f"{arrived} of {sent} probe frames arrived"
 
     setup.stack.establish()
@@ -131,7 +138,8 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
                 f"and {c.sas.decrypted} decrypted"
             )
             # The counts of SAs that were replaced meanwhile are not known.
-            raise InClear(text) if _uncounted({side: c}, crossed.sent) and not replaced else NotReady(text)
+            in_doubt = replaced or crossed.others
+            raise InClear(text) if _uncounted({side: c}, crossed.sent) and not in_doubt else NotReady(text)
     if crossed.wrong:
         raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(crossed.wrong)}")
     return crossed.arrived, crossed.sent
@@ -166,13 +174,14 @@ def _probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
 @dataclass(frozen=True)
 class _Probe:
     """The counts of a probe; wrong: faults of the ESP that the tester opened itself; leaks: what it received there in
-    clear.
+    clear. others: frames of others may be among those that arrived.
     """
 
     arrived: int
     sent: int
     wrong: list[str]
     leaks: list[str]
+    others: bool
 
 
 def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESIDUE_S) -> _Probe:
@@ -182,7 +191,7 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
     Raise NotReady if too few were sent in all attempts.
     """
     frames = max(PROBE_FRAMES, traffic.tunnels)
-    arrived, sent, wrong, leaks = 0, 0, list[str](), list[str]()
+    arrived, sent, wrong, leaks, others = 0, 0, list[str](), list[str](), False
     for _ in range(_ATTEMPTS):
         offered = setup.generator.offer(
             setup.streams(traffic, _PROBE_FPS * traffic.directions),
@@ -192,13 +201,14 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
         )
         arrived += sum(s.rx_frames for s in offered.streams)
         sent += sum(s.tx_frames for s in offered.streams)
+        others |= encryption.counts_others(offered)
         counts = esp_peer.esp_counts(offered)
         wrong += map(str, esp_peer.problems(counts))
         leaks += map(str, esp_peer.leaks(counts))
         if counts is not None and counts.bad_icv + counts.malformed:
             wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")
         if 2 * sent >= frames * traffic.directions:
-            return _Probe(arrived, sent, wrong, leaks)
+            return _Probe(arrived, sent, wrong, leaks, others)
     raise NotReady(
         f"the generator sent {sent} of {frames * traffic.directions} probe frames in {_ATTEMPTS} attempts; "
         "is the host busy?",
