@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.measure.inputs.setup import Setup
 from espbench.measure.validity import host
 from espbench.measure.validity.host import CpuTimes, HostSnapshot
 from espbench.plan.keys.ipsec_tests import RekeyRate, SetUpRate
@@ -126,6 +125,6 @@ def test_virtual_time_has_no_host() -> None:
     reasons: list[Reason] = []
     bed = cast(Any, pair.maker.setup.bed)
     bed.virtual_time, bed.gateways, bed.kept_waiting_ns = True, {}, pytest.fail
-    with watched(cast(Setup, pair.maker.setup), reasons):
+    with watched(pair.maker.setup, reasons):
         pass
     assert reasons == []
