@@ -65,6 +65,7 @@ class Code(StrEnum):
     SAS_REPLACED = "sas-replaced"
     LINK_CHANGED = "link-changed"
     SAS_CHANGED = "sas-changed"
+    SPEED_CHANGED = "speed-changed"
     NOT_PROVEN = "not-proven"
     PROOF_PROBLEM = "proof-problem"  # of older records, which have only its text
     STORED = "stored"
@@ -314,6 +315,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.COUNTER_BACKWARDS: "counter ran backwards: {counter}",
     Code.SAS_REPLACED: "the SAs of {sides:and} were replaced during the trial (rekeying)",
     Code.LINK_CHANGED: "link of {whose}, {interface}: {changes} after the first frame",
+    Code.SPEED_CHANGED: "the link of the tester's port {port} ({interface}) runs at {mbps:g} Mbit/s; when the run "
+    "began, it was {first_mbps:g} Mbit/s",
     Code.SAS_CHANGED: "SAs of {side}: {changes} after the first frame",
     Code.NOT_PROVEN: "encryption not proven: {problem}",
     Code.PROOF_PROBLEM: "{text}",

@@ -15,6 +15,7 @@ from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.measure.proof import decryption, readiness
+from espbench.measure.validity import network_events
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.traffic.traffic_profiles import rfc2544_frame
@@ -57,6 +58,7 @@ class Setups:
         self.generator = new_generator()
         self._usual_speed = usual_speed
         self._opened: list[OpenedPort] = []
+        self._link_speeds: dict[tuple[str | None, str], float] = {}
         self._pausing: list[str] = []  # notes on ports with flow control
         self.path: WirePath | None = None  # the generator's path to the wire, if it has several
 
@@ -136,7 +138,16 @@ class Setups:
                 next_hops[port.name] = self.generator.resolve(
                     port.name, port.address[version], gateway, 3.0, self._tags
                 )
-        return Setup(bed, self.generator, None, next_hops, usual_speed=self._usual_speed)
+        setup = Setup(
+            bed,
+            self.generator,
+            None,
+            next_hops,
+            usual_speed=self._usual_speed,
+            link_speeds=self._link_speeds,
+        )
+        network_events.other_speeds(setup)  # remembers them
+        return setup
 
     def discard(self, setup: Setup | None) -> None:
         """Remove a pair that failed, and start a new generator if the old one died."""
@@ -195,8 +206,8 @@ def _flow_control(ports: Sequence[Port]) -> list[str]:
             inside = f"ip netns exec {Path(port.netns).name} " if port.netns else ""
             notes.append(
                 f"Tester port {port.name}: {port.interface} uses Ethernet flow control ({' and '.join(ways_on)}). A "
-                "card that cannot receive fast enough then stops the DUT, whose loss it becomes, and a DUT can slow the "
-                f"tester. To switch it off: {inside}ethtool -A {port.interface} rx off tx off"
+                "card that cannot receive fast enough then stops the DUT, whose loss it becomes, and a DUT can slow "
+                f"the tester. To switch it off: {inside}ethtool -A {port.interface} rx off tx off"
             )
     return notes
 

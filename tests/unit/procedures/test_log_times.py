@@ -57,7 +57,7 @@ def codes(finding: Finding) -> set[str]:
 
 
 def step_back(daemon: ExactDaemon, at: int) -> None:
-    """From this event on, the daemon's log is 2 s behind."""
+    """Let the daemon's log be 2 s behind from this event on."""
     listed = daemon.events
 
     def events(after: int = 0) -> list[SaEvent]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an interface says of its flow control, by the kernel's ioctl."""
+"""An interface reports its flow control by the kernel's ioctl."""
 
 from __future__ import annotations
 
