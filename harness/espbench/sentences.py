@@ -42,6 +42,7 @@ class Code(StrEnum):
     # These say why a trial is INVALID, or not sustained.
     SENT_FEWER = "sent-fewer"
     SENT_SLOWLY = "sent-slowly"
+    SENT_NOTHING = "sent-nothing"
     SENDER_STARVED = "sender-starved"
     LATE = "late"
     LATE_IN_VIRTUAL_TIME = "late-in-virtual-time"
@@ -64,6 +65,7 @@ class Code(StrEnum):
     SAS_REPLACED = "sas-replaced"
     LINK_CHANGED = "link-changed"
     SAS_CHANGED = "sas-changed"
+    SPEED_CHANGED = "speed-changed"
     NOT_PROVEN = "not-proven"
     PROOF_PROBLEM = "proof-problem"  # of older records, which have only its text
     STORED = "stored"
@@ -80,6 +82,7 @@ class Code(StrEnum):
     NONE_CAME_UP = "none-came-up"
     ATTACK_BESIDE_SAS = "attack-beside-sas"
     NO_REKEY = "no-rekey"
+    ENDED_BEFORE_BEGUN = "ended-before-begun"
     FEW_REKEYS = "few-rekeys"
     TUNNELS_BY_THEMSELVES = "tunnels-by-themselves"
     CHILD_SAS_BY_THEMSELVES = "child-sas-by-themselves"
@@ -158,6 +161,7 @@ class Code(StrEnum):
     CPUS_SHARED = "cpus-shared"
     OF_CASE = "of-case"
     BACKLOG_NOT_JUDGED = "backlog-not-judged"
+    OTHERS_COUNT = "others-count"
     LEAVES_IN_BURSTS = "leaves-in-bursts"
     FIRST_LOSS_UNSEEN = "first-loss-unseen"
 
@@ -246,6 +250,7 @@ class Code(StrEnum):
     FIRST_FRAME_CAME = "first-frame-came"
     NO_TRAFFIC_AGAIN = "no-traffic-again"
     TRAFFIC_AGAIN = "traffic-again"
+    TRAFFIC_THROUGH_ALL = "traffic-through-all"
     IPSEC_DIED = "ipsec-died"
     DAEMON_STOPPED = "daemon-stopped"
     SAS_DELETED = "sas-deleted"
@@ -284,6 +289,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOTE: "{text}",
     Code.SENT_FEWER: "generator sent {sent} of {intended} frames ({pct:.2f} %){why:?: }",
     Code.SENT_SLOWLY: "generator sent {sent} frames in {took_s:.3f} s instead of {intended_s:.3f} s",
+    Code.SENT_NOTHING: "{way}: the generator sent no frame",
     Code.SENDER_STARVED: "host starvation: other programs or the hypervisor took {pct:.1f} % of the sender's CPU",
     Code.LATE: "departures late: half of the frames left at least {half_ms:.1f} ms late, "
     "1 % at least {slowest_ms:.1f} ms",
@@ -311,6 +317,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.COUNTER_BACKWARDS: "counter ran backwards: {counter}",
     Code.SAS_REPLACED: "the SAs of {sides:and} were replaced during the trial (rekeying)",
     Code.LINK_CHANGED: "link of {whose}, {interface}: {changes} after the first frame",
+    Code.SPEED_CHANGED: "the link of the tester's port {port} ({interface}) runs at {mbps:g} Mbit/s; when the run "
+    "began, it was {first_mbps:g} Mbit/s",
     Code.SAS_CHANGED: "SAs of {side}: {changes} after the first frame",
     Code.NOT_PROVEN: "encryption not proven: {problem}",
     Code.PROOF_PROBLEM: "{text}",
@@ -328,6 +336,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.ATTACK_BESIDE_SAS: "the attack's ESP was of SAs that Home had no more ({gone} SPIs): they were replaced "
     "before the trial (rekeying)",
     Code.NONE_CAME_UP: "not even {wanted} came up: {why}",
+    Code.ENDED_BEFORE_BEGUN: "the log of Home's daemon has {n} negotiations that ended before they began: "
+    "the gateway's clock stepped",
     Code.NO_REKEY: "no rekey of phase {phase} was seen",
     Code.FEW_REKEYS: "{seen} rekeys were seen; at least {least} were due in {trial_s:g} s",
     Code.TUNNELS_BY_THEMSELVES: "{found} tunnels with an IKE SA each were set up, but {wanted} were asked for",
@@ -422,6 +432,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.OF_CASE: "{text}",
     Code.BACKLOG_NOT_JUDGED: "backlog not judged: TRex does not report when a frame left, so a rate that was only "
     "stored in a queue counts as forwarded; longer final trials make this less likely",
+    Code.OTHERS_COUNT: "frames of others count: TRex counts every frame that arrives at its ports, so each frame of "
+    "another sender hides a lost one; let nothing else send on the ports' networks",
     Code.LEAVES_IN_BURSTS: "sent in bursts: through AF_PACKET TRex sends the frames of a millisecond back to back; a "
     "DUT may lose frames that it would forward if they were spaced evenly",
     Code.FIRST_LOSS_UNSEEN: "first loss unseen: if the next device refuses a frame, TRex's AF_PACKET port sends it "
@@ -529,6 +541,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials no traffic flowed {after_s:g} s after "
     "{event}.",
     Code.TRAFFIC_AGAIN: "Traffic flowed again {s:.4g} s after {event} (mean of {n}, {least:.4g} to {greatest:.4g}).",
+    Code.TRAFFIC_THROUGH_ALL: "Traffic flowed again through all {tunnels} tunnels {s:.4g} s after {event} "
+    "(mean of {n}, {least:.4g} to {greatest:.4g}).",
     Code.IPSEC_DIED: "Office's IPsec was killed (its standby started {dead_s:g} s later)",
     Code.DAEMON_STOPPED: "{gateway}'s daemon began to restart",
     Code.SAS_DELETED: "the SAs of {gateway}'s kernel were deleted",
@@ -572,6 +586,7 @@ FLAGS: Mapping[str, str] = {
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",
     Code.BACKLOG_NOT_JUDGED: "backlog not judged",
+    Code.OTHERS_COUNT: "frames of others count",
     Code.LEAVES_IN_BURSTS: "sent in bursts",
     Code.FIRST_LOSS_UNSEEN: "first loss unseen",
     Code.EARLIER_WARNING: "{flag}",

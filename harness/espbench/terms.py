@@ -421,7 +421,7 @@ class Trial(Counted, Telling):
         """The highest rate at which the DUT may have received the frames, frames/s. A miss is evidence for this
         load.
 
-        A pass is evidence for the mean, offered_fps. They differ if a sender paused or fell behind, or if one
+        A pass is evidence for the mean, even_fps. They differ if a sender paused or fell behind, or if one
         direction ended before the other (measure/highest_rate.py). For older records it is the intended rate, or the
         offered rate if that is higher: no DUT received more.
         """
@@ -430,6 +430,22 @@ class Trial(Counted, Telling):
             for d in self.per_direction.values()
         ]
         return max(sum(each) if each else self.intended_fps, self.offered_fps)
+
+    @property
+    def even_frames(self) -> int:
+        """The number of directions times the frames of the direction that sent fewest; in records without directions
+        all frames sent.
+        """
+        sent = [d.tx_frames for d in self.per_direction.values()]
+        return len(sent) * min(sent) if sent else self.tx_frames
+
+    @property
+    def even_fps(self) -> float:
+        """The offered load of which each direction carried its part, frames/s. A pass is evidence for this load.
+
+        It is offered_fps, unless one direction sent fewer frames than the other.
+        """
+        return self.offered_fps * (self.even_frames / self.tx_frames if self.tx_frames else 1.0)
 
     def meets(self, goal: float) -> bool:
         """Return whether no direction lost more than the goal allows, and the rest was forwarded and not stored in a

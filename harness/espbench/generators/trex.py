@@ -280,7 +280,7 @@ class TrexGenerator:
 
     def _warnings(self, streams: list[Stream]) -> list[Remark]:
         """Return the remarks that apply to every figure of these streams."""
-        remarks = [Remark.of(Code.BACKLOG_NOT_JUDGED)]
+        remarks = [Remark.of(Code.BACKLOG_NOT_JUDGED), Remark.of(Code.OTHERS_COUNT)]
         by_af_packet = [s for s in streams if _BURSTY in self._trex.drivers[s.from_]]
         if any((s.rate_fps or 0) > _TICKS for s in by_af_packet):
             remarks.append(Remark.of(Code.LEAVES_IN_BURSTS))

@@ -115,16 +115,26 @@ class Looks:
         )
 
     def _compare(self, first: Look, last: Look, offered: Offered) -> dict[str, Any]:
-        return host.compare(
-            first.host,
-            last.host,
-            gateway_cpus=_gateway_cpus(self._setup),
-            gateway_ns=_sum(used(first.cpu, last.cpu)),
-            gateways_waited_ns=_moved(first.waited_ns, last.waited_ns),
-            kept_ns=_moved(first.kept_ns, last.kept_ns),
-            sender_cpus=set(self._setup.bed.placement.cpus["tester tx"]),
-            sender_ns=_sender_ns(self._setup, offered),
-        )
+        senders = set(self._setup.bed.placement.cpus["tester tx"])
+        return _compared(self._setup, first, last, senders, _sender_ns(self._setup, offered))
+
+
+def without_frames(setup: Setup, before: Look, after: Look) -> dict[str, Any]:
+    """Return the record of what the host did between two readings in which the tester sent nothing."""
+    return _compared(setup, before, after, set(), 0)
+
+
+def _compared(setup: Setup, first: Look, last: Look, sender_cpus: set[int], sender_ns: int) -> dict[str, Any]:
+    return host.compare(
+        first.host,
+        last.host,
+        gateway_cpus=_gateway_cpus(setup),
+        gateway_ns=_sum(used(first.cpu, last.cpu)),
+        gateways_waited_ns=_moved(first.waited_ns, last.waited_ns),
+        kept_ns=_moved(first.kept_ns, last.kept_ns),
+        sender_cpus=sender_cpus,
+        sender_ns=sender_ns,
+    )
 
 
 def used(before: dict[Side, int | None], after: dict[Side, int | None]) -> dict[Side, int | None]:

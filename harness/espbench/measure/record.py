@@ -60,7 +60,8 @@ class Seen:
     offered: the generator's counts. delta: the changes of the gateways' counters during the trial. cpu: the CPU time
     that each gateway used, ns; None: not known. host: the record of `looks.Looks.compared`. performed: the actions on
     the gateways. upset: SAs or gateways were replaced in the trial, so that the counters before and after do not
-    belong together. network: events of links and SAs during the trial.
+    belong together. network: events of links and SAs during the trial. speeds: why a tester's port has another
+    speed than before.
     """
 
     offered: Offered
@@ -70,6 +71,7 @@ class Seen:
     performed: list[Performed] = field(default_factory=list)
     upset: bool = False
     network: network_events.NetworkEvents = field(default_factory=network_events.NetworkEvents)
+    speeds: list[Reason] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ def _faults(setup: Setup, request: Request, seen: Seen, overrun: int) -> list[Re
     """Return why the trial's counts cannot be trusted: faults of the tester, the actions, the links or the SAs."""
     offered, upset = seen.offered, seen.upset
     faults = tester_faults(offered, overrun, seen.host, as_offered=request.counts_as_offered)
+    faults += seen.speeds
     faults += untimely(seen.performed, offered.start_ns)
     faults += network_events.faults(seen.network, setup, seen.performed, offered.start_ns, upset=upset)
     if upset:

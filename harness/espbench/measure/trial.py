@@ -89,7 +89,7 @@ def measure(
         in_doubt = counters.rekeyed(delta) or counters.backwards(delta)
         with _leaks_first(setup, sent.offered, None if in_doubt else delta, fragments=of.fragments):
             raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
-    seen = _seen(sent, after, upset=upset)
+    seen = _seen(sent, after, network_events.other_speeds(setup), upset=upset)
     trial = record(setup, traffic, request, of, seen)
     setup.usual_speed.add(trial.host.get(GATEWAY_SPEED))
     if not setup.bed.virtual_time:
@@ -192,8 +192,11 @@ def _require_tunnels(setup: Setup, before: counters.Counters, after: counters.Co
         )
 
 
-def _seen(sent: _Sent, after: counters.Counters, *, upset: bool) -> Seen:
-    """Return the readings of the trial: how counters, CPU times, links and SAs changed from before to after."""
+def _seen(sent: _Sent, after: counters.Counters, speeds: list[Reason], *, upset: bool) -> Seen:
+    """Return the readings of the trial: how counters, CPU times, links and SAs changed from before to after.
+
+    speeds: of the tester's ports, if they changed since the run began.
+    """
     return Seen(
         sent.offered,
         counters.moved(sent.before, after),
@@ -202,6 +205,7 @@ def _seen(sent: _Sent, after: counters.Counters, *, upset: bool) -> Seen:
         sent.performed,
         upset,
         sent.heard(),
+        speeds,
     )
 
 

@@ -15,13 +15,15 @@ from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.measure.proof import decryption, readiness
+from espbench.measure.validity import network_events
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.traffic.traffic_profiles import rfc2544_frame
-from espbench.platforms.base import BUILD, EMULATION, PortName, Testbed
+from espbench.platforms.base import BUILD, EMULATION, Port, PortName, Testbed
 from espbench.runs.beds import Beds
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.terms import Manifest
+from espbench.this_machine import interfaces
 
 
 class Notebook(Protocol):
@@ -56,6 +58,8 @@ class Setups:
         self.generator = new_generator()
         self._usual_speed = usual_speed
         self._opened: list[OpenedPort] = []
+        self._link_speeds: dict[tuple[str | None, str], float] = {}
+        self._pausing: list[str] = []  # notes on ports with flow control
         self.path: WirePath | None = None  # the generator's path to the wire, if it has several
 
     def set_up(self, case: Case) -> Setup:
@@ -119,6 +123,7 @@ class Setups:
         ports = list(bed.ports.values())
         watched = sorted({c for cpus in bed.placement.cpus.values() for c in cpus})
         self._opened = [OpenedPort.model_validate(port) for port in self.generator.open(ports, watched)]
+        self._pausing = [] if bed.virtual_time else _flow_control(ports)
         opened = {port.name: port for port in self._opened}
         bed.attached(self.generator)
         self._record_tool("generator", f"{self.generator.name}: {ways(self._opened)}")
@@ -133,7 +138,16 @@ class Setups:
                 next_hops[port.name] = self.generator.resolve(
                     port.name, port.address[version], gateway, 3.0, self._tags
                 )
-        return Setup(bed, self.generator, None, next_hops, usual_speed=self._usual_speed)
+        setup = Setup(
+            bed,
+            self.generator,
+            None,
+            next_hops,
+            usual_speed=self._usual_speed,
+            link_speeds=self._link_speeds,
+        )
+        network_events.other_speeds(setup)  # remembers them
+        return setup
 
     def discard(self, setup: Setup | None) -> None:
         """Remove a pair that failed, and start a new generator if the old one died."""
@@ -171,8 +185,9 @@ class Setups:
             self._directory.update_manifest(tools={**tools, name: version})
 
     def _record_notes(self) -> None:
-        """Add the generator's notes on its ports to the warnings of the run."""
+        """Add the notes on the tester's ports to the warnings of the run: the generator's, and on flow control."""
         notes = [f"Tester port {port.name}: {note}" for port in self._opened for note in port.notes]
+        notes += self._pausing
         before = self._directory.manifest.warnings
         if new := [note for note in dict.fromkeys(notes) if note not in before]:
             self._directory.update_manifest(warnings=[*before, *new])
@@ -181,6 +196,20 @@ class Setups:
         """Return the name of the case's Security Context in the manifest."""
         parts = [case.stack.shown, case.suite, f"ipv{case.ip_version}"]
         return "-".join(parts if len(self._plan.duts) == 1 else [case.dut, *parts])
+
+
+def _flow_control(ports: Sequence[Port]) -> list[str]:
+    """Return a note on each port that uses Ethernet flow control: it makes limits of the tester look like the DUT's."""
+    notes = []
+    for port in ports:
+        if ways_on := interfaces.flow_control(port.netns, port.interface):
+            inside = f"ip netns exec {Path(port.netns).name} " if port.netns else ""
+            notes.append(
+                f"Tester port {port.name}: {port.interface} uses Ethernet flow control ({' and '.join(ways_on)}). A "
+                "card that cannot receive fast enough then stops the DUT, whose loss it becomes, and a DUT can slow "
+                f"the tester. To switch it off: {inside}ethtool -A {port.interface} rx off tx off"
+            )
+    return notes
 
 
 def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any]) -> None:

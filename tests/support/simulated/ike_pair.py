@@ -136,6 +136,12 @@ class SilentGateway:
     def pause(self, seconds: float) -> None:
         self.clock.sleep(seconds)
 
+    def cpu_ns(self) -> int | None:
+        return None
+
+    def waited_ns(self) -> int | None:
+        return None
+
     def netlink(self, protocol: int, messages: list[bytes]) -> list[list[bytes]]:
         return [[] for _ in messages]
 
@@ -146,7 +152,10 @@ class SilentGateway:
         return dict.fromkeys(paths, "MemAvailable:    102400 kB\n")
 
 
-REAL_TIME = {"virtual_time": False, "platform": "netns", "as_one_trial": nullcontext}
+REAL_TIME = {
+    "virtual_time": False, "platform": "netns", "as_one_trial": nullcontext, "kept_waiting_ns": lambda: None,
+    "placement": SimpleNamespace(cpus={"home": [3]}),
+}  # fmt: skip
 
 
 class Pair:

@@ -110,6 +110,22 @@ def unequal(request: Request, truth_fps: float, east_fps: float) -> Offered:
     return offered(request, streams)
 
 
+def held(request: Request, east_fps: float) -> Offered:
+    """Return the report of a trial in both directions that lost nothing, but whose sender in the east reached at most
+    east_fps and gave up at one and a half times the trial's length.
+    """
+    each, length_s = request.load_fps / 2, request.duration_s
+    whole, east = round(each * length_s), min(each, east_fps)
+    took_s = min(1.5 * length_s + 0.5, length_s * each / east)
+    return offered(
+        request,
+        [
+            stream(0, whole, [Phase(0.0, length_s, each)]),
+            stream(1, whole, [Phase(0.0, took_s, east)]),
+        ],
+    )
+
+
 def trial(case: Case, sequence: int, request: Request, made: Offered) -> Trial:
     """Return the record of a trial, with gateways that count nothing."""
     nothing = GatewayCounters(SaCounters(), LinkCounters(0, 0, 0, 0, 0, 0), LinkCounters(0, 0, 0, 0, 0, 0))

@@ -93,7 +93,9 @@ class Notebook:
 def recorded(*ports: dict[str, Any]) -> Notebook:
     """Return what is recorded when a set-up attaches to these ports."""
     generator = SimpleNamespace(name="native", open=lambda ports_, watched: [*ports])
-    bed = SimpleNamespace(ports={}, placement=SimpleNamespace(cpus={}), attached=lambda generator: None)
+    bed = SimpleNamespace(
+        virtual_time=False, ports={}, placement=SimpleNamespace(cpus={}), attached=lambda generator: None
+    )
     resolved = SimpleNamespace(plan=None, traffic=SimpleNamespace(tags=b""))
     notebook = Notebook()
     setups = Setups(*cast(Any, (resolved, [], notebook, None, lambda: generator, None)))

@@ -80,3 +80,28 @@ def test_records_of_before_it_was_kept_have_the_intention(offered: float, bound:
     reading = trial.per_direction["west-east"].model_copy(update={"offered_fps": offered})
     old = trial.model_copy(update={"offered_fps": offered, "per_direction": {"west-east": reading}})
     assert old.highest_fps == bound
+
+
+@given(west=st.integers(1, 10**9), east=st.integers(1, 10**9), took_s=st.floats(0.1, 1000.0))
+def test_a_pass_is_evidence_for_what_each_direction_carried(west: int, east: int, took_s: float) -> None:
+    """If both sent the same, this is exactly the offered load, so that no figure of such a trial moves."""
+    one = QueueDut(rate_fps=1e9, buffer=1).trial(REQUEST, "c", 0)
+    (reading,) = one.per_direction.values()
+    ways = {
+        way: reading.model_copy(update={"tx_frames": n})
+        for way, n in (("west-east", west), ("east-west", east))
+    }
+    sums = {"tx_frames": west + east, "offered_fps": round((west + east) / took_s, 3)}
+    trial = one.model_copy(update=sums | {"per_direction": ways})
+    assert trial.even_frames == 2 * min(west, east)
+    assert trial.even_fps == pytest.approx(2 * min(west, east) / took_s, abs=1e-3)
+    if west == east:
+        assert trial.even_fps == trial.offered_fps
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_pass_in_one_direction_is_evidence_for_the_offered_load(kept: bool) -> None:
+    """The same holds in records that have no directions."""
+    trial = QueueDut(rate_fps=1e9, buffer=1).trial(REQUEST, "c", 0)
+    old = trial.model_copy(update={"offered_fps": 700.123} | ({} if kept else {"per_direction": {}}))
+    assert (old.even_fps, old.even_frames) == (700.123, old.tx_frames)

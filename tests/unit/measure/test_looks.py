@@ -15,12 +15,13 @@ from espbench.measure.inputs.setup import Request, Setup, TrialBroken, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters
 from espbench.measure.record import OfCase
-from espbench.measure.validity import host
+from espbench.measure.validity import host, network_events
 from espbench.measure.validity.host import CpuTimes, HostSnapshot
 from espbench.platforms import placement
 from espbench.platforms.base import Gateway, LinkCounters, Testbed
+from espbench.sentences import Code
 from espbench.stacks.base import SaCounters
-from espbench.terms import Trial
+from espbench.terms import Reason, Trial
 from support.generators.streams import counts
 
 S = 10**9
@@ -158,3 +159,10 @@ def test_a_gateway_that_cannot_be_read_in_mid_trial_breaks_no_conversation(
     with pytest.raises(TrialBroken, match="what it used is not known"):
         made(monkeypatch, world)
     assert world.now_s == 2 * (PREPARING_S + SENDING_S + RESIDUE_S)  # learning frames and the trial
+
+
+def test_a_port_that_has_another_speed_than_before_voids_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    slower = Reason.of(Code.SPEED_CHANGED, port="west", interface="eth7", mbps=100.0, first_mbps=1000.0)
+    monkeypatch.setattr(network_events, "other_speeds", lambda setup: [slower])
+    trial_made = made(monkeypatch, World(0, 0.0, 0.0, 0.0, by="others", tells=True))
+    assert (trial_made.validity, trial_made.reasons) == ("INVALID", [slower])

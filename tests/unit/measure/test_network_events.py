@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,13 +15,15 @@ from espbench.generators.base import Generator
 from espbench.measure.inputs.actions import Action, Performed
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.validity import network_events
-from espbench.measure.validity.network_events import NetworkEvents, faults, recorded
+from espbench.measure.validity.network_events import NetworkEvents, faults, other_speeds, recorded
 from espbench.platforms import placement
 from espbench.platforms.base import Port, Testbed
+from espbench.sentences import Code
 from espbench.stacks.base import Stack
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.netlink_xfrm import XfrmChange, XfrmEvent
 from espbench.terms import Reason
+from espbench.this_machine import interfaces
 from espbench.this_machine.link_events import Link, LinkChange, LinkEvent
 
 START = 10**9
@@ -152,3 +156,40 @@ def test_a_kernel_without_such_sockets_is_said_and_no_error(monkeypatch: pytest.
     assert network_events.heard(watching).not_heard == [
         "changes of the links of tester west in mid-trial (Protocol not supported)"
     ]
+
+
+def at_ports(*, virtual_time: bool = False) -> Setup:
+    ports = {
+        name: SimpleNamespace(name=name, interface=interface, netns=None)
+        for name, interface in (("west", "eth7"), ("east", "eth8"))
+    }
+    bed = SimpleNamespace(virtual_time=virtual_time, ports=ports)
+    return cast(Setup, SimpleNamespace(bed=bed, link_speeds={}))
+
+
+def speeds(monkeypatch: pytest.MonkeyPatch, *mbps: float) -> None:
+    """Let eth7 report these speeds, one after the other; eth8 always reports 1,000 Mbit/s."""
+    of_west: Iterator[float] = iter(mbps)
+    report = {"eth7": lambda: next(of_west), "eth8": lambda: 1000.0}
+    monkeypatch.setattr(interfaces, "speed_bps", lambda netns, name: 1e6 * report[name]())
+
+
+def test_another_speed_is_named_until_the_first_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    speeds(monkeypatch, 1000.0, 1000.0, 100.0, 100.0, 1000.0)
+    setup = at_ports()
+    found = [other_speeds(setup) for _ in range(5)]
+    assert [len(reasons) for reasons in found] == [0, 0, 1, 1, 0]
+    assert found[2][0].code == Code.SPEED_CHANGED
+    assert "port west (eth7) runs at 100 Mbit/s; when the run began, it was 1000 Mbit/s" in found[2][0].text
+
+
+def test_a_port_that_reports_no_speed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that is down has none; the monitor of a trial sees that it went down."""
+    speeds(monkeypatch, 0.0, 1000.0, 0.0, 1000.0)
+    setup = at_ports()
+    assert [other_speeds(setup) for _ in range(4)] == [[]] * 4
+
+
+def test_virtual_time_has_no_links_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "speed_bps", cast(Any, pytest.fail))
+    assert other_speeds(at_ports(virtual_time=True)) == []

@@ -52,15 +52,17 @@ def test_a_host_that_lets_none_leave_is_named() -> None:
         establish(boxes((2, 2), (2, 2), (2, 2)), ONE_WAY)
 
 
-def pair(*counts: tuple[int, int], clear: int = 0) -> Setup:
-    """Gateways with an encrypting stack; (sent, arrived) of each probe, clear: frames that the tester saw in clear."""
+def pair(*counts: tuple[int, int], clear: int = 0, foreign: int | None = 0) -> Setup:
+    """Gateways with an encrypting stack; (sent, arrived) of each probe, clear: frames that the tester saw in clear,
+    foreign: frames of others, None if they count as received.
+    """
     setup = boxes(*counts)
     esp = EspCounts(cleartext=clear)
     offer = setup.generator.offer
 
     def offered(*asked: Any, **settings: Any) -> Any:
         result: Any = offer(*asked, **settings)
-        result.ports = [SimpleNamespace(esp=esp)]
+        result.ports = [SimpleNamespace(esp=esp, foreign=foreign)]
         return result
 
     stack = SimpleNamespace(encrypts=True, block=lambda: None, establish=lambda: None)
@@ -101,6 +103,16 @@ def test_frames_that_cross_beside_the_sas_are_a_leak(monkeypatch: pytest.MonkeyP
     with pytest.raises(InClear, match="50 frames crossed, its SAs counted 49 encrypted"):
         carried(pair((50, 50)), ONE_WAY, waits.append)
     assert sum(waits) == pytest.approx(3.0)
+
+
+def test_frames_of_others_are_no_leak_if_they_count_as_received(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One frame of another device came while cleartext was blocked, or in place of a frame that was lost."""
+    with pytest.raises(NotReady, match="or others sent frames to the tester") as before:
+        establish(pair((50, 50), (50, 1), foreign=None), ONE_WAY)
+    reads(monkeypatch, 100, *[149] * 16)
+    with pytest.raises(NotReady, match="its SAs counted 49 encrypted") as after:
+        carried(pair((50, 50), foreign=None), ONE_WAY, lambda _: None)
+    assert not any(isinstance(caught.value, InClear) for caught in (before, after))
 
 
 def test_a_late_counter_is_no_leak(monkeypatch: pytest.MonkeyPatch) -> None:

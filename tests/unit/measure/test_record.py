@@ -89,6 +89,24 @@ def test_what_the_tester_did_wrong_does_not_heal_a_leak(what: dict[str, Any], sa
     assert trial.violated
 
 
+@pytest.mark.parametrize("foreign", [0, None])
+def test_what_came_shows_no_leak_if_frames_of_others_count_as_received(foreign: int | None) -> None:
+    """Ten frames were lost before Home, and ten of another device came: by the counts of TRex nothing was lost."""
+    left = gateways(encrypted=SENT - 10, left_home=SENT - 10, decrypted=SENT - 10, left_office=SENT - 10)
+    ports = [
+        PortCounts(name="west", rx_overrun=0, foreign=foreign),
+        PortCounts(name="east", rx_overrun=0, foreign=foreign),
+    ]
+    trial = trial_of(left, ports=ports)
+    assert trial.validity == "INVALID"  # the gateways contradict the tester: this is no pass
+    assert trial.violated is (foreign is not None)
+
+
+def test_the_gateways_own_counters_show_a_leak_whatever_the_tester_counts() -> None:
+    beside = gateways(encrypted=SENT - 10, left_home=SENT, decrypted=SENT - 10, left_office=SENT - 10)
+    assert trial_of(beside, ports=[PortCounts(name="east", rx_overrun=0, foreign=None)]).violated
+
+
 def test_frames_that_the_testers_card_dropped_are_not_the_boxes_loss() -> None:
     """The trial is void, and the frames are booked at the tester."""
     trial = trial_of(

@@ -12,6 +12,7 @@ from espbench.measure.inputs.actions import Action, Performed, untimely
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.validity.faults import disturbance, taken_from_senders, tester_faults, virtual_faults
 from espbench.measure.validity.host import CpuTimes, HostSnapshot, compare, cpu_times
+from espbench.sentences import Code
 from support.generators.streams import counts
 
 
@@ -62,6 +63,14 @@ def test_a_receiver_overrun_is_the_testers_fault() -> None:
 def test_more_received_than_sent_is_a_fault() -> None:
     """Counters that contradict each other cannot be trusted."""
     assert "more received" in tester_faults(offered(rx=1001), 0, {})[0].text
+
+
+def test_a_direction_that_sent_nothing_is_a_fault() -> None:
+    """It lost 0 frames of 0, which is no pass, also in a search, which takes the offered load."""
+    both = offered()
+    silent = both.streams[0].model_copy(update={"tx_frames": 0, "rx_frames": 0})
+    both = both.model_copy(update={"streams": [*both.streams, silent]})
+    assert [reason.code for reason in tester_faults(both, 0, {}, as_offered=True)] == [Code.SENT_NOTHING]
 
 
 def test_a_clock_step_is_a_fault() -> None:

@@ -63,3 +63,19 @@ def test_a_slower_sender_in_one_direction_does_not_lower_the_figure(tmp_path: Pa
     assert outcome.is_lower_bound
     assert outcome.throughput_fps == pytest.approx(80_000, rel=0.011)
     assert outcome.upper_fps is None or outcome.upper_fps >= 85_000
+
+
+@pytest.mark.parametrize("search", ["bisection", "mlr"])
+@pytest.mark.parametrize("east_fps", [2_000.0, 20_000.0])
+def test_a_pass_counts_for_what_the_slower_direction_carried(
+    tmp_path: Path, search: str, east_fps: float
+) -> None:
+    """The east gives up after 1.5 times the trial. The sum of both is more than twice what it ever carried."""
+    preset = {"search": search, "preset": "rfc2544" if search == "mlr" else None}
+    measured = short_finals(dataclasses.replace(case(tmp_path), direction="both-ways"), **preset)
+    outcome, trials = senders.outcome(measured, LIMITS, lambda request, _: senders.held(request, east_fps))
+    assert trials[0].offered_fps > 2.2 * east_fps
+    assert trials[0].even_fps == pytest.approx(2 * east_fps, rel=0.001)
+    assert outcome.throughput_fps == pytest.approx(2 * east_fps, rel=0.011)
+    assert (outcome.throughput_fps or 0.0) <= 2.001 * east_fps
+    assert outcome.is_lower_bound

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.ipsec_tests import (
@@ -32,6 +35,35 @@ def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settin
     assert finding.quantities[0].value == 7.499
     assert finding.quantities[0].n == 2
     assert values(finding)["frames lost"] == 7499.0
+
+
+@pytest.mark.parametrize("settings", [Failover(repeats=1), Reset(repeats=1)])
+def test_an_outage_of_several_tunnels_ends_when_all_are_back(settings: Any) -> None:
+    """The first of 8 tunnels is back after 2 s, the last after 7 s; the load is 1,000 frames/s."""
+    pair = Pair(lambda r: trial_of(r, 3000, longest_gap_s=(3.0, 5.0), first_lost_s=3.001, last_lost_s=9.999))
+    procedure = made(settings)
+    cast(Any, procedure).case = replace(
+        procedure.case, stack=procedure.case.stack.model_copy(update={"tunnels": 8})
+    )
+    finding = answered(procedure, pair)
+    assert finding.quantities[0].value == pytest.approx(6.999)
+    assert finding.words.startswith("Traffic flowed again through all 8 tunnels 6.999 s after ")
+
+
+@given(
+    gap=st.tuples(st.floats(0, 5), st.floats(5, 10)),
+    lost=st.tuples(st.floats(0, 5), st.floats(5, 10)),
+    tunnels=st.integers(1, 1000),
+)
+def test_all_tunnels_are_never_back_before_the_first(
+    gap: tuple[float, float], lost: tuple[float, float], tunnels: int
+) -> None:
+    trial = trial_of(
+        Request(1000.0, 10.0, "measure"), 25, longest_gap_s=gap, first_lost_s=lost[0], last_lost_s=lost[1]
+    )
+    (reading,) = trial.per_direction.values()
+    assert outage_s(reading, tunnels) >= outage_s(reading)
+    assert outage_s(reading, tunnels) <= lost[1] - lost[0] + 0.001
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ MAY_IMPORT = {
     "measure": "platforms generators measure.*",
     "procedures": "plan.reading plan.keys plan.resolved measure.inputs",
     "procedures.rfc2544": "plan.keys plan.resolved search measure.inputs procedures",
-    "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure.inputs "
-    "measure.proof procedures",
+    "procedures.ipsec": "plan.keys plan.resolved platforms stacks stacks.daemons generators measure measure.inputs "
+    "measure.proof measure.validity procedures",
     "procedures.boards": "catalogue this_machine results plan plan.keys plan.duts plan.resolved platforms "
     "platforms.e500 platforms.uml platforms.virtual platforms.virtual.parts npcrypt generators measure.inputs "
     "measure.validity procedures",

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 
 from espbench.catalogue.suites import suites
 from espbench.plan.keys.stack_choice import IKE_WORDS
+from espbench.platforms.base import CommandResult, Gateway
+from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import Credentials, End
 from espbench.stacks.libreswan import libreswan_config as config
 from espbench.stacks.libreswan import libreswan_status as status
-from espbench.stacks.libreswan.pluto import mismatches
+from espbench.stacks.libreswan.pluto import Libreswan, mismatches
 from espbench.stacks.strongswan import strongswan_status
 from support.gateways.ends import END
 
@@ -303,3 +306,17 @@ def test_repeated_lines_are_said_once_and_the_last_three_only() -> None:
     """A retransmission's answer comes again and again."""
     lines = [f'Nov 21 06:43:02.1: "t{i % 2}" #{i}: {what} failed' for i, what in enumerate("aabbccddcc")]
     assert status.reason("\n".join(lines)) == "b failed; d failed; c failed"
+
+
+def test_pluto_logs_in_a_time_zone_without_daylight_saving_time() -> None:
+    """Its log has local times; an hour's jump in it would be taken for the time of a rekey."""
+    scripts: list[str] = []
+
+    def run(argv: list[str]) -> CommandResult:
+        scripts.append(argv[-1])
+        return CommandResult(0, "", "")
+
+    gateway = cast(Gateway, SimpleNamespace(side="home", run=run, write=lambda *_: None))
+    build = cast(Build, SimpleNamespace(programs={"pluto": "/opt/pluto", "whack": "/opt/whack"}))
+    Libreswan(gateway, END, build).start()
+    assert "\nTZ=UTC0 /opt/pluto --config" in scripts[-1]

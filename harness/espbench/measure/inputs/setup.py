@@ -83,6 +83,8 @@ class Setup:
     next_hops: dict[PortName, str]
     peer: EspPeer | None = None  # the tester as the end of the tunnels, once they are up
     usual_speed: UsualSpeed = field(default_factory=UsualSpeed)  # of the gateways' CPUs, in this run
+    # The first speed of each of the tester's ports in this run: (namespace, interface) → bit/s.
+    link_speeds: dict[tuple[str | None, str], float] = field(default_factory=dict)
 
     @property
     def trial_clock(self) -> TrialClock | None:

@@ -84,9 +84,16 @@ def establish(setup: Setup, traffic: Traffic) -> dict[str, Any]:
     shown["network before IPsec"] = f"{arrived} of {sent} probe frames arrived"
 
     setup.stack.block()
-    arrived, sent = _probe(setup, probe)
+    crossed = _probe_of_esp(setup, probe)
+    arrived, sent = crossed.arrived, crossed.sent
     if arrived:
-        raise InClear(f"cleartext is not blocked: {arrived} of {sent} probe frames arrived without an SA")
+        text = f"cleartext is not blocked: {arrived} of {sent} probe frames arrived without an SA"
+        if crossed.others:
+            raise NotReady(
+                f"{text}, or others sent frames to the tester, which its generator cannot tell from its own; end "
+                "such traffic on the ports' networks, or use generator: native"
+            )
+        raise InClear(text)
     shown["cleartext blocked, tunnel down"] = f"{arrived} of {sent} probe frames arrived"
 
     setup.stack.establish()
@@ -131,7 +138,8 @@ def carried(setup: Setup, probe: Traffic, sleep: Callable[[float], None] = time.
                 f"and {c.sas.decrypted} decrypted"
             )
             # The counts of SAs that were replaced meanwhile are not known.
-            raise InClear(text) if _uncounted({side: c}, crossed.sent) and not replaced else NotReady(text)
+            in_doubt = replaced or crossed.others
+            raise InClear(text) if _uncounted({side: c}, crossed.sent) and not in_doubt else NotReady(text)
     if crossed.wrong:
         raise NotReady(f"the gateway's ESP is not as it should be: {'; '.join(crossed.wrong)}")
     return crossed.arrived, crossed.sent
@@ -207,7 +215,7 @@ def _probe(setup: Setup, traffic: Traffic) -> tuple[int, int]:
 @dataclass(frozen=True)
 class _Probe:
     """The counts of a probe; wrong: faults of the ESP that the tester opened itself; leaks: what it received there in
-    clear. in_doubt: the tester's own counts may be wrong.
+    clear. in_doubt: the tester's own counts may be wrong. others: frames of others may be among those that arrived.
     """
 
     arrived: int
@@ -215,6 +223,7 @@ class _Probe:
     wrong: list[str]
     leaks: list[str]
     in_doubt: bool = False
+    others: bool = False
 
 
 def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESIDUE_S) -> _Probe:
@@ -224,7 +233,8 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
     Raise NotReady if too few were sent in all attempts.
     """
     frames = max(PROBE_FRAMES, traffic.tunnels)
-    arrived, sent, wrong, leaks, in_doubt = 0, 0, list[str](), list[str](), False
+    arrived, sent, wrong, leaks = 0, 0, list[str](), list[str]()
+    in_doubt = others = False
     for _ in range(_ATTEMPTS):
         offered = setup.generator.offer(
             setup.streams(traffic, _PROBE_FPS * traffic.directions),
@@ -234,14 +244,15 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
         )
         arrived += sum(s.rx_frames for s in offered.streams)
         sent += sum(s.tx_frames for s in offered.streams)
-        in_doubt |= encryption.tester_in_doubt(offered)
+        others |= encryption.counts_others(offered)
+        in_doubt |= others or encryption.tester_in_doubt(offered)
         counts = esp_peer.esp_counts(offered)
         wrong += map(str, esp_peer.problems(counts))
         leaks += map(str, esp_peer.leaks(counts))
         if counts is not None and counts.bad_icv + counts.malformed:
             wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")
         if 2 * sent >= frames * traffic.directions:
-            return _Probe(arrived, sent, wrong, leaks, in_doubt)
+            return _Probe(arrived, sent, wrong, leaks, in_doubt, others)
     raise NotReady(
         f"the generator sent {sent} of {frames * traffic.directions} probe frames in {_ATTEMPTS} attempts; "
         "is the host busy?",

@@ -112,12 +112,18 @@ def tester_faults(
         reasons.append(Reason.of(Code.STOPPED_EARLY))
     if overrun:
         reasons.append(Reason.of(Code.RECEIVER_OVERRUN, frames=overrun))
-    for s in offered.streams:
-        if s.rx_frames > s.tx_frames:
-            way = f"{s.from_}-{s.to}"
-            reasons.append(Reason.of(Code.MORE_RECEIVED, way=way, received=s.rx_frames, sent=s.tx_frames))
+    reasons += [reason for s in offered.streams for reason in _impossible(s)]
     if abs(offered.clock_step_ns) > CLOCK_STEP_LIMIT_MS * 1e6:
         reasons.append(Reason.of(Code.CLOCK_STEPPED, ms=offered.clock_step_ns / 1e6))
+    return reasons
+
+
+def _impossible(s: StreamCounts) -> list[Reason]:
+    """Return why the counts of a direction are no result: nothing was sent, or more came than was sent."""
+    way = f"{s.from_}-{s.to}"
+    reasons = [] if s.tx_frames else [Reason.of(Code.SENT_NOTHING, way=way)]
+    if s.rx_frames > s.tx_frames:
+        reasons.append(Reason.of(Code.MORE_RECEIVED, way=way, received=s.rx_frames, sent=s.tx_frames))
     return reasons
 
 

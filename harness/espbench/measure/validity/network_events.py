@@ -18,6 +18,7 @@ from espbench.sentences import Code
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.netlink_xfrm import XfrmEvent, read_events
 from espbench.terms import Reason
+from espbench.this_machine import interfaces
 from espbench.this_machine.link_events import Link, LinkEvent
 from espbench.this_machine.monitor import Monitor
 
@@ -80,6 +81,24 @@ def faults(
         for side, of_side in groupby(sorted(events.sas, key=lambda sa: sa[1]), key=lambda sa: sa[1]):
             changes = [f"{e.subject} {e.change} ({_since(at, start_ns):.3f} s)" for at, _, e in of_side]
             reasons.append(Reason.of(Code.SAS_CHANGED, side=side, changes=_named(changes)))
+    return reasons
+
+
+def other_speeds(setup: Setup) -> list[Reason]:
+    """Return a reason for each of the tester's ports whose speed is not the first one of the run, as after an
+    autonegotiation over a bad cable; remember the speed of a port that is new.
+
+    If that happens between two trials, no event tells. Ports that report no speed now, such as those whose link is
+    down, are left out. In virtual time there are none.
+    """
+    reasons = []
+    for port in () if setup.bed.virtual_time else setup.bed.ports.values():
+        if not (now_bps := interfaces.speed_bps(port.netns, port.interface)):
+            continue
+        first_bps = setup.link_speeds.setdefault((port.netns, port.interface), now_bps)
+        if now_bps != first_bps:
+            values = {"mbps": now_bps / 1e6, "first_mbps": first_bps / 1e6}
+            reasons.append(Reason.of(Code.SPEED_CHANGED, port=port.name, interface=port.interface, **values))
     return reasons
 
 

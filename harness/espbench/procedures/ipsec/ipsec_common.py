@@ -131,12 +131,13 @@ def per_direction_load(case: Case, fps: float, limits: Limits) -> float:
     return min(fps * loaded_directions(case.direction), limits.maximum_fps)
 
 
-def outage_s(reading: DirectionReading) -> float:
+def outage_s(reading: DirectionReading, tunnels: int = 1) -> float:
     """Return for how long nothing arrived, s, without the interval between two frames; 0 if every frame arrived.
 
     A damaged frame counts as arrived. The outage is the longest time without an arrival (RFC 6201's time-stamp
     method), but no longer than from the first lost frame to the last, because a host that stands still delays
-    arrivals without losing frames.
+    arrivals without losing frames. With several tunnels, frames arrive as soon as one of them is back, so the outage
+    is the time from the first lost frame to the last.
     """
     all_came = reading.first_lost_s is None and reading.lost <= (reading.corrupted or 0)
     if all_came or reading.longest_gap_s is None:
@@ -146,7 +147,8 @@ def outage_s(reading: DirectionReading) -> float:
     without_arrivals = max(0.0, ended - began - interval_s)
     if reading.first_lost_s is None or reading.last_lost_s is None:
         return without_arrivals
-    return min(without_arrivals, reading.last_lost_s - reading.first_lost_s + interval_s)
+    with_losses = reading.last_lost_s - reading.first_lost_s + interval_s
+    return with_losses if tunnels > 1 else min(without_arrivals, with_losses)
 
 
 def still_lost_at_the_end(trial: Trial) -> bool:

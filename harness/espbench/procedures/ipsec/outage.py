@@ -2,13 +2,15 @@
 """Failover and reset: IPsec is interrupted while traffic flows, and the time until traffic flows again is measured.
 
 That time is the one between arrivals, from the last frame before to the first after the outage (time-stamps of RFC
-6201 4.1, ipsec-meth 14), minus the interval between two frames. The longer one of both directions counts.
+6201 4.1, ipsec-meth 14), minus the interval between two frames. With several tunnels it is the one from the first lost
+frame to the last, when all tunnels are back. The longer one of both directions counts.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from espbench.measure.inputs.actions import Action
@@ -84,12 +86,15 @@ class _OutageCase(IpsecSeries):
                 "reasons": [Reason.of(Code.NOT_RECOVERED, key="trial")],
                 "load_fps": self.load_fps,
             }
-        times = [max(outage_s(d) for d in trial.per_direction.values()) for trial in self.answers]
+        tunnels = self.case.stack.tunnels
+        of_way = partial(outage_s, tunnels=tunnels)
+        times = [max(map(of_way, trial.per_direction.values())) for trial in self.answers]
         outage = quantity(self.key, times, digits=6)
         return {
             "status": "OK",
             "words": Statement.of(
-                Code.TRAFFIC_AGAIN,
+                Code.TRAFFIC_THROUGH_ALL if tunnels > 1 else Code.TRAFFIC_AGAIN,
+                **({"tunnels": tunnels} if tunnels > 1 else {}),
                 s=outage.value,
                 event=self.event,
                 n=outage.n,
@@ -99,7 +104,7 @@ class _OutageCase(IpsecSeries):
             "load_fps": self.load_fps,
             "quantities": [
                 outage,
-                *by_direction(self.key, self.answers, outage_s, digits=6),
+                *by_direction(self.key, self.answers, of_way, digits=6),
                 quantity(Key.FRAMES_LOST, [float(t.lost) for t in self.answers], digits=1),
                 *self._of_actions(),
             ],

@@ -22,6 +22,7 @@ from espbench.procedures.ipsec.ipsec_common import (
     restarted,
     show_all_carry,
 )
+from espbench.procedures.ipsec.watching import backwards, watched
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
@@ -49,13 +50,17 @@ class RekeyRateCase(IpsecSeries):
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         s, stack = self.settings, ike_of(maker.setup)
         measured: dict[str, Any] = {}
+        wrong: list[Reason] = []
         with restarted(stack, s.tunnels, lifetime_s=round(s.lifetime)):
-            measured["phase_2"] = self._seen(maker.setup, stack, 2)
+            with watched(maker.setup, wrong):
+                measured["phase_2"] = self._seen(maker.setup, stack, 2)
             proof = show_all_carry(maker.setup, self.case, s.tunnels)
         with restarted(stack, s.tunnels, ike_lifetime_s=round(s.lifetime), ike_sa_each=True):
-            measured["phase_1"] = self._seen(maker.setup, stack, 1)
+            with watched(maker.setup, wrong):
+                measured["phase_1"] = self._seen(maker.setup, stack, 1)
             show_all_carry(maker.setup, self.case, s.tunnels)
-        wrong = [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
+        wrong += backwards(Span(*times) for phase in (2, 1) for times in measured[f"phase_{phase}"])
+        wrong += [Reason.of(Code.NO_REKEY, phase=phase) for phase in (2, 1) if not measured[f"phase_{phase}"]]
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
 
     def _seen(self, setup: Setup, stack: IkeStack, phase: Phase) -> list[tuple[float, float]]:

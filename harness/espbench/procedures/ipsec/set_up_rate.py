@@ -27,6 +27,7 @@ from espbench.procedures.ipsec.ipsec_common import (
     restarted,
     show_all_carry,
 )
+from espbench.procedures.ipsec.watching import backwards, watched
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
@@ -57,12 +58,15 @@ class SetUpRateCase(IpsecSeries):
         # If all are set up together, the first tunnel is extra and comes before the others, because it brings
         # the IKE SA that they share.
         first = int(self.settings.together)
+        wrong: list[Reason] = []
         with restarted(stack, wanted + first, ike_sa_each=True):
-            self._bring_up(stack, range(first, wanted + first))
+            with watched(maker.setup, wrong):
+                self._bring_up(stack, range(first, wanted + first))
             proof = show_all_carry(maker.setup, self.case, wanted + first)
             tunnels = set_ups(home.events())[first:]
         with restarted(stack, wanted + 1):
-            self._bring_up(stack, range(1, wanted + 1))
+            with watched(maker.setup, wrong):
+                self._bring_up(stack, range(1, wanted + 1))
             show_all_carry(maker.setup, self.case, wanted + 1)
             children = spans(home.events(), 2, "established")
         measured = {
@@ -71,7 +75,8 @@ class SetUpRateCase(IpsecSeries):
             "phase_2": _spans(children),
             "public_key": self._public_key(maker.setup, stack) if self.settings.public_key else {},
         }
-        wrong = [
+        wrong += backwards([*children, *(span for both in tunnels for span in both)])
+        wrong += [
             Reason.of(code, found=negotiated, wanted=wanted)
             for code, negotiated in (
                 (Code.TUNNELS_BY_THEMSELVES, len(tunnels)),

@@ -179,7 +179,7 @@ class ThroughputCase:
     def _tester_gave_up(self, trial: Trial) -> bool:
         """Return whether the generator fell short of this load twice; then no higher load can be tried on this DUT."""
         fell_short = [t for t in self.trials if self._too_fast(t) and t.intended_fps == trial.intended_fps]
-        return self._too_fast(trial) and len(fell_short) > 1 and trial.offered_fps > self.bounds.minimum_fps
+        return self._too_fast(trial) and len(fell_short) > 1 and trial.even_fps > self.bounds.minimum_fps
 
     def _too_fast(self, trial: Trial) -> bool:
         """Return whether the generator itself (in virtual time: the link) was the only reason why it fell short of
@@ -197,7 +197,7 @@ class ThroughputCase:
         size = case.mean_frame_size
         fps = result.throughput_fps if result.status in WITH_FIGURE else None
         if fps is not None and final is not None:
-            fps = min(fps, final.offered_fps)  # the rate that was offered, not the intended one
+            fps = min(fps, final.even_fps)  # the rate that was offered, not the intended one
         answer = _with_rate(result.answer, fps)
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
         warnings = (
@@ -290,9 +290,9 @@ def _as_offered(lower_fps: float | None, final: Trial | None) -> float | None:
     """Return the highest load that met the goal as the final trial offered it, frames/s, if it is the load of this
     trial.
     """
-    if lower_fps is None or final is None or not final.offered_fps < lower_fps <= final.intended_fps + 1e-3:
+    if lower_fps is None or final is None or not final.even_fps < lower_fps <= final.intended_fps + 1e-3:
         return lower_fps
-    return final.offered_fps
+    return final.even_fps
 
 
 def _share_of(line_rate_fps: float, fps: float | None) -> float | None:
@@ -312,12 +312,14 @@ def _slow_when_it_missed(trial: Trial, goal: float) -> bool:
 
 
 def _unhindered_fps(trial: Trial) -> float:
-    """Return the rate that the generator offered while it had its CPUs, frames/s; time that others took is left out."""
+    """Return the load that the generator offered evenly while it had its CPUs, frames/s; time that others took is left
+    out.
+    """
     taken_pct = trial.host.get("sender_foreign_pct") or 0.0
     if taken_pct <= NOT_WORTH_PCT:
-        return trial.offered_fps
+        return trial.even_fps
     left_s = trial.duration_s - taken_pct / 100 * trial.intended_duration_s
-    return trial.tx_frames / left_s if left_s > 0 else math.inf
+    return trial.even_frames / left_s if left_s > 0 else math.inf
 
 
 def observation(trial: Trial) -> Observation:
@@ -330,7 +332,7 @@ def observation(trial: Trial) -> Observation:
     )
     return Observation(
         load_fps=trial.intended_fps,
-        offered_fps=trial.offered_fps,
+        offered_fps=trial.even_fps,
         highest_fps=trial.highest_fps,
         frames=trial.tx_frames,
         lost_frames=trial.lost,

@@ -37,7 +37,8 @@ _LOG_LINES = 400
 # Pluto continues its start in the background. It answers whack when it has finished, for example has deleted the
 # kernel's policies. Its configuration, setup.conf, has no connections: pluto would load them in a separate process,
 # which would race with espbench's own loading of them, and undo it. addconn of libreswan 4 complains if there is no
-# /etc/hosts, as in a minimal Debian; /etc of the gateway is in memory (layers.py).
+# /etc/hosts, as in a minimal Debian; /etc of the gateway is in memory (layers.py). Pluto's log has local times, so
+# pluto gets a time zone without daylight saving time.
 _START = """\
 set -e
 test -e /etc/hosts || echo 127.0.0.1 localhost > /etc/hosts
@@ -45,7 +46,7 @@ umask 077
 certutil -N -d sql:{folder} --empty-password
 cd {folder}
 {import_}
-{pluto} --config {folder}/setup.conf --rundir {folder} --ipsecdir {folder} --nssdir {folder} \\
+TZ=UTC0 {pluto} --config {folder}/setup.conf --rundir {folder} --ipsecdir {folder} --nssdir {folder} \\
     --secretsfile {folder}/secrets --logfile {log} > {folder}/output 2>&1 || {{ cat {folder}/output >&2; exit 1; }}
 {whack} --rundir {folder} --globalstatus > {folder}/output 2>&1 || {{ cat {folder}/output >&2; exit 1; }}
 """
