@@ -201,7 +201,9 @@ def test_only_the_packets_of_an_ike_flood_differ_each_time(
     packets = attack_packets.ike_flood("198.18.0.0/24", "192.0.2.1", "aes128-sha256-x25519", 4)
     monkeypatch.setattr(procedure, "_packets", lambda setup: packets)
     west = SimpleNamespace(mac="02:00:00:00:00:01")
-    setup = SimpleNamespace(bed=SimpleNamespace(ports={"west": west}), next_hops={"west": west.mac})
+    setup = SimpleNamespace(
+        stack=None, bed=SimpleNamespace(ports={"west": west}), next_hops={"west": west.mac}
+    )
     request = procedure.next()
     assert request is not None
     procedure._attacked(request, cast(TrialMaker, SimpleNamespace(setup=setup, trial=trial)), 100.0)

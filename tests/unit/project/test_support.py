@@ -94,7 +94,7 @@ def test_each_module_of_support_is_used() -> None:
 def test_each_marker_is_declared_and_used() -> None:
     used = set().union(*(markers(file) for file in FILES))
     assert used >= OURS
-    assert used - OURS <= {"parametrize", "usefixtures"}
+    assert used - OURS <= {"parametrize", "usefixtures", "filterwarnings"}
     assert set(needs.MARKERS) | {"needs"} <= OURS
 
 
