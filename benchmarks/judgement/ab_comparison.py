@@ -7,7 +7,7 @@ trials at fixed loads. With `--rules N` the gateways of the second name have N r
 nothing. This is a real difference, which the comparison must find. Run it as root, with nothing else running:
 
     python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 40 --out ab-equal
-    python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 60 --out ab-planted
+    python benchmarks/judgement/ab_comparison.py --sizes 512 --pairs 12 -n 20 --rules 115 --out ab-planted
     python benchmarks/judgement/ab_comparison.py --sizes 64,512,1424 -n 1 --out ab-whole
 
 It continues where it was stopped: complete run directories are counted, and not made again. With `--records FILE` each
