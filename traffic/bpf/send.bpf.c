@@ -14,6 +14,7 @@
 
 #define LATE_NS 100000
 #define STALL_NS 500000
+#define HOPELESS 8 /* as in tx_stalls.rs */
 #define STALLS 1000 /* the same as LISTED in src/count/tx_stalls.rs */
 #define STEPS 16
 #define SLACK_NS 20000 /* as in src/send/pace.rs: frames that are due this close together may leave at once */
@@ -147,6 +148,14 @@ static long tick(u32 i, struct wait *wait)
     return wait->now_ns >= wait->until_ns;
 }
 
+/* Tells that the sender falls further behind after a stall, and will never catch up (tx_stalls.rs: is_hopeless). */
+ALWAYS int hopeless(const struct progress *p, u64 late_ns)
+{
+    u64 more_ns = p->stall_paused_ns / HOPELESS;
+
+    return late_ns > p->stall_after_ns + (more_ns > STALL_NS ? more_ns : STALL_NS);
+}
+
 /* Does the same as src/count/tx_stalls.rs: a stall begins when lateness jumps, and lasts until the sender has caught
  * up, or falls further behind. The part of a pause by which the later frames are postponed (src/send/pace.rs) need
  * not be caught up. */
@@ -176,8 +185,7 @@ ALWAYS void note_lateness(u32 which, const struct stream *s, struct progress *p,
         p->put_off_ns += granted;
         p->late_ns = late_ns - granted;
         p->stall_after_ns = late_ns - granted;
-    } else if (p->stall_at_ns &&
-               (late_ns < p->stall_before_ns + LATE_NS || late_ns > p->stall_after_ns + STALL_NS)) {
+    } else if (p->stall_at_ns && (late_ns < p->stall_before_ns + LATE_NS || hopeless(p, late_ns))) {
         u32 n = p->stalls;
 
         if (n < STALLS) {

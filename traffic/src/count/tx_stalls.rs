@@ -9,6 +9,8 @@ use crate::protocol::TxStall;
 pub const LATE_NS: u64 = 100_000;
 /// Growth of the lateness, from one frame to the next, that shows a pause.
 pub const STALL_NS: u64 = 500_000;
+/// After a pause, a sender is too slow to catch up when its lateness has grown by this part of the pause.
+const HOPELESS: u64 = 8;
 /// Largest number of stalls of one sender that are listed. Even if all are of the shortest length, so many make a trial
 /// of 60 s invalid (harness/espbench/measure/validity/faults.py).
 const LISTED: usize = 1000;
@@ -35,6 +37,14 @@ struct Open {
     after_ns: u64,
 }
 
+impl Open {
+    /// Tells that the sender is too slow: it falls further behind, and will never catch up. After a long pause, that
+    /// takes more than a few pauses too short for the list: a sender that was stopped for 100 ms often has some.
+    fn is_hopeless(&self, late_ns: u64) -> bool {
+        late_ns > self.after_ns + STALL_NS.max(self.paused_ns / HOPELESS)
+    }
+}
+
 impl StallList {
     /// Notes a frame that left at `now_ns`, `late_ns` after it was due. Returns the length of the pause before it, ns;
     /// 0 if there was none.
@@ -47,8 +57,7 @@ impl StallList {
                 open.paused_ns += pause_ns;
                 open.after_ns = late_ns;
             }
-            // The sender has caught up; or it is too slow, falls further behind, and will never catch up.
-            Some(open) if late_ns < open.before_ns + LATE_NS || late_ns > open.after_ns + STALL_NS => {
+            Some(open) if late_ns < open.before_ns + LATE_NS || open.is_hopeless(late_ns) => {
                 self.close();
             }
             Some(_) => {}
@@ -154,7 +163,21 @@ mod tests {
     fn overload_is_no_stall() {
         assert_eq!(listed((0..1_000).map(|n| n * 100_000)), []);
         let paused = |n: u64| n * 100_000 + if n >= 500 { 5 * MS } else { 0 };
-        assert_eq!(listed((0..1_000).map(paused)), [(549_900, 5_100, 561_600)]);
+        assert_eq!(listed((0..1_000).map(paused)), [(549_900, 5_100, 562_700)]);
+    }
+
+    /// Short pauses after a long one belong to it: what follows is sent faster than the rate, until it is made good.
+    #[test]
+    fn a_long_stall_survives_short_pauses() {
+        let short = [0, 400_000, 800_000, 1_200_000];
+        let made_good = (0..1_020).map(|n| 1_200_000 - n * 100_000);
+        let after = |pause_ns: i64| {
+            let late = short.into_iter().chain(made_good.clone());
+            listed(std::iter::once(0).chain(late.map(|late_ns| (pause_ns + late_ns).max(0) as u64)))
+        };
+        assert_eq!(after(100_000_000), [(1_000, 100_000, 1_017_000)]);
+        // After a short pause, the same is a sender that is too slow.
+        assert_eq!(after(2_000_000), [(1_000, 2_000, 5_800)]);
     }
 
     /// Stalls that are not listed are counted, with the time that they lasted: 3.1 ms of every 10 ms.
