@@ -29,6 +29,7 @@ from espbench.generators import choose
 from espbench.generators.base import Offered, Stream
 from espbench.plan import Case
 from espbench.platforms.base import LinkCounters, Side
+from espbench.runs import beds
 from espbench.runs.platform_kinds.shared.platform import Workspace
 from espbench.runs.workers import process, worker
 from espbench.stacks.base import SaCounters
@@ -209,7 +210,8 @@ def put_in_place() -> None:
     command.Beds = worker.Beds = _lab  # type: ignore[assignment, attr-defined]
     # The truth DUT's ports are links in memory, so nothing is required of this machine.
     command.require = lambda *asked: None  # type: ignore[attr-defined]
-    command.virtual = lambda choices: True  # type: ignore[attr-defined]
+    # Otherwise the run would be pinned to the tester's CPU, with all its workers.
+    command.virtual = beds.virtual = lambda choices: True  # type: ignore[attr-defined]
     choose.new = _generator
     process.COMMAND = (sys.executable, "-m", "campaign.truth_worker")
 

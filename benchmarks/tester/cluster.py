@@ -120,8 +120,11 @@ def _until_hello() -> float:
     began = time.monotonic()
     with ours, theirs:
         process = subprocess.Popen(
-            [*COMMAND, str(theirs.fileno()), "warmup"], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            [*COMMAND, str(theirs.fileno()), "warmup", str(os.getpid())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
         )
+        theirs.close()  # so that recv ends with EOFError if the worker ends
         try:
             ours.recv()
             return time.monotonic() - began
