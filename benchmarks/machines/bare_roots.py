@@ -80,10 +80,6 @@ def main() -> int:
     end_by_signals()
     if os.geteuid():
         sys.exit("bare_roots: making a root and entering it needs root")
-    if not shutil.which("mmdebstrap"):
-        subprocess.run(
-            ["apt-get", "install", "-qq", "-y", "--no-install-recommends", "mmdebstrap"], check=True
-        )
     tried = []
     for release in given.releases:
         tried.append(attempt(release, given.lock))
@@ -155,10 +151,17 @@ def held(lock: Path | None) -> Iterator[None]:
         yield
 
 
+def mmdebstrap(*arguments: str) -> None:
+    """Run mmdebstrap, which is installed if it is missing."""
+    if not shutil.which("mmdebstrap"):
+        checked(["apt-get", "install", "-qq", "-y", "--no-install-recommends", "mmdebstrap"])
+    checked(["mmdebstrap", "--quiet", *arguments])
+
+
 def make_root(release: str, root: Path) -> None:
     """Make a minimal Debian with the project's HEAD, and with this machine's settings for package registries."""
     source = f"deb {mirror()} {release} main"
-    checked(["mmdebstrap", "--quiet", "--variant=apt", f"--include={CONTENTS}", release, str(root), source])
+    mmdebstrap("--variant=apt", f"--include={CONTENTS}", release, str(root), source)
     for target, sources in CONFIGURATION.items():
         for path in (Path(name).expanduser() for name in sources):
             if path.is_file():

@@ -44,6 +44,7 @@ from bare_roots import (
     end_processes,
     make_root,
     mirror,
+    mmdebstrap,
     run_inside,
     step,
     tell,
@@ -302,7 +303,7 @@ def computer_with(suite: str, root: Path) -> emulated_x86.Computer:
             new = Path(name) / suite
             source = f"deb {mirror()} {suite} main"
             wanted = ["--variant=extract", "--include=linux-image-amd64", f"--aptopt={ANY_AGE}"]
-            checked(["mmdebstrap", "--quiet", *wanted, suite, str(new), source])
+            mmdebstrap(*wanted, suite, str(new), source)
             kernel = emulated_x86.kernel_of(new)
             checked(["depmod", "-b", str(modules_of(new).parents[1]), emulated_x86.version_of(kernel)])
             new.rename(folder)
