@@ -210,7 +210,7 @@ def put_in_place() -> None:
     command.Beds = worker.Beds = _lab  # type: ignore[assignment, attr-defined]
     # The truth DUT's ports are links in memory, so nothing is required of this machine.
     command.require = lambda *asked: None  # type: ignore[attr-defined]
-    # Otherwise the run would be pinned to the tester's CPU, with all its workers.
+    # Otherwise this process, and so all its workers, would be pinned to the tester's CPU.
     command.virtual = beds.virtual = lambda choices: True  # type: ignore[attr-defined]
     choose.new = _generator
     process.COMMAND = (sys.executable, "-m", "campaign.truth_worker")

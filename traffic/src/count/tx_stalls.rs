@@ -9,7 +9,7 @@ use crate::protocol::TxStall;
 pub const LATE_NS: u64 = 100_000;
 /// Growth of the lateness, from one frame to the next, that shows a pause.
 pub const STALL_NS: u64 = 500_000;
-/// After a pause, a sender is too slow to catch up when its lateness has grown by this part of the pause.
+/// After a pause, a sender is too slow to catch up when its lateness has grown by the pause divided by this.
 const HOPELESS: u64 = 8;
 /// Largest number of stalls of one sender that are listed. Even if all are of the shortest length, so many make a trial
 /// of 60 s invalid (harness/espbench/measure/validity/faults.py).
