@@ -26,14 +26,15 @@ _OF_RESIDUE = ("elapsed_s", "tick_pct", "starved_pct", "steal_pct")
 
 @dataclass(frozen=True)
 class Look:
-    """One reading: the host, the CPU time of each gateway, and how long all gateways waited for a CPU or were kept
-    from one, ns.
+    """One reading: the host, the CPU time of each gateway, how long all gateways waited for a CPU or were kept from
+    one, ns, and how often they were given one.
     """
 
     host: host.HostSnapshot
     cpu: dict[Side, int | None]
     waited_ns: int | None
     kept_ns: int | None
+    turns: int | None = None
 
 
 def look(setup: Setup) -> Look:
@@ -41,7 +42,7 @@ def look(setup: Setup) -> Look:
     time.
     """
     cpu, waited, kept = _cpu(setup), _waited(setup), setup.bed.kept_waiting_ns()
-    return Look(host.look(), cpu, waited, kept)
+    return Look(host.look(), cpu, waited, kept, setup.bed.turns())
 
 
 class Looks:
@@ -132,6 +133,7 @@ def _compared(setup: Setup, first: Look, last: Look, sender_cpus: set[int], send
         gateway_ns=_sum(used(first.cpu, last.cpu)),
         gateways_waited_ns=_moved(first.waited_ns, last.waited_ns),
         kept_ns=_moved(first.kept_ns, last.kept_ns),
+        turns=_moved(first.turns, last.turns),
         sender_cpus=sender_cpus,
         sender_ns=sender_ns,
     )
@@ -153,8 +155,8 @@ def _waited(setup: Setup) -> int | None:
     return sum(known) if known and len(known) == len(waited) else None
 
 
-def _moved(before_ns: int | None, after_ns: int | None) -> int | None:
-    return None if before_ns is None or after_ns is None else after_ns - before_ns
+def _moved(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def _sum(cpu: dict[Side, int | None]) -> int | None:

@@ -239,6 +239,8 @@ class Testbed(ABC):
     cpu_unknown: str = ""
     # The time for which other programs kept the gateways from a CPU, since they were made, ns; None: not known.
     kept_waiting_ns: Callable[[], int | None] = field(default=_not_known)
+    # The number of times that threads of the gateways were given a CPU, since they were made; None: not known.
+    turns: Callable[[], int | None] = field(default=_not_known)
 
     def attached(self, generator: object) -> None:  # noqa: B027  (most have nothing to do)
         """Take note that the generator has opened the ports.

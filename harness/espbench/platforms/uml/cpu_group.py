@@ -16,7 +16,7 @@ from pathlib import Path
 from espbench.this_machine.processes import descendants
 from espbench.this_machine.registry import Registry
 
-_PROCS, _PRESSURE = "cgroup.procs", "cpu.pressure"
+_PROCS, _THREADS, _PRESSURE = "cgroup.procs", "cgroup.threads", "cpu.pressure"
 
 
 class CpuGroup:
@@ -45,6 +45,14 @@ class CpuGroup:
     def kept_waiting_ns(self) -> int | None:
         """Return the waiting time since the group was made, ns, with a resolution of 1 µs; None if it is not known."""
         return read_full_ns((self._folder / _PRESSURE).read_text())
+
+    def turns(self) -> int:
+        """Return how often the members' threads were given a CPU (/proc/TID/schedstat); only those that still live."""
+        turns = 0
+        for thread in (self._folder / _THREADS).read_text().split():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                turns += int(Path(f"/proc/{thread}/schedstat").read_text().split()[2])
+        return turns
 
 
 def read_full_ns(pressure: str) -> int | None:

@@ -253,6 +253,7 @@ class UmlPlatform:
             cpu_unknown=times_unknown(),
             facts=self._facts(guests),
             kept_waiting_ns=group.kept_waiting_ns if group is not None else lambda: None,
+            turns=group.turns if group is not None else lambda: None,
             registry=registry,
             group=group,
             made=registry.entries[first:],

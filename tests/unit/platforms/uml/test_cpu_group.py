@@ -35,6 +35,29 @@ def test_what_the_group_tells_goes_before_what_is_inferred() -> None:
     assert by_kept == {None: 25.0, 3_000_000: 0.3}
 
 
+@pytest.mark.parametrize(
+    ("idle_ms", "turns", "starved_pct"),
+    [
+        (450, 30_000, 2.1),  # 4.8 % kept, as measured with nobody else on the CPU; 27 ms of it are switches
+        (0, 30_000, 4.8),  # without an idle CPU no turn begins with a wait for the switch alone
+        (450, 0, 4.8),
+        (450, None, 4.8),
+        (450, -5, 4.8),  # threads that ended took their turns with them
+        (1000, 10**9, 0.0),
+    ],
+)
+def test_the_wait_for_the_switch_to_a_thread_is_nobodys(
+    idle_ms: int, turns: int | None, starved_pct: float
+) -> None:
+    before = HostSnapshot(0, 0, {1: CpuTimes(0, 0, 0)})
+    after = HostSnapshot(10**9, 0, {1: CpuTimes(idle_ms * 10**6, 0, 0)})
+    record = compare(
+        before, after, gateway_cpus={1}, gateway_ns=400_000_000, gateways_waited_ns=160_000_000,
+        kept_ns=48_000_000, turns=turns, sender_cpus=set(), sender_ns=0,
+    )  # fmt: skip
+    assert (record["starved_pct"], record["kept_pct"]) == (starved_pct, 4.8)
+
+
 def test_a_group_goes_with_its_registry(tmp_path: Path) -> None:
     """The registry removes it, where this machine has such groups and lets us make them."""
     with Registry("t" + secrets.token_hex(3), tmp_path / "state") as registry:
@@ -45,6 +68,7 @@ def test_a_group_goes_with_its_registry(tmp_path: Path) -> None:
         made = [Path(entry.name) for entry in registry.entries if entry.kind == "control group"]
         group.take([os.getpid()])
         assert str(os.getpid()) in (made[0] / "cgroup.procs").read_text().split()
+        assert group.turns() > 0
         (made[0].parent / "cgroup.procs").write_text(str(os.getpid()))
     assert made
     assert not made[0].exists()
