@@ -126,14 +126,14 @@ def without_frames(setup: Setup, before: Look, after: Look) -> dict[str, Any]:
 
 
 def _compared(setup: Setup, first: Look, last: Look, sender_cpus: set[int], sender_ns: int) -> dict[str, Any]:
+    kept_ns = _moved(first.kept_ns, last.kept_ns)
     return host.compare(
         first.host,
         last.host,
         gateway_cpus=_gateway_cpus(setup),
         gateway_ns=_sum(used(first.cpu, last.cpu)),
         gateways_waited_ns=_moved(first.waited_ns, last.waited_ns),
-        kept_ns=_moved(first.kept_ns, last.kept_ns),
-        turns=_moved(first.turns, last.turns),
+        kept=None if kept_ns is None else host.Kept(kept_ns, _moved(first.turns, last.turns)),
         sender_cpus=sender_cpus,
         sender_ns=sender_ns,
     )

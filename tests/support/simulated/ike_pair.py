@@ -153,7 +153,8 @@ class SilentGateway:
 
 
 REAL_TIME = {
-    "virtual_time": False, "platform": "netns", "as_one_trial": nullcontext, "kept_waiting_ns": lambda: None, "turns": lambda: None,
+    "virtual_time": False, "platform": "netns", "as_one_trial": nullcontext, "kept_waiting_ns": lambda: None,
+    "turns": lambda: None,
     "placement": SimpleNamespace(cpus={"home": [3]}),
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ from espbench.comparison.deciding.paired_ratios import (
     judge,
     not_made,
     throughput_of_round,
+    variance_of_rounds,
     verdict_words,
 )
 from espbench.comparison.deciding.statistics import Reading, Term
@@ -30,7 +31,7 @@ from espbench.comparison.sorting.model import Estimate, FixedLoadVerdict
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.paired_trials import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.runs.beds import no_room
-from espbench.terms import DirectionReading, Finding
+from espbench.terms import PAIRED, DirectionReading, Finding
 from support.session.examples import examples
 from support.simulated import pairs as sim
 
@@ -245,6 +246,49 @@ def test_hodges_lehmann_moves_with_its_values_and_stays_among_them(values: list[
 def test_one_disturbed_pair_decides_nothing() -> None:
     """One of six blocks that is off by a half moves the centre by less than the others differ."""
     assert hodges_lehmann([0.0, 0.001, -0.001, 0.002, -0.002, 0.5]) < 0.003
+
+
+def _row(number: int, load: float | None, block: int, cpu: float) -> dict[str, Any]:
+    """Return a pair of trials in which B's CPU per frame is e^cpu times A's."""
+    arm = {"intended_fps": 1000.0, "loss": 0.0, "met": True}
+    arms = {"a": {**arm, "cpu_us": 10.0}, "b": {**arm, "cpu_us": 10.0 * math.exp(cpu)}}
+    return {"round": number, "load": load, "block": block, "rung": None, "first": "a", **arms}
+
+
+def test_a_single_pair_counts_where_its_other_half_stayed_void() -> None:
+    rows = [_row(1, 0.5, 0, 0.01), _row(1, 0.5, 1, 0.03), _row(1, 0.5, 1, 0.05)]
+    assert cpu_of_load(rows, 0.5) == pytest.approx(0.04)  # only the whole block
+    assert cpu_of_load(rows[:2], 0.5) == pytest.approx(0.02)  # no whole block: the mean of the pairs
+    assert cpu_of_load(rows, 0.9) is None
+
+
+def test_the_pairs_of_a_round_show_how_uncertain_it_is() -> None:
+    """Two pairs at each of two loads, 2 % apart: each has a variance of 2 (1 %)², a round's value half of that ÷ 2."""
+    rounds = [[_row(n, load, 0, x) for load in (0.5, 0.9) for x in (0.0, 0.02)] for n in (1, 2, 3)]
+    sigma = 1.4826 * 0.01 * math.sqrt(2)
+    assert variance_of_rounds(rounds) == pytest.approx(sigma**2 * (1 / 2 + 1 / 2) / 4)
+    assert variance_of_rounds([[_row(1, 0.5, 0, 0.0)], [_row(2, 0.5, 0, 0.1)]]) == 0.0
+    assert variance_of_rounds([]) == 0.0
+
+
+def test_three_rounds_that_agree_by_chance_prove_no_difference() -> None:
+    """As in a real comparison of equal arms: rounds of 0.6 % less, alike to 0.1 %, of pairs that differ by 2 %."""
+    rows = [
+        {**_row(n, load, 0, mean + x), "round": n}
+        for n, mean in enumerate((-0.005, -0.006, -0.007), 1)
+        for load in (0.5, 0.9)
+        for x in (-0.02, 0.02)
+    ]
+    paired = {
+        "a": "first", "b": "second", "rows": rows, "loads": [0.5, 0.9], "step": 0.04, "rungs": 7, "void": 0,
+        "rounds": 3, "trial_s": 0.5, "together": True, "bounds_fps": {"a": 2000.0, "b": 2000.0}, "loss_goal": 0.0,
+    }  # fmt: skip
+    finding = Finding(
+        **{**sim.IDENTITY, "test": PAIRED}, status="OK", load_fps=1000.0, quantities=[], trials=24, rfc2544=False,
+        encryption="proven", words="", paired=paired,
+    )  # fmt: skip
+    (verdict,) = judge([finding], "stack")
+    assert verdict.cpu_word == "no difference shown"
 
 
 def test_equal_arms_are_not_told_apart_and_five_per_cent_are() -> None:

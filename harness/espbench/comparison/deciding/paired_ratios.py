@@ -2,8 +2,9 @@
 """Compares two arms at the same loads: makes ratios of CPU per frame and of throughput from pairs of short trials.
 
 **CPU per frame.** Each pair of trials gives log(B / A). Two pairs in the order A B B A are averaged, which cancels a
-steady drift of the host. Each round has its own gateways. The value of a round is the Hodges-Lehmann centre of its
-averages (the median of all means of two), so that a single pair that a neighbour disturbed decides nothing.
+steady drift of the host. Where void trials left no A B B A at a load, single pairs count. Each round has its own
+gateways. The value of a round is the mean over the loads of the Hodges-Lehmann centres (the median of all means of
+two), so that a single pair that a neighbour disturbed decides nothing.
 
 **Throughput.** Each arm tries the loads (rungs) of a ladder; the ladders of both arms have the same step. Two equal
 arms pass different numbers of rungs only by chance. The load at which half the trials pass is the middle of the ladder
@@ -12,7 +13,9 @@ the step times the difference in rungs passed, plus the difference between the m
 which an arm passed all rungs or none are left out.
 
 **The interval** is that of the mean over rounds (Student's t), so it includes the differences from one boot to the
-next. The scatter is moderated as in statistics.py. All verdicts hold together (Bonferroni).
+next. The scatter is moderated as in statistics.py. It is at least what the ladder's step leaves open (throughput), or
+what the differences between the pairs of a round make it (CPU): a few rounds that agree by chance prove nothing. All
+verdicts hold together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ from espbench.comparison.sorting.model import IP_VERSIONS, Estimate, FixedLoad, 
 from espbench.terms import PAIRED, Finding, goal_name
 
 FEWEST_ROUNDS = 3
+_SIGMA_OF_MEDIAN = (
+    1.4826  # the standard deviation of a normal distribution ÷ the median of its absolute deviations
+)
 CpuWord = Literal["B costs less", "B costs more", "no difference shown", "no verdict"]
 _Row = Mapping[str, Any]
 
@@ -43,7 +49,9 @@ class _Measured:
     finding: Finding
     cpu: Term
     throughput: Term
-    floor: float  # least variance of a round's throughput: the ladder's step resolves no more
+    # The least variance of a round's value: what the pairs of a round show (CPU), what the step resolves (throughput).
+    cpu_floor: float
+    throughput_floor: float
 
 
 def judge(
@@ -83,7 +91,7 @@ def _measured(finding: Finding) -> _Measured:
         for of_round in by_round
         if (t := throughput_of_round(of_round, step, finding.paired["rungs"])) is not None
     ]
-    return _Measured(finding, _term(cpu), _term(throughput), step**2 / 6)
+    return _Measured(finding, _term(cpu), _term(throughput), variance_of_rounds(by_round), step**2 / 6)
 
 
 def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
@@ -91,23 +99,54 @@ def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
 
     load None: use the pairs of trials on the ladder in which both arms had the same load.
     """
-    rows = [
-        row
+    pairs = _cpu_pairs(of_round, load)
+    values = [value for _, value in pairs]
+    if load is None:
+        return hodges_lehmann(values) if len(values) > 1 else None
+    blocks = [
+        fmean(here)
+        for block in dict.fromkeys(block for block, _ in pairs)
+        if len(here := [value for b, value in pairs if b == block]) == 2  # A B and B A
+    ]
+    return hodges_lehmann(blocks or values) if values else None
+
+
+def variance_of_rounds(by_round: Sequence[Sequence[_Row]]) -> float:
+    """Return the variance that the scatter of single pairs at one load alone gives the CPU ratio of a round.
+
+    by_round: the rows of each round. The scatter is that of all rounds and loads together, from the median of the
+    absolute deviations, because single pairs that a neighbour disturbed hardly move a round's value. 0 if no load of
+    any round has two pairs.
+    """
+    rounds = []
+    for of_round in by_round:
+        loads = dict.fromkeys(row["load"] for row in of_round)
+        groups = [[value for _, value in _cpu_pairs(of_round, load)] for load in loads]
+        rounds.append([group for group in groups if group])
+    apart = [
+        abs(value - fmean(group)) * math.sqrt(len(group) / (len(group) - 1))
+        for groups in rounds
+        for group in groups
+        if len(group) > 1
+        for value in group
+    ]
+    if not apart:
+        return 0.0
+    return (_SIGMA_OF_MEDIAN * median(apart)) ** 2 * fmean(
+        sum(1 / len(group) for group in groups) / len(groups) ** 2 for groups in rounds if groups
+    )
+
+
+def _cpu_pairs(of_round: Sequence[_Row], load: float | None) -> list[tuple[int, float]]:
+    """Return (block, log(B / A) of CPU per frame) of each pair of trials at a load; None: on the ladder, same load."""
+    return [
+        (row["block"], math.log(row["b"]["cpu_us"] / row["a"]["cpu_us"]))
         for row in of_round
         if row["load"] == load
         and row["a"]["cpu_us"]
         and row["b"]["cpu_us"]
         and row["a"]["intended_fps"] == row["b"]["intended_fps"]
     ]
-    ratios = [(row["block"], row["first"], math.log(row["b"]["cpu_us"] / row["a"]["cpu_us"])) for row in rows]
-    if load is None:
-        return hodges_lehmann([value for _, _, value in ratios]) if len(ratios) > 1 else None
-    blocks = [
-        fmean(here)
-        for block in dict.fromkeys(block for block, _, _ in ratios)
-        if len(here := [value for b, _, value in ratios if b == block]) == 2  # A B and B A
-    ]
-    return hodges_lehmann(blocks) if blocks else None
 
 
 def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> float | None:
@@ -138,8 +177,8 @@ def _verdict(
     m: _Measured, of_cpu: Prior, of_rate: Prior, alpha: float, conditions: dict[str, str]
 ) -> FixedLoadVerdict:
     p = m.finding.paired
-    cpu = _interval(m.cpu, of_cpu, alpha)
-    rate = _interval(m.throughput, of_rate, alpha, m.floor)
+    cpu = _interval(m.cpu, of_cpu, alpha, m.cpu_floor)
+    rate = _interval(m.throughput, of_rate, alpha, m.throughput_floor)
     rows: list[_Row] = p["rows"]
     return FixedLoadVerdict(
         conditions=conditions,
@@ -167,9 +206,9 @@ def _interval(term: Term, prior: Prior, alpha: float, floor: float = 0.0) -> Rea
     n = len(term.readings)
     if n < FEWEST_ROUNDS:
         return None
-    variance, df = prior.moderated(term)
+    moderated, df = prior.moderated(term)
     middle = fmean(r.value for r in term.readings)
-    half = student_t.two_sided(alpha, df) * math.sqrt(max(variance, floor) / n)
+    half = student_t.two_sided(alpha, df) * math.sqrt(max(moderated, floor) / n)
     return Reading(middle - half, middle, middle + half)
 
 

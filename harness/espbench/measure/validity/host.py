@@ -37,6 +37,14 @@ class HostSnapshot:
     cpus: dict[int, CpuTimes]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """How long others kept all gateways from a CPU, ns, and how often their threads were given one; None: not known."""
+
+    ns: int
+    turns: int | None = None
+
+
 def look() -> HostSnapshot:
     """Return the state of the host now; takes well under a millisecond."""
     now = time.monotonic_ns()
@@ -64,8 +72,7 @@ def compare(
     gateway_cpus: set[int],
     gateway_ns: int | None,
     gateways_waited_ns: int | None,
-    kept_ns: int | None = None,
-    turns: int | None = None,
+    kept: Kept | None = None,
     sender_cpus: set[int],
     sender_ns: int,
 ) -> dict[str, Any]:
@@ -78,9 +85,9 @@ def compare(
       there too and cannot be distinguished, or if gateway_ns is not known.
     * gateways_waited_pct: how long the gateways were ready to run but had no CPU; None where unknown.
     * starved_pct: CPU time that others certainly took from the gateways: no more than the others used, and no more
-      than the gateways waited. If kept_ns is known, it is that time, in which others kept all gateways from a CPU,
+      than the gateways waited. If `kept` is known, it is that time, in which others kept all gateways from a CPU,
       without the time that the gateways' turns take to begin on an idle CPU (_SWITCH_NS), if their number is known.
-    * kept_pct: kept_ns with that time.
+    * kept_pct: the same with that time.
     * steal_pct: time stolen by the hypervisor, of the CPUs of gateways and sender alone.
     * tick_pct: the possible error of any share from /proc/stat, which counts in ticks.
     * sender_foreign_pct: time of other tasks on the CPUs that send; not of interrupts, in which a DUT may run.
@@ -104,10 +111,10 @@ def compare(
         waited = gateways_waited_ns / (elapsed * len(watched))
     tick = _TICK_NS / elapsed
     starved = None
-    if kept_ns is not None and watched:
+    if kept is not None and watched:
         idle_share = min(1.0, sum(idle[c] for c in watched) / (elapsed * len(watched)))
-        switches_ns = _SWITCH_NS * idle_share * max(0, turns or 0)
-        starved = max(0.0, kept_ns - switches_ns) / elapsed
+        switches_ns = _SWITCH_NS * idle_share * max(0, kept.turns or 0)
+        starved = max(0.0, kept.ns - switches_ns) / elapsed
     elif foreign is not None:
         starved = min(max(0.0, foreign - tick), 1.0 if waited is None else waited)
     return {
@@ -118,7 +125,7 @@ def compare(
         "busy_pct": {str(c): round(100 * b / elapsed, 2) for c, b in busy.items()},
         "foreign_pct": None if foreign is None else round(100 * foreign, 2),
         "gateways_waited_pct": None if waited is None else round(100 * waited, 2),
-        "kept_pct": None if kept_ns is None else round(100 * kept_ns / elapsed, 2),
+        "kept_pct": None if kept is None else round(100 * kept.ns / elapsed, 2),
         "starved_pct": None if starved is None else round(100 * starved, 2),
         "sender_foreign_pct": round(100 * sender_foreign, 2),
         "clock_step_ms": round((after.realtime_offset_ns - before.realtime_offset_ns) / 1e6, 3),

@@ -68,7 +68,8 @@ class UmlGuest:
         )
         record = host.compare(
             first, last, gateway_cpus=set(self._bed.placement.cpus["home"]), gateway_ns=cpu_ns,
-            gateways_waited_ns=waited_ns, kept_ns=kept_ns, sender_cpus=set(), sender_ns=0,
+            gateways_waited_ns=waited_ns, kept=None if kept_ns is None else host.Kept(kept_ns),
+            sender_cpus=set(), sender_ns=0,
         )  # fmt: skip
         steal = max(record["steal_pct"].values(), default=0.0) - float(record["tick_pct"])
         return max(record["starved_pct"] or 0.0, steal)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.measure.validity.host import CpuTimes, HostSnapshot, compare
+from espbench.measure.validity.host import CpuTimes, HostSnapshot, Kept, compare
 from espbench.platforms.uml.cpu_group import CpuGroup, read_full_ns
 from espbench.this_machine.registry import Registry
 
@@ -28,7 +28,7 @@ def test_what_the_group_tells_goes_before_what_is_inferred() -> None:
     by_kept = {
         kept: compare(
             before, after, gateway_cpus={1}, gateway_ns=740_000_000, gateways_waited_ns=400_000_000,
-            kept_ns=kept, sender_cpus=set(), sender_ns=0,
+            kept=None if kept is None else Kept(kept), sender_cpus=set(), sender_ns=0,
         )["starved_pct"]
         for kept in (None, 3_000_000)
     }  # fmt: skip
@@ -53,7 +53,7 @@ def test_the_wait_for_the_switch_to_a_thread_is_nobodys(
     after = HostSnapshot(10**9, 0, {1: CpuTimes(idle_ms * 10**6, 0, 0)})
     record = compare(
         before, after, gateway_cpus={1}, gateway_ns=400_000_000, gateways_waited_ns=160_000_000,
-        kept_ns=48_000_000, turns=turns, sender_cpus=set(), sender_ns=0,
+        kept=Kept(48_000_000, turns), sender_cpus=set(), sender_ns=0,
     )  # fmt: skip
     assert (record["starved_pct"], record["kept_pct"]) == (starved_pct, 4.8)
 
