@@ -248,7 +248,7 @@ def test_one_disturbed_pair_decides_nothing() -> None:
     assert hodges_lehmann([0.0, 0.001, -0.001, 0.002, -0.002, 0.5]) < 0.003
 
 
-def _row(number: int, load: float | None, block: int, cpu: float) -> dict[str, Any]:
+def _pair(number: int, load: float | None, block: int, cpu: float) -> dict[str, Any]:
     """Return a pair of trials in which B's CPU per frame is e^cpu times A's."""
     arm = {"intended_fps": 1000.0, "loss": 0.0, "met": True}
     arms = {"a": {**arm, "cpu_us": 10.0}, "b": {**arm, "cpu_us": 10.0 * math.exp(cpu)}}
@@ -256,7 +256,7 @@ def _row(number: int, load: float | None, block: int, cpu: float) -> dict[str, A
 
 
 def test_a_single_pair_counts_where_its_other_half_stayed_void() -> None:
-    rows = [_row(1, 0.5, 0, 0.01), _row(1, 0.5, 1, 0.03), _row(1, 0.5, 1, 0.05)]
+    rows = [_pair(1, 0.5, 0, 0.01), _pair(1, 0.5, 1, 0.03), _pair(1, 0.5, 1, 0.05)]
     assert cpu_of_load(rows, 0.5) == pytest.approx(0.04)  # only the whole block
     assert cpu_of_load(rows[:2], 0.5) == pytest.approx(0.02)  # no whole block: the mean of the pairs
     assert cpu_of_load(rows, 0.9) is None
@@ -264,17 +264,17 @@ def test_a_single_pair_counts_where_its_other_half_stayed_void() -> None:
 
 def test_the_pairs_of_a_round_show_how_uncertain_it_is() -> None:
     """Two pairs at each of two loads, 2 % apart: each has a variance of 2 (1 %)², a round's value half of that ÷ 2."""
-    rounds = [[_row(n, load, 0, x) for load in (0.5, 0.9) for x in (0.0, 0.02)] for n in (1, 2, 3)]
+    rounds = [[_pair(n, load, 0, x) for load in (0.5, 0.9) for x in (0.0, 0.02)] for n in (1, 2, 3)]
     sigma = 1.4826 * 0.01 * math.sqrt(2)
     assert variance_of_rounds(rounds) == pytest.approx(sigma**2 * (1 / 2 + 1 / 2) / 4)
-    assert variance_of_rounds([[_row(1, 0.5, 0, 0.0)], [_row(2, 0.5, 0, 0.1)]]) == 0.0
+    assert variance_of_rounds([[_pair(1, 0.5, 0, 0.0)], [_pair(2, 0.5, 0, 0.1)]]) == 0.0
     assert variance_of_rounds([]) == 0.0
 
 
 def test_three_rounds_that_agree_by_chance_prove_no_difference() -> None:
-    """As in a real comparison of equal arms: rounds of 0.6 % less, alike to 0.1 %, of pairs that differ by 2 %."""
+    """Rounds show 0.6 % less, alike to 0.1 %, but their pairs differ by 2 %; a real comparison of equal arms was so."""
     rows = [
-        {**_row(n, load, 0, mean + x), "round": n}
+        {**_pair(n, load, 0, mean + x), "round": n}
         for n, mean in enumerate((-0.005, -0.006, -0.007), 1)
         for load in (0.5, 0.9)
         for x in (-0.02, 0.02)

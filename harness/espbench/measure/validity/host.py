@@ -39,10 +39,21 @@ class HostSnapshot:
 
 @dataclass(frozen=True)
 class Kept:
-    """How long others kept all gateways from a CPU, ns, and how often their threads were given one; None: not known."""
+    """The time for which others kept all gateways from a CPU, ns.
+
+    turns: how often the gateways' threads were given a CPU in that time; None: not known.
+    """
 
     ns: int
     turns: int | None = None
+
+    def starved_ns(self, idle_share: float) -> float:
+        """Return the time without the switches to threads that woke on an idle CPU, ns.
+
+        idle_share: the part of the time in which the gateways' CPUs were idle, and so the part of the turns that began
+        then.
+        """
+        return max(0.0, self.ns - _SWITCH_NS * min(1.0, idle_share) * max(0, self.turns or 0))
 
 
 def look() -> HostSnapshot:
@@ -78,16 +89,13 @@ def compare(
 ) -> dict[str, Any]:
     """Return what the host did between two snapshots; shares are of the elapsed time of the CPUs concerned.
 
-    In a record, that is the time in which frames were sent (measure/looks.py). gateway_ns and sender_ns are the CPU
-    times of gateways and senders, including receivers on the same CPUs.
+    gateway_ns and sender_ns are the CPU times of gateways and senders, including receivers on the same CPUs.
 
     * foreign_pct: CPU time on the gateways' CPUs that belongs to neither gateway nor tester. None if the tester runs
       there too and cannot be distinguished, or if gateway_ns is not known.
     * gateways_waited_pct: how long the gateways were ready to run but had no CPU; None where unknown.
     * starved_pct: CPU time that others certainly took from the gateways: no more than the others used, and no more
-      than the gateways waited. If `kept` is known, it is that time, in which others kept all gateways from a CPU,
-      without the time that the gateways' turns take to begin on an idle CPU (_SWITCH_NS), if their number is known.
-    * kept_pct: the same with that time.
+      than the gateways waited. If `kept` is known, it is Kept.starved_ns. kept_pct: the same with all switches.
     * steal_pct: time stolen by the hypervisor, of the CPUs of gateways and sender alone.
     * tick_pct: the possible error of any share from /proc/stat, which counts in ticks.
     * sender_foreign_pct: time of other tasks on the CPUs that send; not of interrupts, in which a DUT may run.
@@ -112,9 +120,7 @@ def compare(
     tick = _TICK_NS / elapsed
     starved = None
     if kept is not None and watched:
-        idle_share = min(1.0, sum(idle[c] for c in watched) / (elapsed * len(watched)))
-        switches_ns = _SWITCH_NS * idle_share * max(0, kept.turns or 0)
-        starved = max(0.0, kept.ns - switches_ns) / elapsed
+        starved = kept.starved_ns(sum(idle[c] for c in watched) / (elapsed * len(watched))) / elapsed
     elif foreign is not None:
         starved = min(max(0.0, foreign - tick), 1.0 if waited is None else waited)
     return {

@@ -220,7 +220,6 @@ class UmlPlatform:
         self._require_parts()
         marks = [("", time.monotonic())]
         first = len(registry.entries)
-
         netns = registry.netns("tester")
         ports, links = self._links(registry, netns, placement, capture=capture, single=single).make()
         marks.append(("links", time.monotonic()))
