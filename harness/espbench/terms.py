@@ -462,6 +462,16 @@ class Trial(Counted, Telling):
         return all(within_goal(c.tx_frames, c.lost, goal) for c in counts)
 
     @property
+    def only_in_stalls(self) -> bool:
+        """True if the valid trial lost frames, or stored them in a queue, only while host or sender stood still. Such a
+        trial does not judge its load, so it is repeated.
+        """
+        lost, excused = max(0, self.lost), self.host.get("lost_in_stalls") or 0
+        if self.validity == "INVALID" or excused < lost:
+            return False
+        return lost > 0 if self.sustained else bool(self.host.get("backlog_in_stalls"))
+
+    @property
     def disturbed(self) -> bool:
         """True if the trial is INVALID only because of the host, so that its counts are right."""
         return bool(self.host.get("disturbed"))

@@ -83,6 +83,8 @@ class TerminalObserver:
             verdict = f"[red]lost {record.lost:,}[/red] ({record.frame_loss_ratio:.4%})"
         else:
             verdict = "[green]no loss[/green]"
+        if record.only_in_stalls:
+            verdict += "; only while the host stood still, so it judges nothing"
         self._print(
             f"  {_SHORT[record.phase]:6} {record.intended_fps:12,.0f} fps  {record.duration_s:6.2f} s  {verdict}"
         )

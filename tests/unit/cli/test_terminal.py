@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -59,6 +60,29 @@ def test_in_virtual_time_instructions_per_frame_stand_first(
     )  # fmt: skip
     TerminalObserver(Console(file=said, width=200, soft_wrap=True), None).case_done([outcome])
     assert said.getvalue().strip() == f"OK {expected}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "in_stalls", "judges"),
+    [
+        ({"lost": 5}, {"lost_in_stalls": 5}, False),
+        ({"lost": 5}, {"lost_in_stalls": 4}, True),
+        ({"lost": 0}, {"lost_in_stalls": 0}, True),
+        ({"sustained": False}, {"backlog_in_stalls": True}, False),
+        ({"sustained": False}, {"backlog_in_stalls": False}, True),
+        ({"sustained": False, "lost": 5}, {"backlog_in_stalls": True, "lost_in_stalls": 0}, True),
+        ({"validity": "INVALID", "lost": 5}, {"lost_in_stalls": 5}, True),  # INVALID says it already
+    ],
+)
+def test_a_trial_that_judges_nothing_says_so(
+    changes: dict[str, Any], in_stalls: dict[str, Any], judges: bool
+) -> None:
+    """Otherwise a miss, and then a pass at the same load, look like luck."""
+    said = io.StringIO()
+    record = broken("stored", 0).model_copy(update={"validity": "VALID", "host": in_stalls, **changes})
+    TerminalObserver(Console(file=said, width=200, soft_wrap=True), None).trial_done(record)
+    assert ("judges nothing" in said.getvalue()) is not judges
+    assert record.only_in_stalls is not judges
 
 
 def test_a_trial_without_a_reason_is_told_as_such() -> None:

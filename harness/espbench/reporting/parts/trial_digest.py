@@ -124,13 +124,19 @@ def _row(trial: Trial) -> TrialRow:
         sent=count(trial.tx_frames),
         received=count(trial.rx_frames),
         loss=_loss(trial.frame_loss_ratio),
-        validity=trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained",
+        validity=_validity(trial),
         reasons="; ".join(map(str, trial.reasons)),
         places="; ".join([*places, *odd, *_besides(trial)]),
         final=trial.phase == "final",
         home_cpu=number(home.cpu_pct if home else None, 3),
         p99=number(trial.latency_us.p99, 3),
     )
+
+
+def _validity(trial: Trial) -> str:
+    if trial.only_in_stalls:
+        return "VALID, judges nothing: only in stalls of the host"
+    return trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained"
 
 
 def _besides(trial: Trial) -> list[str]:
