@@ -162,6 +162,29 @@ def test_a_trial_that_was_faster_at_any_time_was_at_another_load() -> None:
         assert sum(running.void.values()) == void
 
 
+def test_a_trial_in_which_one_direction_sent_less_was_at_another_load() -> None:
+    """Both together sent 1.5 % less than intended, one of them 3 %: each direction must carry its half."""
+    running = start()
+    for less, void in ((0.01, 0), (0.03, 1)):
+        ask = running.next()
+        assert ask
+        record = sim.made(ask, 50.0, lost=False)
+        half, fps = record.tx_frames // 2, record.intended_fps / 2
+        ways = {
+            way: DirectionReading(
+                intended_fps=fps, offered_fps=fps * sent / half, highest_fps=fps, tx_frames=sent,
+                rx_frames=sent, lost=0, duplicated=0, reordered=0, corrupted=0,
+            )
+            for way, sent in (("west-east", half), ("east-west", round((1 - less) * half)))
+        }  # fmt: skip
+        sent = sum(way.tx_frames for way in ways.values())
+        offered_fps = record.intended_fps * sent / (2 * half)
+        running.add(
+            record.model_copy(update={"per_direction": ways, "tx_frames": sent, "offered_fps": offered_fps})
+        )
+        assert sum(running.void.values()) == void
+
+
 def test_a_leak_ends_the_comparison_for_ever() -> None:
     """It ends whatever was measured before and would come after."""
     running = start()
