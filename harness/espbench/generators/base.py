@@ -232,7 +232,7 @@ class SlowTime(BaseModel):
 
 class CpuSpeed(BaseModel):
     """The number of times per millisecond that a CPU could do a fixed piece of work: the mean of a trial, and
-    the highest of all trials of the generator's process so far, which is taken for the CPU's full speed.
+    the highest of all trials of the generator's process so far (over five samples), taken for the CPU's full speed.
     """
 
     mean_per_ms: float

@@ -15,22 +15,25 @@ use crate::protocol::{CpuSpeed, SlowTime};
 const ROUNDS: u64 = 2_500;
 const LANES: usize = 8;
 /// A time is slow if the median of this number of samples in a row is below this share of the trial's upper quartile.
-/// Interrupts make single samples slow.
+/// Interrupts make single samples slow. The median also decides how fast a CPU can be: the fastest single sample is some
+/// per cent faster than a CPU ever is for 50 ms, and the more samples, the faster it is.
 const IN_A_ROW: usize = 5;
 const SLOW_SHARE: f64 = 0.85;
 /// Slow times are looked for in this number of samples (1000 s), so that a trial of a day takes no more memory.
 const KEPT: usize = 100_000;
 
-/// The highest speed of each CPU in the life of this process. A CPU is not slowed all the time, so after a few trials
-/// this is its full speed.
+/// The highest speed of each CPU in the life of this process, over IN_A_ROW samples. A CPU is not slowed all the time,
+/// so after a few trials this is its full speed.
 static FASTEST_PER_MS: Mutex<BTreeMap<usize, f64>> = Mutex::new(BTreeMap::new());
 
 /// The speed of one CPU during a trial.
 #[derive(Debug, Default)]
 pub struct Speed {
     sum_per_ms: f64,
+    /// The highest median of IN_A_ROW samples in a row; 0 before there are as many.
     fastest_per_ms: f64,
-    taken: u64,
+    latest: [f64; IN_A_ROW],
+    taken: usize,
     kept: Vec<Sample>,
 }
 
@@ -53,8 +56,11 @@ impl Speed {
     fn add(&mut self, at_ns: u64, took_ns: u64) {
         let per_ms = 1e6 / took_ns.max(1) as f64;
         self.sum_per_ms += per_ms;
-        self.fastest_per_ms = self.fastest_per_ms.max(per_ms);
+        self.latest[self.taken % IN_A_ROW] = per_ms;
         self.taken += 1;
+        if self.taken >= IN_A_ROW {
+            self.fastest_per_ms = self.fastest_per_ms.max(median(self.latest));
+        }
         if self.kept.len() < KEPT {
             self.kept.push(Sample { at_ns, per_ms });
         }
@@ -65,11 +71,12 @@ impl Speed {
         if self.taken == 0 {
             return None;
         }
+        let mean_per_ms = self.sum_per_ms / self.taken as f64;
         let mut of_all = FASTEST_PER_MS.lock().unwrap_or_else(PoisonError::into_inner);
         let fastest = of_all.entry(cpu).or_default();
-        *fastest = fastest.max(self.fastest_per_ms);
+        *fastest = fastest.max(self.fastest_per_ms).max(mean_per_ms);
         Some(CpuSpeed {
-            mean_per_ms: self.sum_per_ms / self.taken as f64,
+            mean_per_ms,
             fastest_per_ms: *fastest,
             slow_times: slow_times(&self.kept),
         })
@@ -83,9 +90,7 @@ fn slow_times(samples: &[Sample]) -> Vec<SlowTime> {
     let least = SLOW_SHARE * speeds[speeds.len() * 3 / 4];
     let mut times: Vec<SlowTime> = Vec::new();
     for row in samples.windows(IN_A_ROW) {
-        let mut of_row: [f64; IN_A_ROW] = std::array::from_fn(|i| row[i].per_ms);
-        of_row.sort_by(f64::total_cmp);
-        if of_row[IN_A_ROW / 2] >= least {
+        if median(std::array::from_fn(|i| row[i].per_ms)) >= least {
             continue;
         }
         // The median is slow, so the row has a slow sample.
@@ -98,6 +103,11 @@ fn slow_times(samples: &[Sample]) -> Vec<SlowTime> {
         }
     }
     times
+}
+
+fn median(mut of_row: [f64; IN_A_ROW]) -> f64 {
+    of_row.sort_by(f64::total_cmp);
+    of_row[IN_A_ROW / 2]
 }
 
 /// Work of many independent additions, shifts and table reads. It needs all of a core's arithmetic units, which
@@ -131,7 +141,7 @@ mod tests {
         let (a_cpu, another) = (10_001, 10_002); // no CPUs of this machine
         let mut first = Speed::default();
         assert!(first.of(a_cpu).is_none());
-        add(&mut first, 0, &[10, 20]);
+        add(&mut first, 0, &[20, 8, 10, 10, 10, 40]);
         let mut second = Speed::default();
         add(&mut second, 0, &[25]);
 
@@ -140,7 +150,12 @@ mod tests {
         let told = told.map(|speed| speed.map(|speed| (speed.mean_per_ms, speed.fastest_per_ms)));
         assert_eq!(
             told,
-            [Some((75.0, 100.0)), Some((40.0, 100.0)), Some((40.0, 40.0))]
+            [
+                Some((500.0 / 6.0, 100.0)),
+                Some((40.0, 100.0)),
+                Some((40.0, 40.0))
+            ],
+            "one sample of 8 µs, 125 per ms, is no speed of the CPU"
         );
     }
 
