@@ -32,8 +32,8 @@ ARMS: tuple[Arm, Arm] = ("a", "b")
 RUNGS, STEP = 7, 0.04  # of the ladder; STEP is a difference of natural logarithms of the load
 # If the throughputs of two arms differ by less than this, the arms share one ladder, and so the same loads.
 ONE_LADDER = math.log(1.15)
-# A trial had another load if the mean rate of one direction was lower, or the highest rate higher, than intended by more
-# than this share: half a step.
+# A trial had another load if the mean rate of one direction was lower, or the highest rate higher, than intended by
+# more than this share: half a step.
 OFFERED_WITHIN = STEP / 2
 _WINDOW = 3  # the ladder's middle is the mean of this many last rounds
 
