@@ -463,13 +463,16 @@ class Trial(Counted, Telling):
 
     @property
     def only_in_stalls(self) -> bool:
-        """True if the valid trial lost frames, or stored them in a queue, only while host or sender stood still. Such a
-        trial does not judge its load, so it is repeated.
+        """True if a search's valid trial lost frames, or stored them in a queue, only while host or sender stood still.
+        Such a trial is no miss; if it lost too many frames for the goal, it is repeated.
         """
-        lost, excused = max(0, self.lost), self.host.get("lost_in_stalls") or 0
-        if self.validity == "INVALID" or excused < lost:
+        if self.validity == "INVALID" or self.phase == "measure":
             return False
-        return lost > 0 if self.sustained else bool(self.host.get("backlog_in_stalls"))
+        lost = [max(0, d.lost) for d in self.per_direction.values()]
+        excused = self.host.get("lost_in_stalls_by_direction") or [0] * len(lost)
+        if any(one > within for one, within in zip(lost, excused, strict=True)):
+            return False
+        return sum(lost) > 0 if self.sustained else bool(self.host.get("backlog_in_stalls"))
 
     @property
     def disturbed(self) -> bool:

@@ -84,7 +84,7 @@ class TerminalObserver:
         else:
             verdict = "[green]no loss[/green]"
         if record.only_in_stalls:
-            verdict += "; only while the host stood still, so it judges nothing"
+            verdict += "; only while the host stood still: no miss"
         self._print(
             f"  {_SHORT[record.phase]:6} {record.intended_fps:12,.0f} fps  {record.duration_s:6.2f} s  {verdict}"
         )

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
+from espbench.errors import UsageError
 from espbench.measure.inputs.setup import Request
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.summaries import quantity
@@ -77,7 +78,7 @@ def other(arm: Arm) -> Arm:
 
 class PairedLoads:
     """The comparison of two arms for one case. A new one is made for each run, from the trials that are already on
-    disk.
+    disk; UsageError if these are not the ones that it would ask for.
 
     bounds_fps: each arm's throughput, or a lower bound of it. maximum_fps: the highest load that the tester can
     offer. retries: how often a pair with a void trial is repeated; all repeats together are at most as many as there
@@ -120,11 +121,21 @@ class PairedLoads:
         self._attempts: Counter[int] = Counter()
         self._spare = settings.rounds * (2 * settings.blocks * len(settings.loads) + RUNGS)
         self._centres: dict[Arm, list[float]] = {arm: [math.log(bounds_fps[arm])] for arm in ARMS}
-        self._reach: dict[Arm, int] = {"a": 1, "b": 1}
+        # The latest move of each ladder, if the throughput was beyond it: in half ladders, upwards if positive. And the
+        # middle of the ladder before that move.
+        self._moved: dict[Arm, int] = {"a": 0, "b": 0}
+        self._left: dict[Arm, float] = {}
         self._begin_round()
         unread = {arm: list(of_arm) for arm, of_arm in (trials or {}).items()}
         while (ask := self.next()) is not None and unread.get(ask.arm):
-            self.add(unread[ask.arm].pop(0))
+            trial = unread[ask.arm].pop(0)
+            if trial.intended_fps != round(ask.request.load_fps, 3):
+                raise UsageError(
+                    f"{trial.case}, trial {trial.sequence}: expected one at {ask.request.load_fps:,.3f} frames/s, got "
+                    f"{trial.intended_fps:,.3f}; the run was begun by another version of espbench, or its directory "
+                    "was edited: start a new run"
+                )
+            self.add(trial)
 
     def next(self) -> Ask | None:
         """Return the trial to make next; None when all rounds are done, or frames crossed without encryption."""
@@ -279,11 +290,18 @@ class PairedLoads:
             if 0 < passed < len(passes):
                 centre = middle + STEP * RUNGS * (passed / len(passes) - 0.5)
                 self._centres[arm].append(centre)
-                self._reach[arm] = 1
-            else:  # the throughput is beyond the ladder: move it, further each time; forget earlier rounds
-                away = STEP * RUNGS / 2 * self._reach[arm] * (1 if passed else -1)
-                self._centres[arm] = [middle + away]
-                self._reach[arm] = min(8, 2 * self._reach[arm])
+                self._moved[arm] = 0
+                continue
+            # The throughput is beyond the ladder: forget earlier rounds. Move the ladder, further each time; but if it
+            # was beyond the other end the last time, as boots differ, go to the middle between the two.
+            way, before = 1 if passed else -1, self._moved[arm]
+            if before * way < 0:
+                self._centres[arm] = [(middle + self._left[arm]) / 2]
+                self._moved[arm] = way
+            else:
+                self._moved[arm] = way * min(8, max(1, 2 * abs(before)))
+                self._centres[arm] = [middle + STEP * RUNGS / 2 * self._moved[arm]]
+            self._left[arm] = middle
 
     def at_maximum(self) -> bool:
         """Return whether an arm passed the highest rung close to the tester's maximum, so that it may be faster."""

@@ -12,7 +12,7 @@ from rich.console import Console
 from espbench.cli.progress import TerminalObserver
 from espbench.measure import trial
 from espbench.measure.inputs.setup import Request
-from espbench.terms import Reason, Trial
+from espbench.terms import DirectionReading, Reason, Trial
 from support.simulated import comparisons
 
 
@@ -63,26 +63,40 @@ def test_in_virtual_time_instructions_per_frame_stand_first(
 
 
 @pytest.mark.parametrize(
-    ("changes", "in_stalls", "judges"),
+    ("lost", "in_stalls", "changes", "no_miss"),
     [
-        ({"lost": 5}, {"lost_in_stalls": 5}, False),
-        ({"lost": 5}, {"lost_in_stalls": 4}, True),
-        ({"lost": 0}, {"lost_in_stalls": 0}, True),
-        ({"sustained": False}, {"backlog_in_stalls": True}, False),
-        ({"sustained": False}, {"backlog_in_stalls": False}, True),
-        ({"sustained": False, "lost": 5}, {"backlog_in_stalls": True, "lost_in_stalls": 0}, True),
-        ({"validity": "INVALID", "lost": 5}, {"lost_in_stalls": 5}, True),  # INVALID says it already
+        ([5], [5], {}, True),
+        ([5], [4], {}, False),
+        ([0], [0], {}, False),
+        ([5, 0], [0, 5], {}, False),  # each direction has its own stalls
+        ([5, 1], [5, 3], {}, True),
+        ([0], [0], {"sustained": False, "backlog_in_stalls": True}, True),
+        ([0], [0], {"sustained": False, "backlog_in_stalls": False}, False),
+        ([5], [0], {"sustained": False, "backlog_in_stalls": True}, False),
+        ([5], [5], {"validity": "INVALID"}, False),  # INVALID says it already
+        ([5], [5], {"phase": "measure"}, False),  # an outage is measured, and nothing is repeated
     ],
 )
-def test_a_trial_that_judges_nothing_says_so(
-    changes: dict[str, Any], in_stalls: dict[str, Any], judges: bool
+def test_a_trial_that_is_no_miss_says_so(
+    lost: list[int], in_stalls: list[int], changes: dict[str, Any], no_miss: bool
 ) -> None:
-    """Otherwise a miss, and then a pass at the same load, look like luck."""
+    """Otherwise such a trial, and then a pass at the same load, look like luck."""
+    ways = ("west-east", "east-west")
+    each = {
+        way: DirectionReading(
+            intended_fps=500.0, offered_fps=500.0, tx_frames=500, rx_frames=500 - n, lost=n, duplicated=0,
+            reordered=0, corrupted=0,
+        )
+        for way, n in zip(ways, lost, strict=False)
+    }  # fmt: skip
+    host = {"lost_in_stalls_by_direction": in_stalls, "backlog_in_stalls": changes.get("backlog_in_stalls")}
+    record = broken("stored", 0).model_copy(
+        update={"validity": "VALID", "host": host, "per_direction": each, "lost": sum(lost)} | changes
+    )
     said = io.StringIO()
-    record = broken("stored", 0).model_copy(update={"validity": "VALID", "host": in_stalls, **changes})
     TerminalObserver(Console(file=said, width=200, soft_wrap=True), None).trial_done(record)
-    assert ("judges nothing" in said.getvalue()) is not judges
-    assert record.only_in_stalls is not judges
+    assert ("no miss" in said.getvalue()) is no_miss
+    assert record.only_in_stalls is no_miss
 
 
 def test_a_trial_without_a_reason_is_told_as_such() -> None:

@@ -74,10 +74,13 @@ impl Speed {
         let mean_per_ms = self.sum_per_ms / self.taken as f64;
         let mut of_all = FASTEST_PER_MS.lock().unwrap_or_else(PoisonError::into_inner);
         let fastest = of_all.entry(cpu).or_default();
-        *fastest = fastest.max(self.fastest_per_ms).max(mean_per_ms);
+        if self.taken >= IN_A_ROW {
+            *fastest = fastest.max(self.fastest_per_ms).max(mean_per_ms);
+        }
         Some(CpuSpeed {
             mean_per_ms,
-            fastest_per_ms: *fastest,
+            // A few samples alone are better than nothing, but they are not kept.
+            fastest_per_ms: if *fastest > 0.0 { *fastest } else { mean_per_ms },
             slow_times: slow_times(&self.kept),
         })
     }
@@ -142,10 +145,16 @@ mod tests {
         let mut first = Speed::default();
         assert!(first.of(a_cpu).is_none());
         add(&mut first, 0, &[20, 8, 10, 10, 10, 40]);
-        let mut second = Speed::default();
+        let (mut second, mut third) = (Speed::default(), Speed::default());
         add(&mut second, 0, &[25]);
+        add(&mut third, 0, &[50; 5]);
 
-        let told = [first.of(a_cpu), second.of(a_cpu), second.of(another)];
+        let told = [
+            first.of(a_cpu),
+            second.of(a_cpu),
+            second.of(another),
+            third.of(another),
+        ];
 
         let told = told.map(|speed| speed.map(|speed| (speed.mean_per_ms, speed.fastest_per_ms)));
         assert_eq!(
@@ -153,9 +162,10 @@ mod tests {
             [
                 Some((500.0 / 6.0, 100.0)),
                 Some((40.0, 100.0)),
-                Some((40.0, 40.0))
+                Some((40.0, 40.0)),
+                Some((20.0, 20.0))
             ],
-            "one sample of 8 µs, 125 per ms, is no speed of the CPU"
+            "one sample alone, 125 or 40 per ms, is no speed of the CPU"
         );
     }
 

@@ -4,7 +4,7 @@
 **CPU per frame.** Each pair of trials gives log(B / A). Two pairs in the order A B B A are averaged, which cancels a
 steady drift of the host. Where void trials left no A B B A at a load, single pairs count. Each round has its own
 gateways. The value of a round is the mean over the loads of the Hodges-Lehmann centres (the median of all means of
-two), so that a single pair that a neighbour disturbed decides nothing.
+two), so that with several blocks a single pair that a neighbour disturbed decides nothing.
 
 **Throughput.** Each arm tries the loads (rungs) of a ladder; the ladders of both arms have the same step. Two equal
 arms pass different numbers of rungs only by chance. The load at which half the trials pass is the middle of the ladder
@@ -14,8 +14,7 @@ which an arm passed all rungs or none are left out.
 
 **The interval** is that of the mean over rounds (Student's t), so it includes the differences from one boot to the
 next. The scatter is moderated as in statistics.py. It is at least what the ladder's step leaves open (throughput), or
-what the differences between the pairs of a round make it (CPU): a few rounds that agree by chance prove nothing. All
-verdicts hold together (Bonferroni).
+what the differences between the pairs of the rounds make it (CPU). All verdicts hold together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from espbench.comparison.sorting.model import IP_VERSIONS, Estimate, FixedLoad, 
 from espbench.terms import PAIRED, Finding, goal_name
 
 FEWEST_ROUNDS = 3
+FEWEST_DEVIATIONS = 6  # of single pairs, to know their scatter
 _SIGMA_OF_MEDIAN = (
     1.4826  # the standard deviation of a normal distribution ÷ the median of its absolute deviations
 )
@@ -77,64 +77,75 @@ def common_scatter(terms: Iterable[Term]) -> Prior:
 def _measured(finding: Finding) -> _Measured:
     rows: list[_Row] = finding.paired["rows"]
     step = float(finding.paired["step"])
-    by_round = [[row for row in rows if row["round"] == r] for r in sorted({row["round"] for row in rows})]
-    loads = list(finding.paired["loads"])
-    cpu = []
-    for of_round in by_round:
-        each = [cpu_of_load(of_round, load) for load in loads]
-        known = [value for value in each if value is not None]
-        if known and len(known) == len(each):
-            beside = cpu_of_load(of_round, None)
-            cpu.append(fmean([*known, beside] if beside is not None else known))
+    by_round = _by_round(rows)
+    cpu, cpu_floor = _cpu_of_rounds(by_round, list(finding.paired["loads"]), ladder=True)
     throughput = [
         t
         for of_round in by_round
         if (t := throughput_of_round(of_round, step, finding.paired["rungs"])) is not None
     ]
-    return _Measured(finding, _term(cpu), _term(throughput), variance_of_rounds(by_round), step**2 / 6)
+    return _Measured(finding, _term(cpu), _term(throughput), cpu_floor, step**2 / 6)
 
 
-def cpu_of_load(of_round: Sequence[_Row], load: float | None) -> float | None:
-    """Return log(B / A) of CPU per frame at one load of one round; None if there are too few pairs of trials.
+def _by_round(rows: Sequence[_Row]) -> list[list[_Row]]:
+    return [[row for row in rows if row["round"] == r] for r in sorted({row["round"] for row in rows})]
 
-    load None: use the pairs of trials on the ladder in which both arms had the same load.
+
+def _cpu_of_rounds(
+    by_round: Sequence[Sequence[_Row]], loads: Sequence[float], *, ladder: bool
+) -> tuple[list[float], float]:
+    """Return log(B / A) of CPU per frame of each round that has each of these loads, and the least variance of such a
+    value. ladder: the shared loads of the ladder count as one load more, in the rounds that have them.
+    """
+    of_pair = variance_of_a_pair(by_round)
+    values, shares = [], []
+    for of_round in by_round:
+        each = [cpu_of_load(of_round, load, singles=of_pair is not None) for load in loads]
+        known = [one for one in each if one is not None]
+        if not known or len(known) < len(each):
+            continue
+        if ladder and (beside := cpu_of_load(of_round, None)) is not None:
+            known.append(beside)
+        values.append(fmean(value for value, _ in known))
+        shares.append(sum(share for _, share in known) / len(known) ** 2)
+    return values, (of_pair or 0.0) * fmean(shares) if shares else 0.0
+
+
+def cpu_of_load(
+    of_round: Sequence[_Row], load: float | None, *, singles: bool = True
+) -> tuple[float, float] | None:
+    """Return log(B / A) of CPU per frame at one load of one round, and its variance if that of a single pair is 1.
+
+    None if there are too few pairs of trials. load None: use the pairs of trials on the ladder in which both arms had
+    the same load. singles: without a whole block, use single pairs.
     """
     pairs = _cpu_pairs(of_round, load)
     values = [value for _, value in pairs]
     if load is None:
-        return hodges_lehmann(values) if len(values) > 1 else None
+        return (hodges_lehmann(values), 1 / len(values)) if len(values) > 1 else None
     blocks = [
         fmean(here)
         for block in dict.fromkeys(block for block, _ in pairs)
         if len(here := [value for b, value in pairs if b == block]) == 2  # A B and B A
     ]
-    return hodges_lehmann(blocks or values) if values else None
+    if blocks:
+        return hodges_lehmann(blocks), 1 / (2 * len(blocks))
+    return (hodges_lehmann(values), 1 / len(values)) if values and singles else None
 
 
-def variance_of_rounds(by_round: Sequence[Sequence[_Row]]) -> float:
-    """Return the variance that the scatter of single pairs at one load alone gives the CPU ratio of a round.
+def variance_of_a_pair(by_round: Sequence[Sequence[_Row]]) -> float | None:
+    """Return the variance of log(B / A) of a single pair of trials at one load of one round.
 
-    by_round: the rows of each round. The scatter is that of all rounds and loads together, from the median of the
-    absolute deviations, because single pairs that a neighbour disturbed hardly move a round's value. 0 if no load of
-    any round has two pairs.
+    It is that of all rounds and loads together, from the median of the absolute deviations, because single pairs that a
+    neighbour disturbed hardly move it. None if there are fewer than FEWEST_DEVIATIONS.
     """
-    rounds = []
+    apart = []
     for of_round in by_round:
-        loads = dict.fromkeys(row["load"] for row in of_round)
-        groups = [[value for _, value in _cpu_pairs(of_round, load)] for load in loads]
-        rounds.append([group for group in groups if group])
-    apart = [
-        abs(value - fmean(group)) * math.sqrt(len(group) / (len(group) - 1))
-        for groups in rounds
-        for group in groups
-        if len(group) > 1
-        for value in group
-    ]
-    if not apart:
-        return 0.0
-    return (_SIGMA_OF_MEDIAN * median(apart)) ** 2 * fmean(
-        sum(1 / len(group) for group in groups) / len(groups) ** 2 for groups in rounds if groups
-    )
+        for load in dict.fromkeys(row["load"] for row in of_round):
+            values = [value for _, value in _cpu_pairs(of_round, load)]
+            n = len(values)
+            apart += [abs(value - fmean(values)) * math.sqrt(n / (n - 1)) for value in values if n > 1]
+    return (_SIGMA_OF_MEDIAN * median(apart)) ** 2 if len(apart) >= FEWEST_DEVIATIONS else None
 
 
 def _cpu_pairs(of_round: Sequence[_Row], load: float | None) -> list[tuple[int, float]]:
@@ -233,13 +244,12 @@ def _word(reading: Reading | None) -> Word:
 def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> FixedLoad:
     """Return the table's row of one load: its CPU with the interval of this load alone, and the losses."""
     here = [row for row in rows if row["load"] == load]
-    by_round = [[row for row in here if row["round"] == r] for r in sorted({row["round"] for row in here})]
-    term = _term([v for of_round in by_round if (v := cpu_of_load(of_round, load)) is not None])
+    cpu, floor = _cpu_of_rounds(_by_round(here), [load], ladder=False)
     used = {arm: [row[arm]["cpu_us"] for row in here if row[arm]["cpu_us"]] for arm in ("a", "b")}
     return FixedLoad(
         share=load,
         fps=load * min(bounds_fps.values()),
-        cpu=_estimate(_interval(term, Prior(), 1 - CONFIDENCE), len(term.readings)),
+        cpu=_estimate(_interval(_term(cpu), Prior(), 1 - CONFIDENCE, floor), len(cpu)),
         cpu_a_us=median(used["a"]) if used["a"] else None,
         cpu_b_us=median(used["b"]) if used["b"] else None,
         loss_a=fmean(row["a"]["loss"] for row in here) if here else None,

@@ -36,7 +36,8 @@ class UsualSpeed:
 
     def pct(self, mean_per_ms: Mapping[str, float]) -> float:
         """Return the mean speed of these CPUs in a trial, in % of their full speed; each must have been seen."""
-        return round(100 * fmean(per_ms / self._full_per_ms[cpu] for cpu, per_ms in mean_per_ms.items()), 1)
+        shares = (min(1.0, per_ms / self._full_per_ms[cpu]) for cpu, per_ms in mean_per_ms.items())
+        return round(100 * fmean(shares), 1)
 
     def continue_after(self, records: Iterable[Mapping[str, Any]], key: str) -> None:
         """Begin with a resumed run's trials: the records of the host, in their order, in which `key` has the %."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 # A thread that wakes on an idle CPU waits for the kernel to switch to it, which nobody takes from it. Measured on a
-# virtual machine with nobody else on the CPU: 2.3 to 2.8 µs for each turn, of which about 1 µs were espbench's watcher
+# virtual machine with nobody else in it: 2.3 to 2.8 µs for each such turn, of which 0.5 to 1 µs were espbench's watcher
 # and the kernel's own threads.
-_SWITCH_NS = 2_000
+_SWITCH_NS = 1_500
+# No more than this share of the time is taken for such waits: turns that begin on a busy CPU are counted as well.
+_MOST_SWITCHES = 0.03
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class HostSnapshot:
 
 @dataclass(frozen=True)
 class Kept:
-    """The time for which others kept all gateways from a CPU, ns.
+    """The time for which others kept all gateways from a CPU, ns; if they have several CPUs, the mean over these.
 
     turns: how often the gateways' threads were given a CPU in that time; None: not known.
     """
@@ -47,13 +51,15 @@ class Kept:
     ns: int
     turns: int | None = None
 
-    def starved_ns(self, idle_share: float) -> float:
+    def starved_ns(self, elapsed_ns: int, idle_ns: Sequence[int]) -> float:
         """Return the time without the switches to threads that woke on an idle CPU, ns.
 
-        idle_share: the part of the time in which the gateways' CPUs were idle, and so the part of the turns that began
-        then.
+        idle_ns: the time in which each of the gateways' CPUs was idle. About the same share of the turns began then.
         """
-        return max(0.0, self.ns - _SWITCH_NS * min(1.0, idle_share) * max(0, self.turns or 0))
+        idle_share = min(1.0, fmean(idle_ns) / elapsed_ns)
+        # `ns` is a mean over the CPUs, `turns` a sum.
+        switches_ns = _SWITCH_NS * idle_share * max(0, self.turns or 0) / len(idle_ns)
+        return max(0.0, self.ns - min(switches_ns, _MOST_SWITCHES * elapsed_ns))
 
 
 def look() -> HostSnapshot:
@@ -120,7 +126,7 @@ def compare(
     tick = _TICK_NS / elapsed
     starved = None
     if kept is not None and watched:
-        starved = kept.starved_ns(sum(idle[c] for c in watched) / (elapsed * len(watched))) / elapsed
+        starved = kept.starved_ns(elapsed, [idle[c] for c in watched]) / elapsed
     elif foreign is not None:
         starved = min(max(0.0, foreign - tick), 1.0 if waited is None else waited)
     return {

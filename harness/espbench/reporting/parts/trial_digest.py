@@ -135,7 +135,7 @@ def _row(trial: Trial) -> TrialRow:
 
 def _validity(trial: Trial) -> str:
     if trial.only_in_stalls:
-        return "VALID, judges nothing: only in stalls of the host"
+        return "VALID, no miss: only in stalls of the host"
     return trial.validity if trial.sustained or trial.validity == "INVALID" else "VALID, not sustained"
 
 
