@@ -123,7 +123,7 @@ class PairedLoads:
         self._centres: dict[Arm, list[float]] = {arm: [math.log(bounds_fps[arm])] for arm in ARMS}
         # The latest move of each ladder, if the throughput was beyond it: in half ladders, upwards if positive. And the
         # middle of the ladder before that move.
-        self._moved: dict[Arm, int] = {"a": 0, "b": 0}
+        self._moved: dict[Arm, float] = {"a": 0, "b": 0}
         self._left: dict[Arm, float] = {}
         self._begin_round()
         unread = {arm: list(of_arm) for arm, of_arm in (trials or {}).items()}
@@ -136,6 +136,11 @@ class PairedLoads:
                     "was edited: start a new run"
                 )
             self.add(trial)
+        if left := [trial for of_arm in unread.values() for trial in of_arm]:
+            raise UsageError(
+                f"{left[0].case}, trial {left[0].sequence}: expected no such trial here; the run was begun by another "
+                "version of espbench, or its directory was edited: start a new run"
+            )
 
     def next(self) -> Ask | None:
         """Return the trial to make next; None when all rounds are done, or frames crossed without encryption."""
@@ -295,9 +300,9 @@ class PairedLoads:
             # The throughput is beyond the ladder: forget earlier rounds. Move the ladder, further each time; but if it
             # was beyond the other end the last time, as boots differ, go to the middle between the two.
             way, before = 1 if passed else -1, self._moved[arm]
-            if before * way < 0:
+            if before * way < 0 and abs(middle - self._left[arm]) > STEP:
                 self._centres[arm] = [(middle + self._left[arm]) / 2]
-                self._moved[arm] = way
+                self._moved[arm] = way / 2  # the next move the same way is a small one
             else:
                 self._moved[arm] = way * min(8, max(1, 2 * abs(before)))
                 self._centres[arm] = [middle + STEP * RUNGS / 2 * self._moved[arm]]

@@ -261,6 +261,9 @@ def test_records_that_another_version_asked_for_are_refused() -> None:
     del trials["a"][3]
     with pytest.raises(UsageError, match="start a new run"):
         start(trials=trials)
+    few = {"a": running.trials["a"], "b": running.trials["b"][:-2]}
+    with pytest.raises(UsageError, match="no such trial here"):
+        start(trials=few)
 
 
 @settings(max_examples=examples(15), deadline=None)

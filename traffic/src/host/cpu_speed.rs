@@ -79,8 +79,7 @@ impl Speed {
         }
         Some(CpuSpeed {
             mean_per_ms,
-            // A few samples alone are better than nothing, but they are not kept.
-            fastest_per_ms: if *fastest > 0.0 { *fastest } else { mean_per_ms },
+            fastest_per_ms: *fastest,
             slow_times: slow_times(&self.kept),
         })
     }
@@ -162,7 +161,7 @@ mod tests {
             [
                 Some((500.0 / 6.0, 100.0)),
                 Some((40.0, 100.0)),
-                Some((40.0, 40.0)),
+                Some((40.0, 0.0)),
                 Some((20.0, 20.0))
             ],
             "one sample alone, 125 or 40 per ms, is no speed of the CPU"

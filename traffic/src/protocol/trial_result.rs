@@ -294,7 +294,7 @@ pub struct HostStall {
 pub struct CpuSpeed {
     /// Mean over the time in which frames were sent.
     pub mean_per_ms: f64,
-    /// Highest of all trials of this process so far.
+    /// Highest of all trials of this process so far; 0 if none had samples enough.
     pub fastest_per_ms: f64,
     /// The times of the trial in which it was clearly lower than in most of the trial.
     pub slow_times: Vec<SlowTime>,

@@ -34,8 +34,13 @@ class UsualSpeed:
         for cpu, per_ms in fastest_per_ms.items():
             self._full_per_ms[cpu] = max(per_ms, self._full_per_ms.get(cpu, 0.0))
 
-    def pct(self, mean_per_ms: Mapping[str, float]) -> float:
-        """Return the mean speed of these CPUs in a trial, in % of their full speed; each must have been seen."""
+    def pct(self, mean_per_ms: Mapping[str, float]) -> float | None:
+        """Return the mean speed of these CPUs in a trial, in % of their full speed; each must have been seen.
+
+        None if the full speed of one is not known, because all trials so far were too short.
+        """
+        if not all(self._full_per_ms[cpu] for cpu in mean_per_ms):
+            return None
         shares = (min(1.0, per_ms / self._full_per_ms[cpu]) for cpu, per_ms in mean_per_ms.items())
         return round(100 * fmean(shares), 1)
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -43,7 +42,9 @@ class HostSnapshot:
 
 @dataclass(frozen=True)
 class Kept:
-    """The time for which others kept all gateways from a CPU, ns; if they have several CPUs, the mean over these.
+    """The time for which others kept all gateways from a CPU, ns.
+
+    If they have several CPUs, it is the mean over these, weighted by the time in which each was not idle (psi.c).
 
     turns: how often the gateways' threads were given a CPU in that time; None: not known.
     """
@@ -56,9 +57,11 @@ class Kept:
 
         idle_ns: the time in which each of the gateways' CPUs was idle. About the same share of the turns began then.
         """
-        idle_share = min(1.0, fmean(idle_ns) / elapsed_ns)
-        # `ns` is a mean over the CPUs, `turns` a sum.
-        switches_ns = _SWITCH_NS * idle_share * max(0, self.turns or 0) / len(idle_ns)
+        idle = [min(1.0, max(0.0, ns / elapsed_ns)) for ns in idle_ns]
+        # The waits of each CPU have the same weight as in `ns`. `turns` is a sum over the CPUs.
+        weight = sum(1 - share for share in idle)
+        idle_share = sum(share * (1 - share) for share in idle) / weight if weight else 0.0
+        switches_ns = _SWITCH_NS * idle_share * max(0, self.turns or 0) / len(idle)
         return max(0.0, self.ns - min(switches_ns, _MOST_SWITCHES * elapsed_ns))
 
 

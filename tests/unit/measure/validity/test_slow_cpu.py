@@ -151,3 +151,11 @@ def test_no_trial_at_the_usual_speed_or_above_is_void(speeds: list[float]) -> No
     for pct in speeds:
         usual.add(pct)
     assert usual.least_pct is None or usual.least_pct <= max(speeds[-40:])
+
+
+def test_a_trial_that_is_too_short_to_show_the_full_speed_has_no_share_of_it() -> None:
+    """Its few samples would otherwise be the full speed of the whole run."""
+    usual = UsualSpeed()
+    assert host_record({1: (125.0, 0.0)}, usual)[GATEWAY_SPEED] is None
+    assert host_record({1: (90.0, 100.0)}, usual)[GATEWAY_SPEED] == 90.0
+    assert host_record({1: (105.0, 0.0)}, usual)[GATEWAY_SPEED] == 100.0
