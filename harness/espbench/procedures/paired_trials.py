@@ -130,17 +130,10 @@ class PairedLoads:
         while (ask := self.next()) is not None and unread.get(ask.arm):
             trial = unread[ask.arm].pop(0)
             if trial.intended_fps != round(ask.request.load_fps, 3):
-                raise UsageError(
-                    f"{trial.case}, trial {trial.sequence}: expected one at {ask.request.load_fps:,.3f} frames/s, got "
-                    f"{trial.intended_fps:,.3f}; the run was begun by another version of espbench, or its directory "
-                    "was edited: start a new run"
-                )
+                raise _not_asked_for(trial, f"a trial at {ask.request.load_fps:,.3f} frames/s")
             self.add(trial)
         if left := [trial for of_arm in unread.values() for trial in of_arm]:
-            raise UsageError(
-                f"{left[0].case}, trial {left[0].sequence}: expected no such trial here; the run was begun by another "
-                "version of espbench, or its directory was edited: start a new run"
-            )
+            raise _not_asked_for(left[0], "no more trials of this arm")
 
     def next(self) -> Ask | None:
         """Return the trial to make next; None when all rounds are done, or frames crossed without encryption."""
@@ -388,6 +381,13 @@ class PairedLoads:
                     quantity(Key.ARM_LOSS, lost, 5, part=f"{arm}/{share:g}", arm=arms[arm], **at)
                 )
         return quantities
+
+
+def _not_asked_for(trial: Trial, expected: str) -> UsageError:
+    return UsageError(
+        f"{trial.case}, trial {trial.sequence}: expected {expected}, got one at {trial.intended_fps:,.3f} frames/s; the "
+        "run was begun by another version of espbench, or its directory was edited: start a new run"
+    )
 
 
 def _void(trial: Trial) -> Reason | None:

@@ -160,6 +160,14 @@ def test_a_host_that_spoils_everything_ends_the_comparison() -> None:
     assert judge([finding], "stack")[0].word == "no verdict"
 
 
+def reading(fps: float, frames: int, *, highest_fps: float) -> DirectionReading:
+    """Return the reading of a direction that lost none of its frames."""
+    return DirectionReading(
+        intended_fps=fps, offered_fps=fps, highest_fps=highest_fps, tx_frames=frames, rx_frames=frames,
+        lost=0, duplicated=0, reordered=0, corrupted=0,
+    )  # fmt: skip
+
+
 def test_a_trial_at_another_load_does_not_count() -> None:
     """One that took a little longer does; records keep what was offered."""
     running = start()
@@ -180,11 +188,8 @@ def test_a_trial_that_was_faster_at_any_time_was_at_another_load() -> None:
         assert ask
         record = sim.made(ask, 50.0, lost=False)
         fps = record.intended_fps
-        reading = DirectionReading(
-            intended_fps=fps, offered_fps=fps, highest_fps=share * fps, tx_frames=record.tx_frames,
-            rx_frames=record.rx_frames, lost=0, duplicated=0, reordered=0, corrupted=0,
-        )  # fmt: skip
-        running.add(record.model_copy(update={"per_direction": {"west-east": reading}}))
+        one_way = reading(fps, record.tx_frames, highest_fps=share * fps)
+        running.add(record.model_copy(update={"per_direction": {"west-east": one_way}}))
         assert sum(running.void.values()) == void
 
 
@@ -197,12 +202,9 @@ def test_a_trial_in_which_one_direction_sent_less_was_at_another_load() -> None:
         record = sim.made(ask, 50.0, lost=False)
         half, fps = record.tx_frames // 2, record.intended_fps / 2
         ways = {
-            way: DirectionReading(
-                intended_fps=fps, offered_fps=fps * sent / half, highest_fps=fps, tx_frames=sent,
-                rx_frames=sent, lost=0, duplicated=0, reordered=0, corrupted=0,
-            )
+            way: reading(fps, sent, highest_fps=fps)
             for way, sent in (("west-east", half), ("east-west", round((1 - less) * half)))
-        }  # fmt: skip
+        }
         sent = sum(way.tx_frames for way in ways.values())
         offered_fps = record.intended_fps * sent / (2 * half)
         running.add(
@@ -262,7 +264,7 @@ def test_records_that_another_version_asked_for_are_refused() -> None:
     with pytest.raises(UsageError, match="start a new run"):
         start(trials=trials)
     few = {"a": running.trials["a"], "b": running.trials["b"][:-2]}
-    with pytest.raises(UsageError, match="no such trial here"):
+    with pytest.raises(UsageError, match="no more trials of this arm"):
         start(trials=few)
 
 

@@ -35,9 +35,8 @@ from espbench.terms import PAIRED, Finding, goal_name
 
 FEWEST_ROUNDS = 3
 FEWEST_DEVIATIONS = 6  # of single pairs, to know their scatter
-_SIGMA_OF_MEDIAN = (
-    1.4826  # the standard deviation of a normal distribution ÷ the median of its absolute deviations
-)
+# The standard deviation of a normal distribution ÷ the median of its absolute deviations.
+_SIGMA_OF_MEDIAN = 1.4826
 CpuWord = Literal["B costs less", "B costs more", "no difference shown", "no verdict"]
 _Row = Mapping[str, Any]
 
