@@ -385,8 +385,8 @@ class PairedLoads:
 
 def _not_asked_for(trial: Trial, expected: str) -> UsageError:
     return UsageError(
-        f"{trial.case}, trial {trial.sequence}: expected {expected}, got one at {trial.intended_fps:,.3f} frames/s; the "
-        "run was begun by another version of espbench, or its directory was edited: start a new run"
+        f"{trial.case}, trial {trial.sequence}: expected {expected}, got one at {trial.intended_fps:,.3f} frames/s; "
+        "the run was begun by another version of espbench, or its directory was edited: start a new run"
     )
 
 
