@@ -7,7 +7,8 @@
 warm-up     the time from a worker's start until it can take a task, and from a Dask worker's until it has done one
 overhead    the cost of a case in addition to its trials: 200 cases whose trials take no time, on one worker
 simulated   1,000 cases whose trials are waits, on 16 worker processes: the sum of the waits by the time of the run
-truth       24 cases of the truth DUT in virtual time, with one worker and with two; their files must be the same
+truth       24 cases of the truth DUT in virtual time; two workers against one worker that has the same share of the
+            CPUs as each of two, and against one job that may use all CPUs; their files must be the same
 boards      the same with two emulated gateways (--dut, built before with `espbench build`)
 
 The first three need only Python: the driver, its worker processes, the messages between them and the run directory are
@@ -25,7 +26,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -42,9 +42,10 @@ sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "te
 from campaign import truth
 from campaign.observed import ESPBENCH, TRUTH, like
 
+from espbench.measure.validity import host
 from espbench.plan import cases, load_plan
 from espbench.results import RunDirectory
-from espbench.runs.workers.local import LocalWorkers
+from espbench.runs.workers.local import LocalWorkers, cpu_shares
 from espbench.runs.workers.messages import Done, Failed, News, Task
 from espbench.runs.workers.process import COMMAND, OnNews
 from support.plans import pair_plan, write_plan
@@ -255,7 +256,7 @@ def of_truth(folder: Path, _: argparse.Namespace) -> list[Figure]:
     """Measure 24 cases of the truth DUT: twelve sizes, two directions."""
     # Trials are so long that the start of the workers hardly counts.
     search = {
-        "resolution": "2%", "loss_goals": [0], "warm_start": False, "trial": "5s", "final_trial": "10s",
+        "resolution": "2%", "loss_goals": [0], "warm_start": False, "trial": "30s", "final_trial": "60s",
     }  # fmt: skip
     content = truth.plan(throughput=search) | {
         "frame_sizes": [64, 128, 256, 390, 512, 768, 1024, 1152, 1280, 1400, 1424, 1456],
@@ -274,33 +275,41 @@ def of_boards(folder: Path, asked: argparse.Namespace) -> list[Figure]:
 def _twice(
     folder: Path, content: dict[str, Any], program: Sequence[str], env: dict[str, str]
 ) -> list[Figure]:
-    """Measure the plan with one worker and with two; both must leave the same files."""
+    """Measure the plan with one worker, with one job on all CPUs, and with two workers; all leave the same files."""
     file = truth.written(folder, content)
+    cpus = sorted(os.sched_getaffinity(0))
+    share = cpu_shares(cpus, 2)[0]
     took: list[Took] = []
     directories: list[Path] = []
-    for jobs in (1, 2):
-        run = _Run(folder / f"jobs-{jobs}", file, jobs, program, env)
+    for name, jobs, allowed in (("one worker", 1, share), ("one job", 1, cpus), ("two workers", 2, cpus)):
+        run = _Run(folder / name.replace(" ", "-"), file, jobs, [*_on(allowed), *program], env)
         took.append(run.measured())
         directories.append(run.directory.path)
-        print(f"  {jobs} worker(s): {took[-1].seconds:.1f} s, {took[-1].cpu_s:.1f} s of CPU", flush=True)
-    if differences := like(*reversed(directories)):
-        raise SystemExit("\n".join([f"{folder}: the files of one worker and of two differ", *differences]))
-    count = len(RunDirectory.open(run.directory.path).manifest.cases)
-    one, two = took
-    used = [f"{each.cpu_s / each.seconds:.2f}" for each in took]
+        used = f"{took[-1].busy_s / took[-1].seconds:.2f} of {len(allowed)} CPUs in use"
+        print(f"  {name}: {took[-1].seconds:.1f} s, {used}", flush=True)
+    one, job, two = directories
+    if differences := [*like(two, one), *like(two, job)]:
+        raise SystemExit("\n".join([f"{folder}: the files of these runs differ", *differences]))
+    count = len(RunDirectory.open(two).manifest.cases)
+    against_job = took[1].seconds / took[2].seconds
     words = (
-        f"{count} cases on {len(os.sched_getaffinity(0))} CPUs, of which one worker used {used[0]} and two {used[1]}; "
-        "the files are the same to the byte"
+        f"{count} cases; a worker has {len(share)} of {len(cpus)} CPUs; {against_job:.3g} times one job that may use "
+        "all of them; the files are the same to the byte"
     )
-    return [Figure("two workers", one.seconds / two.seconds, "times one", TIMES_FASTER_OF_2, True, words)]
+    times = took[0].seconds / took[2].seconds
+    return [Figure("two workers", times, "times one", TIMES_FASTER_OF_2, True, words)]
+
+
+def _on(cpus: Sequence[int]) -> list[str]:
+    return ["taskset", "--cpu-list", ",".join(map(str, cpus))]
 
 
 @dataclass(frozen=True)
 class Took:
-    """The time of a run, and the CPU time of all its processes."""
+    """The time of a run, and the time of the machine's CPUs in which they executed anything."""
 
     seconds: float
-    cpu_s: float
+    busy_s: float
 
 
 class _Run:
@@ -333,32 +342,34 @@ class _Run:
             if is_begun
             else [str(self._plan), "--out", str(self._folder / "runs")]
         )
-        began, cpu_s = time.monotonic(), _cpu_of_children_s()
+        began, busy_s = time.monotonic(), _busy_s()
         with (self._folder / "log").open("ab") as log:
             process = subprocess.Popen([*self._argv, *what], env=self._env, stdout=log, stderr=log)
             try:
                 while process.poll() is None:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         process.wait(_STEP_S)
-                    self._keep(before, began, cpu_s)
+                    self._keep(before, began, busy_s)
             finally:
                 process.terminate()
                 process.wait()
-                self._keep(before, began, cpu_s)
+                self._keep(before, began, busy_s)
         if process.returncode not in _GOOD:
             raise SystemExit(f"the run ended with {process.returncode}: see {self._folder / 'log'}")
         (self._folder / "whole").touch()
         return self.measured()
 
-    def _keep(self, before: Took, began: float, cpu_s: float) -> None:
-        took = Took(before.seconds + time.monotonic() - began, before.cpu_s + _cpu_of_children_s() - cpu_s)
+    def _keep(self, before: Took, began: float, busy_s: float) -> None:
+        took = Took(before.seconds + time.monotonic() - began, before.busy_s + _busy_s() - busy_s)
         self._clock.write_text(json.dumps(asdict(took)))
 
 
-def _cpu_of_children_s() -> float:
-    """Return the CPU time of all descendants of this process that have ended, s."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _busy_s() -> float:
+    """Return the time of all CPUs since boot in which they executed tasks, s.
+
+    The CPU time of children would leave out gateways whose parent does not wait for them.
+    """
+    return sum(times.task_ns for times in host.cpu_times().values()) / 1e9
 
 
 # ── all of them ──────────────────────────────────────────────────────────────────────────────────

@@ -303,9 +303,10 @@ static bool esplink_wait_for_peer(EspLinkState *s, uint64_t until_ns)
 static void esplink_promise(void *opaque)
 {
     EspLinkState *s = opaque;
+    struct esplink *link = &s->link;
 
-    esplink_tell(&s->link, &espbench_bus);
-    esplink_publish(&s->link, s->promise_ns);
+    esplink_tell(link, &espbench_bus);
+    esplink_publish(&link, 1, s->promise_ns);
     s->promise_ns += s->link.header.step_ns;
     timer_mod_ns(s->promise_timer, s->promise_ns);
 }

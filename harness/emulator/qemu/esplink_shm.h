@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@
 enum { ESPLINK_FRAME, ESPLINK_TEXT, ESPLINK_DAMAGED };
 enum { ESPLINK_ABSENT, ESPLINK_ATTACHED, ESPLINK_LEFT };
 
-/* The other end mostly answers within so many looks. */
+/* The other end mostly answers within so many looks, if it has another CPU. */
 #define ESPLINK_SPINS 500
 /* How soon it shows that the other end died. */
 #define ESPLINK_LOOK_NS 100000000
@@ -102,6 +103,7 @@ struct esplink {
     uint64_t free_ns;   /* when the wire is free for our next frame */
     uint32_t obeyed;    /* the last order of end 0 */
     uint64_t chance;    /* what the next draw comes from */
+    int spins;          /* how often it looks before it sleeps */
 };
 
 enum esplink_waited {
@@ -143,6 +145,14 @@ static inline void esplink_read_header(struct esplink *link)
     link->chance = link->header.seed + link->end;
 }
 
+/* On its only CPU a process that looks keeps the other end from moving. */
+static inline int esplink_spins(void)
+{
+    cpu_set_t cpus;
+
+    return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1 ? 0 : ESPLINK_SPINS;
+}
+
 /* Takes one end; the other may come later. */
 static inline void esplink_attach(struct esplink *link, const char *path, unsigned end)
 {
@@ -153,6 +163,7 @@ static inline void esplink_attach(struct esplink *link, const char *path, unsign
     link->end = end;
     link->head = link->tail = link->free_ns = 0;
     link->obeyed = 0;
+    link->spins = esplink_spins();
     link->fd = open(path, O_RDWR | O_CLOEXEC);
     if (link->fd < 0 || fstat(link->fd, &status) < 0) {
         esplink_fatal(link, "it cannot be opened");
@@ -231,16 +242,27 @@ static inline void esplink_leave(struct esplink *link)
     esplink_ring_bell(link);
 }
 
-/* Promises that whatever is still sent leaves at until_ns or later. */
-static inline void esplink_publish(struct esplink *link, uint64_t until_ns)
+/* Wakes the other end if it waits for a promise that is made. */
+static inline void esplink_wake(struct esplink *link)
 {
     uint64_t wants_ns;
 
-    __atomic_store_n(&link->mine->until_ns, until_ns, __ATOMIC_RELEASE);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     wants_ns = __atomic_load_n(&link->theirs->wants_ns, __ATOMIC_RELAXED);
-    if (wants_ns && until_ns >= wants_ns) {
+    if (wants_ns && __atomic_load_n(&link->mine->until_ns, __ATOMIC_RELAXED) >= wants_ns) {
         esplink_ring_bell(link);
+    }
+}
+
+/* Promises on all these links that whatever is still sent leaves at until_ns or later. */
+static inline void esplink_publish(struct esplink *const *links, int count, uint64_t until_ns)
+{
+    for (int i = 0; i < count; i++) {
+        __atomic_store_n(&links[i]->mine->until_ns, until_ns, __ATOMIC_RELEASE);
+    }
+    /* Only now: who is woken by the first promise may need the others as well, and would sleep again at once. */
+    for (int i = 0; i < count; i++) {
+        esplink_wake(links[i]);
     }
 }
 
@@ -277,7 +299,7 @@ static inline enum esplink_waited esplink_wait(struct esplink *link, uint64_t un
     enum esplink_waited state;
     uint32_t heard;
 
-    for (int spins = 0; spins < ESPLINK_SPINS; spins++) {
+    for (int spins = 0; spins < link->spins; spins++) {
         if (esplink_peer_until(link) >= until_ns) {
             return ESPLINK_REACHED;
         }
@@ -292,6 +314,9 @@ static inline enum esplink_waited esplink_wait(struct esplink *link, uint64_t un
         syscall(SYS_futex, &link->mine->bell, FUTEX_WAIT, heard, &patience, NULL, 0);
     }
     __atomic_store_n(&link->mine->wants_ns, 0, __ATOMIC_RELAXED);
+    if (esplink_peer_until(link) >= until_ns) {
+        return ESPLINK_REACHED;
+    }
     state = esplink_peer_state(link);
     /* Looked at last: whatever became of it since. */
     return esplink_peer_until(link) >= until_ns ? ESPLINK_REACHED : state;

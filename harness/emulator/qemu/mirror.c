@@ -191,8 +191,7 @@ int main(int count, char **arguments)
         handle(by_ns);
         /* All records still to come arrive after by_ns, and no frame leaves before it arrived. So no frame leaves
          * before by_ns. */
-        esplink_publish(&sides[0].link, by_ns);
-        esplink_publish(&sides[1].link, by_ns);
+        esplink_publish(links, 2, by_ns);
         waited = esplink_wait(&slower->link, by_ns - slower->link.header.latency_ns + 1);
         if (waited == ESPLINK_NOT_YET && esplink_obey(links, 2, &slower->link, branch) && fork() == 0) {
             esplink_change_over(links[0], branch);

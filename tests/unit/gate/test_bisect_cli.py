@@ -45,18 +45,22 @@ class Project:
         return self.folder / "tree"
 
     def grow(self, costs: list[float | None]) -> None:
-        """Commit one after the other."""
+        """Commit one after the other, in one process of git instead of three for each commit."""
         self.tree.mkdir()
         self.git("init", "-q", "-b", "main")
+        stream = ""
         for number, cost in enumerate(costs):
-            (self.tree / "cost").write_text("no number" if cost is None else str(cost))
-            (self.tree / "number").write_text(str(number))
-            self.git("add", ".")
-            self.git("commit", "-q", "-m", f"commit {number}")
+            stream += f"commit refs/heads/main\ncommitter n <e@example.org> {1_700_000_000 + number} +0000\n"
+            stream += _data(f"commit {number}")
+            for name, text in (("cost", "no number" if cost is None else str(cost)), ("number", str(number))):
+                stream += f"M 100644 inline {name}\n{_data(text)}"
+        self.git("fast-import", "--quiet", given=stream)
+        self.git("reset", "-q", "--hard")
 
-    def git(self, *arguments: str) -> None:
+    def git(self, *arguments: str, given: str = "") -> None:
         identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
-        subprocess.run(["git", "-C", str(self.tree), *identity, *arguments], check=True, capture_output=True)
+        command = ["git", "-C", str(self.tree), *identity, *arguments]
+        subprocess.run(command, check=True, capture_output=True, input=given, text=True)
 
     @property
     def build(self) -> str:
@@ -98,6 +102,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def installs_where_the_plan_looks(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bases, "own_paths", lambda resolved: [project.built])
+
+
+def _data(text: str) -> str:
+    """Return a text as git's fast-import reads it."""
+    return f"data {len(text.encode())}\n{text}\n"
 
 
 def step_at(place: int, more: float = 212.0) -> list[float | None]:

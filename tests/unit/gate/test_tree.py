@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -21,11 +22,10 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten commits, of which the n-th has a file that says n; a branch is merged into the sixth."""
-    folder = tmp_path / "tree"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("grown")
     git(folder, "init", "-q", "-b", "main")
     for number in range(10):
         (folder / "cost").write_text(f"{number}\n")
@@ -41,6 +41,12 @@ def tree(tmp_path: Path) -> Path:
             git(folder, "checkout", "-q", "main")
             git(folder, "merge", "-q", "--no-ff", "-m", "merge", "side")
     return folder
+
+
+@pytest.fixture
+def tree(grown: Path, tmp_path: Path) -> Path:
+    """A copy of the grown tree."""
+    return shutil.copytree(grown, tmp_path / "tree")
 
 
 def test_the_span_goes_along_first_parents(tree: Path) -> None:

@@ -21,8 +21,8 @@ import pytest
 
 from espbench.errors import CannotWrite, MachineLacks
 from espbench.measure.proof import readiness
-from espbench.runs.workers import process, worker
-from espbench.runs.workers.local import LocalWorkers
+from espbench.runs.workers import local, process, worker
+from espbench.runs.workers.local import LocalWorkers, cpu_shares
 from espbench.runs.workers.messages import Done, Failed, News, Task, TrialMade
 from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
 from espbench.this_machine.processes import start_time
@@ -132,6 +132,40 @@ def test_one_that_is_killed_is_named_with_its_last_words_and_replaced(command: l
     assert isinstance(after, Done)
     assert before.result != after.result
     workers.close()
+
+
+def test_two_workers_have_other_cpus_and_a_new_one_takes_those_of_the_lost_one(
+    command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    monkeypatch.setattr(local, "cpu_shares", lambda *_: [cpus[:1], cpus[-1:]])
+    workers = LocalWorkers(2, command)
+    asleep = threading.Semaphore(0)
+    for _ in range(2):
+        workers.submit(word("sleep"), lambda news, kept: asleep.release())
+    assert asleep.acquire(timeout=PATIENCE_S)
+    assert asleep.acquire(timeout=PATIENCE_S)
+    assert [os.sched_getaffinity(worker.pid) for worker in workers._all] == [{cpus[0]}, {cpus[-1]}]
+    first = workers._all[0]
+    os.kill(first.pid, signal.SIGKILL)
+    done = workers.submit(word("a"), nobody).result(PATIENCE_S)
+    assert isinstance(done, Done)
+    assert os.sched_getaffinity(done.result[0]) == {cpus[0]}
+    workers.close()
+
+
+@pytest.mark.parametrize(
+    ("cpus", "workers", "shares"),
+    [
+        ([0, 1], 1, [[0, 1]]),
+        ([0, 1], 2, [[0], [1]]),
+        ([0, 1], 3, [[0], [1], [0]]),
+        ([2, 3, 5, 7, 8], 2, [[2, 3], [5, 7, 8]]),
+        ([0, 1, 2, 3], 3, [[0], [1], [2, 3]]),
+    ],
+)
+def test_the_cpus_are_shared_out_evenly(cpus: list[int], workers: int, shares: list[list[int]]) -> None:
+    assert cpu_shares(cpus, workers) == shares
 
 
 def test_closing_ends_who_is_in_the_middle(command: list[str]) -> None:

@@ -84,7 +84,11 @@ impl World {
     ) -> Outcome<bool> {
         let to_ns = self.now_ns + STEP_NS;
         for port in &self.ports {
-            port.link.publish(to_ns);
+            port.link.promise(to_ns);
+        }
+        // Only now: a gateway that is woken by the first promise may need the others as well, and would sleep again at once.
+        for port in &self.ports {
+            port.link.wake();
         }
         self.now_ns = to_ns; // the gateways run up to this time, even if the wait for them fails
         for port in &mut self.ports {

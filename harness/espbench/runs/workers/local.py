@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from typing import Protocol
 
 from espbench.runs.workers.messages import Done, Failed, Task
@@ -31,7 +33,10 @@ class Workers(Protocol):
 
 
 class LocalWorkers:
-    """Has at most `at_once` processes; each is started when there is a task for it, and again if it was lost."""
+    """Has at most `at_once` processes; each is started when there is a task for it, and again if it was lost.
+
+    Each has its own share of the CPUs, so that no case takes a CPU of which another one's gateways wait for an answer.
+    """
 
     problem = ""
 
@@ -43,6 +48,8 @@ class LocalWorkers:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._all: list[WorkerProcess] = []
+        self._shares = cpu_shares(sorted(os.sched_getaffinity(0)), at_once)
+        self._share_of: dict[WorkerProcess, list[int]] = {}
         self._closing = False
 
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
@@ -67,6 +74,7 @@ class LocalWorkers:
         except BaseException:
             with self._lock:
                 self._all.remove(worker)
+                self._shares.append(self._share_of.pop(worker))
             raise
         self._idle.append(worker)
         return done
@@ -78,6 +86,16 @@ class LocalWorkers:
             if self._idle:
                 return self._idle.pop()
             # The process starts under the lock, because `close` must know every process.
-            worker = WorkerProcess(self._command)
+            share = self._shares.pop(0)
+            worker = WorkerProcess(self._command, share)
+            self._share_of[worker] = share
             self._all.append(worker)
             return worker
+
+
+def cpu_shares(cpus: Sequence[int], workers: int) -> list[list[int]]:
+    """Return the CPUs of each worker: equal shares of neighbours; if they are too few, several workers have one CPU."""
+    if workers > len(cpus):
+        return [[cpus[number % len(cpus)]] for number in range(workers)]
+    ends = [len(cpus) * number // workers for number in range(workers + 1)]
+    return [list(cpus[begin:end]) for begin, end in pairwise(ends)]

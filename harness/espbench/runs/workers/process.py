@@ -40,8 +40,11 @@ class WorkerLost(EspbenchError):
 class WorkerProcess:
     """One worker process, started at once. The thread that starts it must live longer than the process."""
 
-    def __init__(self, command: Sequence[str] | None = None) -> None:
-        """command: of a program that serves tasks as worker.py does; without it, worker.py."""
+    def __init__(self, command: Sequence[str] | None = None, cpus: Sequence[int] = ()) -> None:
+        """command: of a program that serves tasks as worker.py does; without it, worker.py.
+
+        cpus: the only CPUs that the process, and all that it starts, may use; empty: those of this process.
+        """
         self._connection, theirs = Pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the process)
         self._ended = threading.Lock()
@@ -56,6 +59,9 @@ class WorkerProcess:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # a terminal's Ctrl-C goes to the driver, which ends its workers
             )
+        if cpus:
+            with contextlib.suppress(ProcessLookupError):  # it ended at once, which `do` reports
+                os.sched_setaffinity(self._process.pid, cpus)
         self._hello: Hello | None = None
 
     @property
