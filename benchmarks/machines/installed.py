@@ -136,7 +136,7 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, buil
         shutil.copytree(built, root / "srv/dist")
         (root / "srv/small.yaml").write_text(PLAN)
         if built_here and form != "container":
-            lend_gateways(root)
+            lend_gateways(root, "home/somebody/.cache", "somebody")
     with step(tried, "install"):
         espbench = install(root, form)
     with step(tried, "examples"):
@@ -155,13 +155,13 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, buil
         tried.failed = "expected two results, both OK"
 
 
-def lend_gateways(root: Path) -> None:
-    """Copy the x86 gateways of this machine's cache into the user's cache."""
+def lend_gateways(root: Path, target_cache: str, user: str) -> None:
+    """Copy the x86 gateways of this machine's cache into a user's cache, a folder relative to the root."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "espbench/e500"
-    target = root / "home/somebody/.cache/espbench/e500"
+    target = root / target_cache / "espbench/e500"
     for part in cache.glob("x86-*"):
         shutil.copytree(part, target / part.name)
-    run_inside(root, "chown -R somebody: /home/somebody/.cache")
+    run_inside(root, f"chown -R {user}: /{target_cache}")
 
 
 def install(root: Path, form: str) -> str:

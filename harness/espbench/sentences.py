@@ -525,7 +525,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.AT_MOST_TIMES_THROUGHPUT: "at most {ratio:.3g} times its throughput",
     Code.NOTHING_BESIDE: "and cannot be compared: {why}",
     Code.REKEYED: "{sas} SAs with a lifetime of {lifetime_s:g} s, for {lifetimes} lifetimes: {phases}.",
-    Code.REKEYS_OF_PHASE: "phase {phase} {per_s:,.4g} rekeys/s ({seen} of {due} due)",
+    Code.REKEYS_OF_PHASE: "phase {phase} {per_s:,.4g} rekeys/s ({seen} seen, {due} due)",
     Code.LOST_WHILE_REKEYED: "While phase 2 was rekeyed {rekeys} times, {lost:,} of {sent:,} frames were "
     "lost{each:?}.",
     Code.LOST_EACH: " ({frames:.4g} for each)",

@@ -182,8 +182,10 @@ def test_a_dead_peer_is_given_up_when_charon_gives_up(pair: tuple[Setup, Case]) 
 @virtual
 @charon
 def test_rekeys_and_capacity(pair: tuple[Setup, Case]) -> None:
-    """There are as many rekeys as are due, and as many tunnels as are asked for."""
+    """All rekeys that are due are seen, and there are as many tunnels as are asked for."""
     finding, _ = finding_and_trials(pair, RekeyRate, tunnels=3, lifetime="4s", lifetimes=2)
-    assert [quantity.n for quantity in finding.quantities[:2]] == [6, 6]
+    # charon counts whole seconds, and begins up to a second early: some begin a third time before the wait ends.
+    assert all(6 <= quantity.n <= 9 for quantity in finding.quantities[:2])
+    assert finding.warnings == []
     finding, _ = finding_and_trials(pair, Capacity, of="tunnels", limit=4, step=2)
     assert value(finding, "tunnels carried") == 4

@@ -116,10 +116,13 @@ def test_each_trial_asks_with_the_same_numbers(tmp_path: Path) -> None:
     assert [int(line.split()[0]) for line in clock.typed] == asked
 
 
-def test_a_kernel_that_only_guesses_is_not_believed(tmp_path: Path) -> None:
+def test_a_kernel_that_only_guesses_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
     home, _ = gateway(tmp_path, ok(1, now_ns=50, idle_ns=20, exact=False))
-    with pytest.raises(EspbenchError, match="cannot read the board's idle time"):
-        home.cpu_ns()
+    with pytest.raises(
+        UsageError,
+        match=r"kernel: expected one that can read[\s\S]*build it with harness/emulator/kernel/idle\.c",
+    ):
+        home.weigh_asking()
 
 
 def test_keys_are_typed_and_written_nowhere(tmp_path: Path) -> None:

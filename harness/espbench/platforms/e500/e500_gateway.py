@@ -20,6 +20,7 @@ class E500Gateway(VirtualGateway):
     """A `base.Gateway` with a security engine, whose ports coalesce interrupts as `coalescing` says."""
 
     byte_order: Literal["little", "big"] = "big"
+    idle_time_needs = "harness/emulator/kernel/idle.c (docs/powerquicc.md)"
 
     def __init__(
         self,

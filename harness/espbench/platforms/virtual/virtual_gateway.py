@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from espbench.errors import EspbenchError, GatewayFailed
+from espbench.errors import EspbenchError, GatewayFailed, UsageError
 from espbench.platforms.base import CommandResult, LinkCounters, NetlinkRefused, PortName, Side, VirtualClock
 from espbench.platforms.channel import AgentRefused
 from espbench.platforms.gateway import is_dump
@@ -44,6 +44,8 @@ class VirtualGateway:
     byte_order: Literal["little", "big"] = "little"
     # Only a PC's guest supports the requests power_cycle and hear (init/PROTOCOL.md).
     has_power_switch = False
+    # A kernel needs this to read from the board how long its CPU was idle.
+    idle_time_needs: str
     profile: ProfileFiles | None = None  # None: its instructions are not counted
 
     def __init__(self, side: Side, guest: Guest, notebook: Path) -> None:
@@ -202,7 +204,12 @@ class VirtualGateway:
     def _busy_ns(self) -> int:
         answer = self.request("cpu")
         if not answer["exact"]:
-            raise EspbenchError(f"gateway {self.side}: its kernel cannot read the board's idle time")
+            # All kernels that espbench builds or fetches can, so this one is the user's.
+            raise UsageError(
+                f"gateway {self.side}: kernel: expected one that can read from the board how long its CPU was idle\n"
+                "  got: one that cannot\n"
+                f"  what to do: build it with {self.idle_time_needs}"
+            )
         return int(answer["now_ns"]) - int(answer["idle_ns"])
 
     def link_counters(self) -> dict[str, LinkCounters]:

@@ -17,6 +17,7 @@ class X86Gateway(VirtualGateway):
     """A `base.Gateway` with Debian's kernel."""
 
     has_power_switch = True
+    idle_time_needs = "CONFIG_X86_IOPL_IOPERM=y"
 
     def __init__(
         self, side: Side, guest: Guest, notebook: Path, machine: Machine, *, own_kernel: bool = False
