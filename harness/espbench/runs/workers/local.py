@@ -86,9 +86,8 @@ class LocalWorkers:
             if self._idle:
                 return self._idle.pop()
             # The process starts under the lock, because `close` must know every process.
-            share = self._shares.pop(0)
-            worker = WorkerProcess(self._command, share)
-            self._share_of[worker] = share
+            worker = WorkerProcess(self._command, self._shares[0])
+            self._share_of[worker] = self._shares.pop(0)
             self._all.append(worker)
             return worker
 
