@@ -187,15 +187,15 @@ def router(net: Net) -> Net:
     return net
 
 
-def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict[str, Any]]:
-    """Open west (a0 in t1) and east (a1 in t2); return the generator's answer for each port, by name."""
+def open_ports(generator: Generator, net: Net, cpu: int = CPU, **more: object) -> dict[str, dict[str, Any]]:
+    """Open west (a0 in t1) and east (a1 in t2), all on one CPU; return the generator's answer for each port, by name."""
     ports = [
         {
             "name": "west",
             "interface": "a0",
             "netns": net.path("t1"),
-            "tx_cpus": [CPU],
-            "rx_cpu": CPU,
+            "tx_cpus": [cpu],
+            "rx_cpu": cpu,
             "rx_ring_mib": 16,
             **generator.paths,
         },
@@ -203,13 +203,13 @@ def open_ports(generator: Generator, net: Net, **more: object) -> dict[str, dict
             "name": "east",
             "interface": "a1",
             "netns": net.path("t2"),
-            "tx_cpus": [CPU],
-            "rx_cpu": CPU,
+            "tx_cpus": [cpu],
+            "rx_cpu": cpu,
             "rx_ring_mib": 16,
             **generator.paths,
         },
     ]
-    opened = generator.ask({"cmd": "open", "watch_cpus": [CPU], "ports": ports, **more})
+    opened = generator.ask({"cmd": "open", "watch_cpus": [cpu], "ports": ports, **more})
     assert opened["event"] == "opened", opened
     return {port["name"]: port for port in opened["ports"]}
 
