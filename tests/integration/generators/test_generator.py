@@ -27,7 +27,6 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from espbench.generators import native
 from support.gateways.boxes import sh
 from support.generators.wire import (
-    CPU,
     ATTEMPTS,
     CPU,
     WAYS,
