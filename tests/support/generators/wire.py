@@ -188,7 +188,7 @@ def router(net: Net) -> Net:
 
 
 def open_ports(generator: Generator, net: Net, cpu: int = CPU, **more: object) -> dict[str, dict[str, Any]]:
-    """Open west (a0 in t1) and east (a1 in t2), all on one CPU; return the generator's answer for each port, by name."""
+    """Open west (a0 in t1) and east (a1 in t2) on one CPU; return the generator's answer for each port, by name."""
     ports = [
         {
             "name": "west",
