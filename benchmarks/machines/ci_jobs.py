@@ -131,8 +131,7 @@ def attempt(job: Job, written: dict[str, str]) -> Tried:
             with step(tried, "job"):
                 for command in job.script:
                     as_user(root, job, command)
-            esp = root / BUILDS / ESP
-            esp.write_text(esp.read_text().replace(PLACE, DEARER + PLACE, 1))
+            make_dearer(root / BUILDS / ESP)
             with step(tried, "dearer kernel"):
                 tried.failed = refused(root, job)
     except subprocess.CalledProcessError as error:
@@ -176,17 +175,27 @@ def as_user(root: Path, job: Job, command: str) -> str:
     return run_inside(root, f"unshare --net sh -c {shlex.quote(inner)}")
 
 
+def make_dearer(esp: Path) -> None:
+    """Let each encrypted frame take a loop more."""
+    text = esp.read_text()
+    if PLACE not in text:
+        sys.exit(f"ci_jobs: {ESP}: expected the line {PLACE.strip()!r}, which this kernel does not have")
+    esp.write_text(text.replace(PLACE, DEARER + PLACE, 1))
+
+
 def refused(root: Path, job: Job) -> str:
-    """Run the job's script, which must find the dearer kernel worse; return what is wrong with that."""
+    """Run the job's script until a command fails, which must be the check; return what is wrong with that."""
     code = 0
     for command in job.script:
         try:
             as_user(root, job, command)
         except subprocess.CalledProcessError as error:
-            code = code or error.returncode
-    return (
-        "" if code == REGRESSED else f"the job with the dearer kernel ended with {code}, expected {REGRESSED}"
-    )
+            if "espbench check" not in command:
+                raise
+            code = error.returncode
+            break
+    wrong = f"the job with the dearer kernel ended with {code}, expected {REGRESSED}"
+    return "" if code == REGRESSED else wrong
 
 
 if __name__ == "__main__":

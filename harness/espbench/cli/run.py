@@ -251,8 +251,10 @@ def _measure(
             with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
                 return _on_benches(resolved, choices, directory, observer_of_many, elsewhere)
-        if elsewhere is not None or min(at_once, _tasks(resolved, choices)) > 1:
-            workers = elsewhere or LocalWorkers(at_once)
+        # A worker without a task would keep its share of the CPUs from the others.
+        useful = min(at_once, _tasks(resolved, choices))
+        if elsewhere is not None or useful > 1:
+            workers = elsewhere or LocalWorkers(useful)
             with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
                 return _side_by_side(

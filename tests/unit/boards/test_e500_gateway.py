@@ -125,6 +125,13 @@ def test_a_kernel_that_only_guesses_is_refused_with_what_it_lacks(tmp_path: Path
         home.weigh_asking()
 
 
+def test_a_time_that_is_only_guessed_is_no_cpu_time_of_a_trial(tmp_path: Path) -> None:
+    home, _ = gateway(tmp_path, ok(1, now_ns=50, idle_ns=20, exact=False))
+    with pytest.raises(EspbenchError, match="no longer tells") as error:
+        home.cpu_ns()
+    assert not isinstance(error.value, UsageError)
+
+
 def test_keys_are_typed_and_written_nowhere(tmp_path: Path) -> None:
     key = b"a secret key"
     home, clock = gateway(tmp_path, ok(1, replies=[[], ["0102"]]))

@@ -196,20 +196,22 @@ class VirtualGateway:
 
     def weigh_asking(self) -> None:
         """Measure the CPU time of a reading of the CPU time. The first readings cost more, so it is that of the
-        last.
+        last. Raise UsageError if the user's kernel cannot tell it.
         """
-        *_, before, after = [self._busy_ns() for _ in range(4)]
-        self._asking_ns = after - before
-
-    def _busy_ns(self) -> int:
-        answer = self.request("cpu")
-        if not answer["exact"]:
+        if not self.request("cpu")["exact"]:
             # All kernels that espbench builds or fetches can, so this one is the user's.
             raise UsageError(
                 f"gateway {self.side}: kernel: expected one that can read from the board how long its CPU was idle\n"
                 "  got: one that cannot\n"
                 f"  what to do: build it with {self.idle_time_needs}"
             )
+        *_, before, after = [self._busy_ns() for _ in range(3)]
+        self._asking_ns = after - before
+
+    def _busy_ns(self) -> int:
+        answer = self.request("cpu")
+        if not answer["exact"]:
+            raise EspbenchError(f"gateway {self.side}: its kernel no longer tells how long its CPU was idle")
         return int(answer["now_ns"]) - int(answer["idle_ns"])
 
     def link_counters(self) -> dict[str, LinkCounters]:

@@ -60,7 +60,8 @@ class WorkerProcess:
                 start_new_session=True,  # a terminal's Ctrl-C goes to the driver, which ends its workers
             )
         if cpus:
-            with contextlib.suppress(ProcessLookupError):  # it ended at once, which `do` reports
+            # It may have ended, which `do` reports, or a container may forbid it: it then uses all CPUs.
+            with contextlib.suppress(OSError):
                 os.sched_setaffinity(self._process.pid, cpus)
         self._hello: Hello | None = None
 
