@@ -263,17 +263,17 @@ def of_truth(folder: Path, _: argparse.Namespace) -> list[Figure]:
         "frame_sizes": [64, 128, 256, 390, 512, 768, 1024, 1152, 1280, 1400, 1424, 1456],
         "directions": list(DIRECTIONS),
     }
-    return _twice(folder, content, TRUTH, truth.environment(known={"service_ns": 100_000, "buffer": 3000}))
+    return _compared(folder, content, TRUTH, truth.environment(known={"service_ns": 100_000, "buffer": 3000}))
 
 
 def of_boards(folder: Path, asked: argparse.Namespace) -> list[Figure]:
     """Measure 24 cases of emulated gateways: plain and three suites, three sizes, two directions."""
-    return _twice(
+    return _compared(
         folder, pair_plan(asked.dut, name="cluster", stacks=["plain", "xfrm"], **BOARDS), ESPBENCH, {}
     )
 
 
-def _twice(
+def _compared(
     folder: Path, content: dict[str, Any], program: Sequence[str], env: dict[str, str]
 ) -> list[Figure]:
     """Measure the plan with one worker, with one job on all CPUs, and with two workers; all leave the same files."""
