@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,12 +23,13 @@ class Client:
 
     status = "running"
 
-    def __init__(self, *versions: str) -> None:
+    def __init__(self, *versions: str, threads: int = 1) -> None:
+        self._threads = threads
         self._versions = {f"tls://192.0.2.{n}:1": version for n, version in enumerate(versions, start=1)}
 
     def nthreads(self) -> dict[str, int]:
         """Workers and their threads."""
-        return dict.fromkeys(self._versions, 1)
+        return dict.fromkeys(self._versions, self._threads)
 
     def run(self, function: Callable[[], Any]) -> dict[str, Any]:
         """Return what the function gives on each."""
@@ -46,6 +49,32 @@ def test_one_with_another_version_or_other_code_is_refused(other: str) -> None:
         cluster._examine(Client(HERE, other), "tls://192.0.2.9:8786")
     for words in ("the worker at tls://192.0.2.2:1", f"expected: espbench {HERE}", f"got: espbench {other}"):
         assert words in str(refused.value)
+
+
+def test_a_worker_with_several_threads_is_refused() -> None:
+    """Two tasks would share one worker process, and each would get the other's messages."""
+    with pytest.raises(UsageError) as refused:
+        cluster._examine(Client(HERE, threads=2), "tls://192.0.2.9:8786")
+    for words in ("the worker at tls://192.0.2.1:1", "expected: 1 thread", "got: 2 threads", "--nthreads 1"):
+        assert words in str(refused.value)
+
+
+@pytest.mark.needs("distributed")
+@pytest.mark.parametrize(("threads", "problem"), [(1, ""), (2, "got: 2 threads")])
+def test_a_worker_that_joins_later_with_several_threads_is_closed(threads: int, problem: str) -> None:
+    """Dask would give it tasks all the same."""
+    from espbench.runs.workers.equal import EqualWorkers, Unequal  # noqa: PLC0415  (an extra)
+
+    closed: list[str] = []
+    worker: Any = SimpleNamespace(
+        address="tls://192.0.2.1:1",
+        state=SimpleNamespace(nthreads=threads),
+        loop=SimpleNamespace(add_callback=lambda close, reason: closed.append(reason)),
+        close=None,
+    )
+    with pytest.raises(Unequal, match=problem) if problem else nullcontext():
+        asyncio.run(EqualWorkers(HERE, {}, [], frozenset()).setup(worker))
+    assert len(closed) == bool(problem)
 
 
 def test_a_cluster_without_workers_is_refused() -> None:

@@ -27,7 +27,7 @@ from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.copies import packed
 from espbench.runs.workers.messages import Done, Failed, Learnt, News, ResultsMade, ShareTask, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
-from espbench.runs.workers.versions import different_code, version_here
+from espbench.runs.workers.versions import different_code, too_many_threads, version_here
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -160,8 +160,12 @@ def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles]
 
 
 def _examine(client: Client, address: str) -> None:
-    if not client.nthreads():
+    threads = client.nthreads()
+    if not threads:
         raise MachineLacks(f"--cluster {address}: it has no workers", f"dask worker {address} --nthreads 1")
+    for where, count in threads.items():
+        if problem := too_many_threads(f"the worker at {where}", count):
+            raise UsageError(f"--cluster {address}: {problem}")
     here = version_here()
     for where, version in client.run(version_here).items():
         if version != here:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names the espbench of a machine, and words the message for a worker whose espbench differs from the driver's."""
+"""Says whether a worker can do tasks of a driver: it needs the same espbench, and one thread."""
 
 from __future__ import annotations
 
@@ -17,4 +17,17 @@ def different_code(where: str, expected: str, got: str) -> str:
     return (
         f"{where}\n  expected: espbench {expected}\n  got: espbench {got}\n"
         "  what to do: install the same espbench on all machines"
+    )
+
+
+def too_many_threads(where: str, threads: int) -> str:
+    """Return the message that a Dask worker would do several tasks at once; "" if it has one thread.
+
+    All tasks of a Dask worker share one worker process, which does one at a time.
+    """
+    if threads == 1:
+        return ""
+    return (
+        f"{where}\n  expected: 1 thread, because a worker does one case at a time\n  got: {threads} threads\n"
+        "  what to do: start it with --nthreads 1, and with --nworkers for each CPU"
     )
