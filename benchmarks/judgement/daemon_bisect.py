@@ -3,12 +3,13 @@
 """Runs `espbench bisect` on eight commits of strongSwan, one of which costs 2,000 instructions for each frame.
 
 That commit changes libipsec, where charon encrypts each frame itself (`strongswan-libipsec`), between two x86-64
-gateways in virtual time. The others change comments there. After the commit is found, `espbench profile` shows its
-cost by function. Predicted before the first run: commit 5 is found in three steps, at 2,000 instructions within 10 %
+gateways in virtual time. The others change comments there. After the commit is found, the command profiles it and its
+parent, and shows its cost by function. Predicted before the first run: commit 5 is found in three steps, at 2,000 instructions within 10 %
 (charon's threads pass frames to each other in batches, which a slower thread changes); the largest change by function
 is `encrypt` of libipsec, at 2,000 within 1 %. Result: commit 5 was found in three steps. The first figure was
 **wrong**: the commit costs 2,814 instructions more on Home, because a slower thread makes the kernel switch threads
-more often. `encrypt` costs 2,000.000 more, as predicted.
+more often. `encrypt` costs 2,000.000 more, as predicted. (Then this program called `espbench profile --half` and
+`--against` itself; since `espbench bisect` does it, at the load of its own figure, nothing was measured again.)
 
 `python benchmarks/judgement/daemon_bisect.py [--keep FOLDER]`; an interrupted run continues with the same folder.
 Needs `espbench build x86`, git, a C compiler and libssl-dev; neither root nor, once strongSwan's sources are there, a
@@ -17,7 +18,6 @@ network.
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import subprocess
@@ -43,13 +43,13 @@ tests:
 
 
 def main() -> None:
-    """Make the history, bisect it, and show the cost of the commit by function."""
+    """Make the history and bisect it; the command also shows the cost of the commit by function."""
     with kept_folder(parser_with_keep(__doc__, "strongSwan and the runs").parse_args().keep) as folder:
-        bisect(folder)
+        raise SystemExit(bisect(folder))
 
 
-def bisect(folder: Path) -> None:
-    """Find the commit, then profile its parent and the commit."""
+def bisect(folder: Path) -> int:
+    """Make the history in a folder, bisect it, and return the exit code of `espbench bisect`."""
     work, history = folder / "daemon", folder / "history"
     built = planted_daemon.tree(work)
     if not history.exists():
@@ -59,23 +59,11 @@ def bisect(folder: Path) -> None:
     plan.write_text(PLAN.format(prefix=work / "installed"), encoding="utf-8")
     program = Path(planted_daemon.__file__)
     build = shlex.join([sys.executable, str(program), str(built)])
-    said = espbench(
-        "bisect", plan, "--good", f"HEAD~{COMMITS - 1}", "--bad", "HEAD", "--tree", history, "--build", build,
-        "--out", folder / "runs",
-    )  # fmt: skip
-    found = re.match(r"([0-9a-f]+) .* costs ", said)
-    if found is None:
-        raise SystemExit("no commit was found")
-    worktree = folder / "profiled"
-    git(history, "worktree", "add", "--force", "--detach", str(worktree), found[1])
-    before: list[object] = []
-    for name, revision in (("before", f"{found[1]}^"), ("after", found[1])):
-        git(worktree, "checkout", "-q", "--force", "--detach", revision)
-        subprocess.run(shlex.split(build), cwd=worktree, check=True)
-        out = folder / "profiles" / name
-        shutil.rmtree(out, ignore_errors=True)
-        espbench("profile", plan, "--out", out, *(["--against", *before] if before else ["--half"]))
-        before = [path.parent for path in out.glob("*/profile.csv")]
+    argv = [
+        sys.executable, "-m", "espbench", "bisect", str(plan), "--good", f"HEAD~{COMMITS - 1}", "--bad", "HEAD",
+        "--tree", str(history), "--build", build, "--out", str(folder / "runs"),
+    ]  # fmt: skip
+    return subprocess.run(argv, check=False).returncode
 
 
 def grow(history: Path, source: Path) -> None:
@@ -99,16 +87,6 @@ def grow(history: Path, source: Path) -> None:
 def git(folder: Path, *arguments: str) -> None:
     """Run git in a folder."""
     subprocess.run(["git", "-C", str(folder), *arguments], check=True)
-
-
-def espbench(*arguments: object) -> str:
-    """Run an espbench command to its end, print its output, and return it."""
-    argv = [sys.executable, "-m", "espbench", *map(str, arguments)]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
-    print(done.stdout, flush=True)
-    if done.returncode:
-        raise SystemExit(done.returncode)
-    return done.stdout
 
 
 if __name__ == "__main__":

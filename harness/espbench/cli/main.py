@@ -23,7 +23,8 @@ from espbench.cli import (
     schema,
     validate,
 )
-from espbench.cli.gate import baseline, bisect, check
+from espbench.cli.bisect import bisect
+from espbench.cli.gate import baseline, check
 from espbench.cli.history import history
 from espbench.cli.profile import profile
 from espbench.errors import EspbenchError, Interrupted, UsageError

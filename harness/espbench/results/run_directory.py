@@ -108,6 +108,11 @@ class RunDirectory:
         return self.path / "logs"
 
     @property
+    def flame_graph(self) -> Path:
+        """The file with the flame graph of a run that `espbench profile` made; other runs have no such file."""
+        return self.path / "profile.html"
+
+    @property
     def plan_text(self) -> str:
         """The text of the plan as the user gave it."""
         return (self.path / "plan.yaml").read_text(encoding="utf-8")

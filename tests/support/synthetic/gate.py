@@ -68,6 +68,7 @@ class World:
     cost_when_full: float | None = (
         None  # of any case at LOAD_FPS, where the cost depends on a gateway's queues
     )
+    platform: str = "made-up"
     plan_path: str = ""
     plan_text: str = "name: made-up\n"
     throughput: Cost = lambda entry: LOAD_FPS  # of a run of searches, frames/s
@@ -125,7 +126,7 @@ class World:
         return Manifest(
             format=FORMAT, espbench=self.espbench, name="made-up", plan_path=self.plan_path,
             started="2026-01-02T03:04:05+00:00",
-            platform="made-up", platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
+            platform=self.platform, platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
             cases=self.entries, conditions=self.plan_conditions, contexts=contexts,
             context_of_case={entry.case: entry.stack for entry in up}, base_loads=dict(base_loads or {}),
             host=dict(self.host), tools=dict(self.tools), compare=dict(self.compare),

@@ -16,12 +16,17 @@ from pathlib import Path
 import pytest
 
 from espbench.cli.gate import bases, measuring
+from espbench.errors import EspbenchError
+from espbench.profile import from_run
+from espbench.profile.attribution import Profile
+from espbench.profile.symbols import Function
 from espbench.results import RunDirectory
 from espbench.terms import BaseLoad, Finding, Outcome, Reason
 from support.command_line import in_process
-from support.synthetic.gate import PLAN, World, world_of
+from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
 
 COMMITS = 17
+FORWARDING = 5000  # instructions of each frame, whatever the commit; `esp_output` executes the rest
 
 
 @dataclass
@@ -34,6 +39,7 @@ class Project:
     code_at: dict[str, int] = field(default_factory=dict)
     spoil: Callable[[Finding], Finding | None] = lambda finding: finding
     spoil_outcome: Callable[[Outcome], Outcome] = lambda outcome: outcome
+    profile_ends_with: int = 0
     measured: list[str] = field(default_factory=list)
 
     @property
@@ -73,7 +79,12 @@ class Project:
         )  # fmt: skip
 
     def run(self, argv: list[str]) -> tuple[int, str]:
-        """Stand in for `espbench run`."""
+        """Stand in for `espbench run`, and for `espbench report`."""
+        if argv[3] == "report":
+            (Path(argv[4]) / "report.html").touch()
+            return 0, ""
+        if "--profiled" in argv and self.profile_ends_with:
+            return self.profile_ends_with, ""
         if len(self.measured) == self.patience:
             raise KeyboardInterrupt
         cost = float(self.built.read_text())
@@ -95,8 +106,25 @@ class Project:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     plan = tmp_path / "plan.yaml"
     plan.write_text(PLAN)
-    made = Project(tmp_path, world_of(plan))
+    made = Project(tmp_path, replace(world_of(plan), platform="qemu_e500"))
     monkeypatch.setattr(measuring, "_waited_for", made.run)
+    monkeypatch.setattr(from_run, "profiles", profiles)
+    return made
+
+
+def profiles(run: RunDirectory) -> list[Profile]:
+    """Stand in for the counts that a profiled run leaves: `esp_output` executes what a commit costs."""
+    made = []
+    for case in run.manifest.base_loads:
+        for side, reading in run.trials_of(case)[-1].gateways.items():
+            assert reading.frames is not None
+            assert reading.instructions_per_frame is not None
+            rest = round((reading.instructions_per_frame - FORWARDING) * reading.frames)
+            costs = {
+                (Function("forward"), "softirq"): FORWARDING * reading.frames,
+                (Function("esp_output", "esp4"), "softirq"): rest,
+            }
+            made.append(Profile(case, side, reading.frames, costs, {}))  # type: ignore[arg-type]
     return made
 
 
@@ -114,13 +142,13 @@ def step_at(place: int, more: float = 212.0) -> list[float | None]:
 
 
 def test_the_commit_is_found_with_its_cost(project: Project) -> None:
-    """Four steps suffice for sixteen commits, beside good (twice) and bad; the user's tree is as before."""
+    """Four steps suffice for sixteen commits, beside good (twice), bad and two profiles; the user's tree is as before."""
     project.grow(step_at(11))
     done = project.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000 instructions per frame" in done.stdout
     assert "step 4 of about 4" in done.stderr
-    assert len(project.measured) == 3 + 4
+    assert len(project.measured) == 3 + 4 + 2
     (folder,) = (project.folder / "runs").iterdir()
     assert "commit 11 costs +212.000" in (folder / "bisect.md").read_text()
     assert not (folder / "tree").exists()
@@ -145,7 +173,117 @@ def test_an_interrupted_bisection_goes_on_with_the_same_command(project: Project
     done = project.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000" in done.stdout
-    assert before + len(project.measured[before:]) == 7
+    assert len(project.measured) == 7 + 2
+    assert before == 5
+
+
+def folder_of(project: Project) -> Path:
+    """Return the folder of the bisection."""
+    (folder,) = (project.folder / "runs").iterdir()
+    return folder
+
+
+def test_the_cost_of_the_commit_is_shown_by_function(project: Project) -> None:
+    """Of both gateways, at the load of the bisection's figure, with the files of both profiles."""
+    project.grow(step_at(11))
+    done = project.bisect()
+    assert done.returncode == 0, done.stderr
+    folder = folder_of(project)
+    text = (folder / "bisect.md").read_text()
+    assert re.search(r"home: 12,000\.000 → 12,212\.000 \(\+212\.000\)", text)
+    assert text.count("| `esp_output` | esp4 | 7,000.000 | 7,212.000 | +212.000 |") == 2
+    assert "`forward`" not in text
+    for word, name, number in (("was", "before", 10), ("is", "after", 11)):
+        (run,) = (folder / "profiles" / name).iterdir()
+        at = f"profiles/{name}/{run.name}"
+        assert re.search(rf"\* {word}, \w+ commit {number}: {at}/profile.html and {at}/report.html\n", text)
+        assert (run / "profile.html").is_file()
+        ((case, (load,)),) = RunDirectory.open(run).manifest.base_loads.items()
+        assert (case, load.load_fps) == ("0003-xfrm-aes128-sha1-64-one-way", LOAD_FPS / 2)
+    assert text.partition("By function")[2] in done.stdout
+    assert done.stdout.rstrip().endswith(str(folder / "bisect.md"))
+
+
+def test_a_bisection_that_is_done_is_only_shown(project: Project) -> None:
+    """Nothing is built or measured again, neither the steps nor the profiles."""
+    project.grow(step_at(11))
+    first = project.bisect()
+    before = list(project.measured)
+    second = project.bisect()
+    assert project.measured == before
+    assert "building" not in second.stderr
+    assert second.stdout == first.stdout
+    assert "+212.000 |" in (folder_of(project) / "bisect.md").read_text()
+
+
+def test_an_interrupted_profile_goes_on_with_the_same_command(project: Project) -> None:
+    """The commit was told before; the parent is not profiled again."""
+    project.grow(step_at(11))
+    project.patience = 8
+    done = project.bisect()
+    assert done.returncode == 130
+    assert "commit 11 costs +212.000" in done.stdout
+    assert "commit 11 costs +212.000" in (folder_of(project) / "bisect.md").read_text()
+    project.patience = 1000
+    assert project.bisect().returncode == 0
+    assert len(project.measured) == 9
+    assert "+212.000 |" in (folder_of(project) / "bisect.md").read_text()
+
+
+@pytest.mark.parametrize("fault", ["the run", "the counts", "the gateways"])
+def test_a_profile_that_fails_costs_no_verdict(
+    project: Project, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """One message says why, and the next start tries the profile again, and nothing else."""
+    project.grow(step_at(11))
+    assert project.bisect("--no-profile").returncode == 0
+    assert not (folder_of(project) / "profiles").exists()
+    steps, world = len(project.measured), project.world
+    with monkeypatch.context() as broken:
+        if fault == "the run":
+            project.profile_ends_with = 4
+        elif fault == "the counts":
+
+            def fails(run: RunDirectory) -> list[Profile]:
+                raise EspbenchError("no profile")
+
+            broken.setattr(from_run, "profiles", fails)
+        else:
+            project.world = replace(world, qemu="qemu sha256 ffffffffffffffff")
+        done = project.bisect()
+    why = {"the run": "ended with exit code 4", "the counts": "no profile", "the gateways": "a foreign base"}
+    assert done.returncode == 0
+    assert "commit 11 costs +212.000" in done.stdout
+    assert done.stderr.count("no cost by function: ") == 1
+    assert why[fault] in done.stderr
+    assert "--no-profile leaves it out" in done.stderr
+    project.profile_ends_with, project.world = 0, world
+    tried = len(project.measured)
+    done = project.bisect()
+    assert done.returncode == 0
+    assert "+212.000 |" in (folder_of(project) / "bisect.md").read_text()
+    assert (tried - steps, len(project.measured) - tried) == (0 if fault == "the run" else 1, 2)
+
+
+def test_an_interruption_of_the_profiles_run_is_one_of_the_bisection(project: Project) -> None:
+    project.grow(step_at(11))
+    project.profile_ends_with = 130
+    done = project.bisect()
+    assert done.returncode == 130
+    assert "no cost by function" not in done.stderr
+
+
+def test_of_several_repeats_the_first_is_profiled(project: Project) -> None:
+    plan = project.folder / "plan.yaml"
+    plan.write_text(PLAN.replace("tests:", "repeat: 2\ntests:"))
+    project.world = replace(world_of(plan), platform="qemu_e500")
+    project.grow(step_at(11))
+    done = project.bisect()
+    assert done.returncode == 0, done.stderr
+    for name in ("before", "after"):
+        (run,) = (folder_of(project) / "profiles" / name).iterdir()
+        (case,) = RunDirectory.open(run).manifest.base_loads
+        assert case.endswith("-r1")
 
 
 @pytest.mark.parametrize("patience", [0, 4, 1000])
@@ -215,6 +353,7 @@ def test_costs_that_go_up_twice_are_no_single_commit(project: Project) -> None:
     done = project.bisect()
     assert done.returncode == 3
     assert "no single commit" in done.stdout
+    assert not (folder_of(project) / "profiles").exists()
 
 
 def test_commits_that_do_not_build_are_gone_around(project: Project) -> None:

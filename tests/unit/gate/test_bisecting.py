@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.cli.gate.bisect import as_markdown, search
+from espbench.cli.bisect.bisect import as_markdown, search
 from espbench.errors import UsageError
 from espbench.gate.commits.bisecting import Answer, Bisection
 from espbench.gate.commits.history import Step, open_history

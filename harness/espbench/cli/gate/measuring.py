@@ -59,6 +59,13 @@ class Measuring:
         return RunDirectory.open(path)
 
 
+def write_report(run: RunDirectory) -> None:
+    """Write the report of a run in a process of its own; what went wrong is only said, since the run is complete."""
+    code, _ = _waited_for([*PROGRAM, "report", str(run.path), "--format", "html"])
+    if code:
+        print(f"the report could not be written; try again: espbench report {run.path}", file=sys.stderr)
+
+
 def _waited_for(argv: Sequence[str]) -> tuple[int, str]:
     """Run a program and return (exit code, stdout); if this command is interrupted, end the program properly first."""
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)

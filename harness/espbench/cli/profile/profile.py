@@ -13,7 +13,6 @@ from rich.console import Console
 from espbench.cli.gate.options import Wait
 from espbench.cli.profile import pairs, sampled_tables, tables
 from espbench.cli.profile.profiling import (
-    GRAPH,
     Loads,
     Profiles,
     Profiling,
@@ -73,7 +72,7 @@ def profile(  # noqa: PLR0913  (its options)
         loads = loads_of_profile(run)
         tables.show(counted, loads, console, top)
         sampled_tables.show(sampled, loads, console, top)
-    print(run.path / GRAPH)
+    print(run.flame_graph)
     if how.problems:
         print("\n".join(["not profiled:", *how.problems]), file=sys.stderr)
         raise typer.Exit(_INCOMPLETE)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from espbench.cli.gate.measuring import Measuring
+from espbench.cli.gate.measuring import Measuring, write_report
 from espbench.errors import EspbenchError, UsageError
 from espbench.gate import instructions
 from espbench.gate.base import HALF, Point
@@ -21,7 +21,6 @@ from espbench.results.durable import write_atomically
 from espbench.runs.beds import cases_of, choose, virtual
 from espbench.terms import BaseLoad, CaseEntry, Outcome, Trial, kind_of_test
 
-GRAPH = "profile.html"
 _ANY_LOSS = 1.0  # a loss goal that every trial meets
 _COUNTED = ("qemu_x86", "qemu_e500")  # the platforms whose kernels tell their functions
 _SAMPLED = ("netns", "remote")  # those that perf can sample
@@ -78,11 +77,13 @@ class Profiling:
                 raise EspbenchError("\n".join(problems))
             self.problems += problems
             write_atomically(made.path / sampled_file.FILE, sampled_file.text_of(sampled))
-            write_atomically(made.path / GRAPH, flame.sampled_page(title, sampled))
+            write_atomically(made.flame_graph, flame.sampled_page(title, sampled))
+            write_report(made)
             return made, sampled
         counted = from_run.profiles(made)
         write_atomically(made.path / csv_file.FILE, csv_file.text_of(counted))
-        write_atomically(made.path / GRAPH, flame.page(title, counted))
+        write_atomically(made.flame_graph, flame.page(title, counted))
+        write_report(made)
         if own and not self._half:
             say_if_another(run, made)
         return made, counted

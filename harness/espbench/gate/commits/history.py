@@ -27,12 +27,16 @@ class Step:
 
 @dataclass
 class History:
-    """A bisection so far. asked: what the steps belong to; figure: which figure is looked at, once that is known."""
+    """A bisection so far. asked: what the steps belong to; figure: which figure is looked at, once that is known.
+
+    profiles: commit → the run directory of its profile.
+    """
 
     path: Path
     asked: Mapping[str, str]
     figure: dict[str, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    profiles: dict[str, str] = field(default_factory=dict)
 
     @property
     def known(self) -> dict[str, Step]:
@@ -51,6 +55,7 @@ class History:
             "asked": dict(self.asked),
             "figure": self.figure,
             "steps": [asdict(step) for step in self.steps],
+            "profiles": self.profiles,
         }
         write_atomically(self.path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
@@ -66,6 +71,7 @@ def open_history(path: Path, asked: Mapping[str, str]) -> History:
             document["asked"],
             document["figure"],
             [Step(**step) for step in document["steps"]],
+            dict(document.get("profiles", {})),  # older bisections have none
         )
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise UsageError(f"{path}: damaged: {error}; remove {path.parent} to begin anew") from None

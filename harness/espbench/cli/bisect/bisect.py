@@ -5,35 +5,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from espbench.cli.gate.bases import Building, building
+from espbench.cli.bisect import by_function
+from espbench.cli.bisect.costs import Costs
+from espbench.cli.gate.bases import building
 from espbench.cli.gate.measuring import Measuring
-from espbench.cli.gate.refusals import refuse_different
-from espbench.errors import UsageError
-from espbench.gate import baseline_file, conditions, from_check
-from espbench.gate.base import Base, Point
+from espbench.errors import EspbenchError, Interrupted, UsageError
 from espbench.gate.commits.bisecting import Answer, Bisection
 from espbench.gate.commits.history import History, Step, open_history
-from espbench.gate.commits.tree import BuildFailed, Commit
-from espbench.gate.from_run import GATED, base_of
-from espbench.gate.judging import judge
-from espbench.gate.limits import Limit, Quantity
+from espbench.gate.commits.tree import Commit
+from espbench.gate.from_run import GATED
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import NOT_JUDGED, Row
 from espbench.plan import load_plan
 from espbench.results.durable import write_atomically
 from espbench.runs.beds import cases_of, choose, virtual
-from espbench.terms import CaseEntry, kind_of_test
+from espbench.terms import kind_of_test
 
 _DIGITS = 12  # of a commit's name, in the name of a folder
 
 
-def bisect(
+def bisect(  # noqa: PLR0913  (its options)
     plan: Annotated[Path, typer.Argument(help="The plan, in virtual time.")],
     good: Annotated[str, typer.Option(help="A revision without the regression.")],
     bad: Annotated[str, typer.Option(help="A later revision with the regression.")],
@@ -46,6 +43,9 @@ def bisect(
     ] = None,
     tree: Annotated[Path | None, typer.Option(help="The git tree. Default: the current folder.")] = None,
     out: Annotated[Path, typer.Option(help="The folder for its own folder.")] = Path("runs"),
+    no_profile: Annotated[
+        bool, typer.Option("--no-profile", help="Do not measure the cost of the commit by function.")
+    ] = False,
 ) -> None:
     """Find the commit that made a frame cost more. After an interruption, the same command continues."""
     limits = read_limits(limit or [])
@@ -72,109 +72,53 @@ def bisect(
     )  # fmt: skip
     try:
         answer = search(span, history, costs.of, costs.figure_of, _say)
+        if answer is not None:
+            _tell(costs, span, answer, no_profile=no_profile)
         costs.how.close()
     finally:
         costs.how.tell()
     if answer is None:
-        for problem in costs.problems:
-            _say(f"not judged: {problem}")
-        more = f"more than {span[0]} by more than the limit"
-        if costs.problems:
-            _say(f"no answer: what could be measured of {span[-1]} does not cost {more}")
-        else:
-            _say(f"no single commit: {span[-1]} does not cost {more}")
-        raise typer.Exit(NOT_JUDGED)
-    text = as_markdown(span, answer, history)
-    write_atomically(folder / "bisect.md", text)
-    print(text)
-    print(folder / "bisect.md")
-    if not answer.single:
+        _tell_that_there_is_none(costs, span)
+    if answer is None or not answer.single:
         raise typer.Exit(NOT_JUDGED)
 
 
-@dataclass
-class Costs:
-    """Builds commits and measures them: first the good one, whose throughputs give the loads of all, then others.
+def _tell(costs: Costs, span: Sequence[Commit], answer: Answer, *, no_profile: bool) -> None:
+    """Print the answer and write it into bisect.md; then, of a single commit, its cost by function too."""
+    file = costs.how.work / "bisect.md"
+    text = as_markdown(span, answer, costs.history)
+    write_atomically(file, text)
+    print(text, flush=True)  # before the profile, which may fail
+    if answer.single and not no_profile:
+        if more := _by_function(costs, span[answer.first - 1], span[answer.first]):
+            write_atomically(file, f"{text}\n{more}")
+            print(more)
+    print(file)
 
-    run, problems: the directory of the last run, and why cases of it could not be judged.
-    """
 
-    how: Building
-    measuring: Measuring
-    plan: Path
-    entries: Sequence[CaseEntry]
-    limits: dict[Quantity, Limit]
-    history: History
-    run: str = ""
-    problems: list[str] = field(default_factory=list)
+def _by_function(costs: Costs, parent: Commit, commit: Commit) -> str:
+    """Return the cost of the commit by function as Markdown. If it cannot be profiled, say why, and return nothing."""
+    try:
+        return by_function.text_of(costs, parent, commit)
+    except typer.Exit as ended:
+        if ended.exit_code == Interrupted.exit_code:
+            raise
+        why = f"espbench run ended with exit code {ended.exit_code}"
+    except EspbenchError as error:
+        why = str(error)
+    _say(f"no cost by function: {why}\n  what to do: the same command tries again, --no-profile leaves it out")
+    return ""
 
-    def figure_of(self, good: Commit, bad: Commit) -> Row | None:
-        """Return the figure in which bad is worst compared with good; None if it is worse in none.
 
-        Raise BuildFailed if one of them cannot be built, and UsageError if the command installed nothing.
-        """
-        has_written = False
-        if not self._file.exists():
-            has_written = self.how.build(good)
-            made = base_of(self.measuring.run(self.plan))
-            base = self.measuring.with_halves(made, self.plan, self.entries)
-            write_atomically(self._file, baseline_file.text_of(base))
-        base = baseline_file.read(self._file)
-        has_written = self.how.build(bad) or has_written
-        rows = self._rows(base)
-        worse = [row for row in rows if row.word == "regressed" and row.quantity == "instructions"]
-        if not has_written and not self.problems and not any(row.change for row in rows):
-            self._file.unlink()  # it is of what was there before, so it is no base of the good commit
-            where = ", ".join(map(str, self.how.paths)) or "but it names neither a prefix nor a kernel"
-            raise UsageError(
-                f"--build {self.how.command}: it installed nothing, and good and bad cost the same\n"
-                f"  expected: files where the plan looks for what is tested: {where}\n"
-                "  got: no file written there by the builds of the good and the bad commit\n"
-                "  what to do: let the command install what it builds there (docs/ci.md)"
-            )
-        return max(worse, key=lambda row: row.share or 0.0, default=None)
-
-    def of(self, commit: Commit) -> Step:
-        """Build a commit, measure the figure of this bisection, and return it as a step; its cost may be None."""
-        figure = self.history.figure
-        base = baseline_file.read(self._file)
-        one = {point: case for point, case in base.cases.items() if str(point) == figure["case"]}
-        try:
-            self.how.build(commit)
-        except BuildFailed as failed:
-            return Step(commit.name, None, why=failed.what)
-        try:
-            rows = self._rows(replace(base, cases=one))
-        except typer.Exit as ended:
-            if ended.exit_code != UsageError.exit_code:
-                raise
-            # The same plan was measured with good and bad, so it is this build that `espbench run` refuses.
-            return Step(commit.name, None, why=f"espbench run refused it with exit code {ended.exit_code}")
-        for row in rows:
-            if (row.goal, row.side) == (figure["goal"], figure["side"]) and row.now is not None:
-                return Step(commit.name, row.now, run=self.run)
-        return Step(commit.name, None, run=self.run, why="; ".join(self.problems) or "no figure")
-
-    @property
-    def _file(self) -> Path:
-        """The file of the base, which has the figures of the good commit."""
-        return self.how.work / "baseline.json"
-
-    def _rows(self, base: Base) -> list[Row]:
-        """Measure the cases of the base; raise UsageError if not only the build differs from what the base had."""
-        entries = [entry for entry in self.entries if Point.of(entry) in base.cases]
-        run = self.measuring.run(self.plan, from_check.base_loads(base, entries, self.limits))
-        now = conditions.of_run(run.manifest)
-        refuse_different(
-            base,
-            now.instrument,
-            free={*now.subject, *(key for case in base.cases.values() for key in case.subject)},
-            partly=now.partly,
-            remedy=f"put in place what the bisection began with, or remove {self.how.work} to begin it anew",
-        )
-        measured, problems = from_check.measurements(run, base)
-        self.run, self.problems = str(run.path), [f"{p.case}: {p.why}" for p in problems]
-        return judge(base, measured, self.limits)
+def _tell_that_there_is_none(costs: Costs, span: Sequence[Commit]) -> None:
+    """Say that the bad commit is not worse than the good one, or that nobody knows."""
+    for problem in costs.problems:
+        _say(f"not judged: {problem}")
+    more = f"more than {span[0]} by more than the limit"
+    if costs.problems:
+        _say(f"no answer: what could be measured of {span[-1]} does not cost {more}")
+    else:
+        _say(f"no single commit: {span[-1]} does not cost {more}")
 
 
 def search(
