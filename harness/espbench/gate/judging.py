@@ -4,7 +4,7 @@
 **Instructions.** They are compared at half of the throughput, or at the throughput if the base has no other load. The
 base's repeats form a band, from the least to the greatest figure. Each repeat has random numbers of its own, the same
 in base and check, so the band shows the effect of chance in memory layout. With one repeat it has no width. The new
-figure is the median over the same repeats. Within the band it is `same`, outside it `moved`. It is `regressed` if it is
+figure is the median over the repeats that were measured: the same ones, or only the first. Within the band it is `same`, outside it `moved`. It is `regressed` if it is
 above the band by more than the limit, and `improved` if it is below the band by more than the limit.
 
 **Throughput.** No new search is made. If the trial at the base's throughput still meets the loss goal, the figure is
@@ -48,28 +48,35 @@ def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) 
     for point in sorted(base.cases, key=lambda point: point.order):
         case = base.cases[point]
         for goal in sorted({sample.goal for sample in case.samples}):
-            of_goal = [
-                s for s in case.samples if s.goal == goal and (point, s.repeat, goal, s.load_fps) in measured
+            of_goal = [s for s in case.samples if s.goal == goal]
+            pairs = [
+                (s, measured[key])
+                for s in of_goal
+                if (key := (point, s.repeat, goal, s.load_fps)) in measured
             ]
-            for share in sorted({s.share for s in of_goal}):
+            shares = sorted({s.share for s, _ in pairs})
+            for share in shares:
                 samples = [s for s in of_goal if s.share == share]
-                measurements = [measured[point, s.repeat, goal, s.load_fps] for s in samples]
+                made = [(s, now) for s, now in pairs if s.share == share]
                 # Instructions at the throughput itself are used only if the base has no lower load.
-                if share == min(s.share for s in of_goal):
+                if share == shares[0]:
+                    measurements = [now for _, now in made]
                     rows += _of_gateways(case, goal, samples, measurements, limits["instructions"])
                 if share == AT_THROUGHPUT:
-                    rows.append(_throughput(case, goal, samples, measurements, limits["throughput"]))
+                    judged = [now for s, now in made if s.met]
+                    rows.append(_throughput(case, goal, samples, judged, limits["throughput"]))
     return rows
 
 
 def _of_gateways(
     case: BaseCase, goal: float, samples: Sequence[Sample], measurements: Sequence[Measured], limit: Limit
 ) -> list[Row]:
+    """Return a row for each gateway. samples: those of all repeats, the band; measurements: of those measured now."""
     rows = []
     for side in samples[0].instructions:
         band = [s.instructions[side] for s in samples]
         now = [m.instructions[side] for m in measurements if side in m.instructions]
-        if len(now) == len(band):
+        if len(now) == len(measurements):
             rows.append(_instructions(case, goal, side, samples, band, now, limit))
     return rows
 
@@ -115,10 +122,10 @@ def _word(excess: float, allowed: float) -> Word:
 
 
 def _throughput(
-    case: BaseCase, goal: float, samples: Sequence[Sample], measurements: Sequence[Measured], limit: Limit
+    case: BaseCase, goal: float, samples: Sequence[Sample], judged: Sequence[Measured], limit: Limit
 ) -> Row:
+    """Return the row of the throughput. judged: the new measurements of those samples that met the goal in the base."""
     loads = [s.load_fps for s in samples]
-    judged = [m for s, m in zip(samples, measurements, strict=True) if s.met]
     fps = median(loads)
     allowed = limit.allowance(fps)
     word: Word = "same"

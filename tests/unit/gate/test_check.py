@@ -540,6 +540,60 @@ def test_a_base_with_more_repeats_may_be_allowed(situation: Situation) -> None:
     assert "passed: 12 figures of 4 cases" in done.stdout
 
 
+def of_five_seeds(situation: Situation, more: float) -> None:
+    """Let the base have five repeats, whose costs differ by one instruction; a frame now costs more by `more`."""
+    situation.plan.write_text(PLAN.replace("tests:", "repeat: 5\ntests:"))
+    world = replace(world_of(situation.plan), cost=lambda entry: 12_000.0 + entry.repeat)
+    situation.before, situation.after = world, replace(world, cost=lambda e: 12_000.0 + e.repeat + more)
+    rebase(situation)
+    situation.options = ["--limit", "instructions=0"]
+
+
+@pytest.mark.parametrize(
+    ("repeats", "more", "code"),
+    [("1", 0.0, 0), ("1", 4.0, 0), ("1", 5.0, 5), ("2", 3.5, 0), ("2", 4.0, 5), ("5", 2.0, 0), ("5", 3.0, 5)],
+)
+def test_the_first_repeats_are_held_against_the_band_of_all(
+    situation: Situation, repeats: str, more: float, code: int
+) -> None:
+    """Their median, beside 12,001 to 12,005; no other repeat is measured or missed."""
+    of_five_seeds(situation, more)
+    situation.options += ["--repeats", repeats]
+    done = situation.check()
+    assert done.returncode == code, done.stdout + done.stderr
+    document = json.loads((situation.folder / "json").read_text())
+    assert document["problems"] == []
+    assert {(row["low"], row["high"], row["repeats"]) for row in document["rows"] if row["side"]} == {
+        (12_001.0, 12_005.0, 5)
+    }
+    run = RunDirectory.open(Path(document["run"]))
+    assert {name[-2:] for name in run.manifest.base_loads} == {f"r{n + 1}" for n in range(int(repeats))}
+    fewer = any("measured now: the first" in note for note in document["notes"])
+    assert fewer == (repeats != "5")
+
+
+def test_a_first_repeat_that_is_missing_is_3(situation: Situation) -> None:
+    of_five_seeds(situation, 0.0)
+    situation.options += ["--repeats", "1"]
+    situation.spoil = lambda finding: None
+    assert situation.check().returncode == 3
+
+
+def test_a_base_of_the_first_repeat_alone_is_refused(situation: Situation) -> None:
+    """It has no band."""
+    plan = situation.plan.read_text()
+    of_five_seeds(situation, 0.0)
+    whole = situation.plan.read_text()
+    situation.plan.write_text(plan)
+    situation.before = world_of(situation.plan)
+    rebase(situation)
+    situation.plan.write_text(whole)
+    situation.options += ["--repeats", "1"]
+    done = situation.check()
+    assert done.returncode == 2
+    assert "no base for 16 of 20 throughputs" in done.stderr
+
+
 def test_a_loss_goal_that_is_not_measured_any_more_is_refused(situation: Situation) -> None:
     """The plan's goal is another one than the base's."""
     situation.plan.write_text(PLAN.replace("loss_goals: [0]", "loss_goals: [0.001%]"))

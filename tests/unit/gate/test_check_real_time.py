@@ -204,6 +204,12 @@ def test_another_version_under_test_is_told_and_not_refused(
     assert "note: differs from the base: version of strongswan: " in done.stdout
 
 
+def test_the_first_repeats_alone_decide_nothing(situation: Situation) -> None:
+    done = situation.check("--repeats", "3")
+    assert (done.returncode, situation.asked) == (2, 0)
+    assert "--repeats 3: not for a plan in real time" in done.stderr
+
+
 def test_a_file_has_no_repeats_to_judge_by(situation: Situation) -> None:
     (situation.folder / "baseline.json").write_text("{}")
     done = situation.check(base=str(situation.folder / "baseline.json"))

@@ -80,6 +80,7 @@ def test_a_command_can_work_as_it_is_written(command: list[str], tree: Path) -> 
         assert virtual(choices)
     if asked.get("against", "").endswith(".json"):
         assert virtual(choices)
+        assert resolved.plan.repeat == 5  # a band from five seeds
     if asked.get("against") == "base":
         assert resolved.plan.compare is not None
         assert resolved.plan.compare.reference == "base"

@@ -67,5 +67,8 @@ def plan_of(run: RunDirectory) -> tuple[Path, list[str]]:
 def band(repeats: int) -> str:
     """Say what the width of the bands of a base with this many repeats means."""
     if repeats == 1:
-        return "one repeat: its band has no width, and the limit alone decides what is a regression"
+        return (
+            "one repeat: its band has no width, and the limit alone decides what is a regression; "
+            "with repeat: 5 in the plan, the band shows what luck of layout is worth"
+        )
     return f"bands of {repeats} repeats, each with random numbers of its own: what luck of layout is worth"

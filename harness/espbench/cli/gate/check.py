@@ -46,7 +46,10 @@ _PIPED_WIDTH = 180
 
 @dataclass(frozen=True)
 class Asked:
-    """The request for one check. allowed: keys or words of conditions that may differ."""
+    """The request for one check.
+
+    allowed: keys or words of conditions that may differ. repeats: how many repeats are measured; None: all of the plan.
+    """
 
     plan: Path
     resolved: ResolvedPlan
@@ -54,6 +57,7 @@ class Asked:
     limits: Mapping[Quantity, Limit]
     allowed: Collection[str]
     measuring: Measuring
+    repeats: int | None = None
 
     @property
     def cases(self) -> list[Case]:
@@ -113,6 +117,10 @@ def check(  # noqa: PLR0913
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="In virtual time: measure N cases at once.")
     ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option("--repeats", min=1, help="In virtual time: measure only the plan's first N repeats."),
+    ] = None,
     wait: Wait = False,
 ) -> None:
     """Check a plan for regressions. Exit code 0: none; 5: some; 3: a case could not be judged."""
@@ -121,7 +129,8 @@ def check(  # noqa: PLR0913
     limits = read_limits(limit or [])
     resolved = load_plan(plan)
     options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
-    asked = Asked(plan, resolved, choose(resolved), limits, allow_different or [], Measuring(out, options))
+    measuring = Measuring(out, options)
+    asked = Asked(plan, resolved, choose(resolved), limits, allow_different or [], measuring, repeats)
     verdict = _verdict(asked, against, build, tree)
     outputs.write(verdict)
     console = Console(highlight=False, emoji=False, markup=False)
@@ -140,6 +149,8 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
     in_virtual_time = virtual(asked.choices)
     if not in_virtual_time:
         refuse_numbers(asked.limits)
+        if asked.repeats is not None:
+            raise _repeats_in_real_time(asked)
     if of_run and not in_virtual_time:
         return _between_arms(asked, against)
     path = Path(against)
@@ -199,12 +210,13 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
     in_base = {(point, s.repeat, s.goal) for point, case in base.cases.items() for s in case.samples}
     refuse_other_cases(base.where, in_base, asked.judged, asked.allowed)
     held = _judged_of(base, asked.judged)
-    loads = from_check.base_loads(held, entries, asked.limits)
+    wanted = _first_repeats(held, asked.repeats)
+    loads = from_check.base_loads(wanted, entries, asked.limits)
     run = asked.measuring.run(asked.plan, loads)
     recorded = conditions.of_run(run.manifest)
     free = {*asked.allowed, *recorded.subject, *(key for case in base.cases.values() for key in case.subject)}
     refuse_different(base, recorded.instrument, free=free, partly=recorded.partly)
-    measured, problems = from_check.measurements(run, held)
+    measured, problems = from_check.measurements(run, wanted)
     return Check(
         plan=asked.resolved.plan.name,
         base=base.commit or base.where,
@@ -228,6 +240,17 @@ def _judged_of(base: Base, judged: Collection[Judged]) -> Base:
         point: replace(case, samples=kept)
         for point, case in base.cases.items()
         if (kept := [s for s in case.samples if (point, s.repeat, s.goal) in judged])
+    }
+    return replace(base, cases=cases)
+
+
+def _first_repeats(base: Base, repeats: int | None) -> Base:
+    """Return the base with the samples of the first repeats alone, which are measured; the others are in its bands."""
+    if repeats is None:
+        return base
+    cases = {
+        point: replace(case, samples=[s for s in case.samples if s.repeat <= repeats])
+        for point, case in base.cases.items()
     }
     return replace(base, cases=cases)
 
@@ -256,9 +279,11 @@ def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]
 
 def _notes(base: Base, asked: Asked) -> list[str]:
     """Return the notes that a reader of the figures needs."""
+    fewer = asked.repeats is not None and asked.repeats < base.repeats
     return [
         "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
         band(base.repeats),
+        *([f"measured now: the first {asked.repeats} of the {base.repeats} repeats"] if fewer else []),
         *([] if base.has_halves else [_NO_HALVES]),
         *_not_gated(asked),
     ]
@@ -365,6 +390,14 @@ def _nothing_to_build(against: str, option: str) -> UsageError:
         "  expected: a git revision, which is built and measured before the tree as it stands\n"
         "  got: something that was measured, or is measured in this run\n"
         f"  what to do: build before the check and leave {option} out, or name a revision"
+    )
+
+
+def _repeats_in_real_time(asked: Asked) -> UsageError:
+    return UsageError(
+        f"--repeats {asked.repeats}: not for a plan in real time\n"
+        "  expected: all repeats of the plan, whose scatter decides there\n  got: the first ones alone\n"
+        "  what to do: leave --repeats out"
     )
 
 
