@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from espbench.errors import EspbenchError
 from espbench.profile.programs import NO_PROGRAMS, Process, Programs
 from espbench.profile.sections import How, Node, Section
-from espbench.profile.symbols import UNNAMED, Function, Symbols, is_named, is_offset
+from espbench.profile.symbols import UNNAMED, Function, KnownBy, Symbols, known_by
 
 Where = Literal["hard interrupt", "softirq", "process", "idle", "user space", "asking"]
 """The context in which a function ran.
@@ -49,17 +49,23 @@ class Profile:
 
     @property
     def named_share(self) -> float:
-        """The share of the instructions whose function is known, by its name or its offset in a file."""
-        return self._share(is_named)
+        """The share of the instructions whose function has a name; an offset in a file is no name."""
+        return self._share("name")
 
     @property
     def offset_share(self) -> float:
-        """The share of the instructions whose function is known only by its offset in a file."""
-        return self._share(is_offset)
+        """The share of the instructions whose function is known only by its offset in a file without symbols."""
+        return self._share("offset")
 
-    def _share(self, of: Callable[[Function], bool]) -> float:
-        chosen = sum(count for (function, _), count in self.costs.items() if of(function))
-        return chosen / self.instructions if self.instructions else float(of(ASKING))
+    @property
+    def naming(self) -> str:
+        """Both shares, and that of the rest, in words."""
+        rest = self._share("nothing")
+        return f"{self.named_share:.2%} of them have a name, {self.offset_share:.2%} only an offset, {rest:.2%} neither"
+
+    def _share(self, kind: KnownBy) -> float:
+        chosen = sum(count for (function, _), count in self.costs.items() if known_by(function) == kind)
+        return chosen / self.instructions if self.instructions else float(kind == "name")
 
     def by_function(self) -> dict[Function, int]:
         """Return the instructions of each function, summed over the contexts."""

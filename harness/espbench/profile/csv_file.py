@@ -11,13 +11,14 @@ from typing import Any, cast
 
 from espbench.errors import UsageError
 from espbench.profile.attribution import WHERES, Profile, Where
-from espbench.profile.symbols import Function
+from espbench.profile.symbols import Function, known_by
 from espbench.results.outcome_files import as_it_was, table_text
 
 FILE = "profile.csv"
 COLUMNS = (
-    "case", "gateway", "frames", "function", "module", "where", "instructions", "instructions_per_frame",
+    "case", "gateway", "frames", "function", "module", "where", "instructions", "instructions_per_frame", "known_by",
 )  # fmt: skip
+_FIRST_COLUMNS = COLUMNS[:-1]  # of the first files, which did not say by what a function is known
 _DIGITS = 6
 
 
@@ -27,9 +28,9 @@ def text_of(profiles: Iterable[Profile]) -> str:
 
 
 def _cells(row: dict[str, Any]) -> list[object]:
-    *others, per_frame = row.values()
+    *others, per_frame, known = row.values()
     # The figure is a number and not text: a negative one as text would be escaped like a formula.
-    return [*others, Decimal(f"{per_frame:.{_DIGITS}f}")]
+    return [*others, Decimal(f"{per_frame:.{_DIGITS}f}"), known]
 
 
 def rows(profile: Profile) -> Iterator[dict[str, Any]]:
@@ -37,7 +38,7 @@ def rows(profile: Profile) -> Iterator[dict[str, Any]]:
     for (function, where), count in sorted(profile.costs.items(), key=lambda c: (-c[1], c[0])):
         values = (
             profile.case, profile.side, profile.frames, function.name, function.module, where, count,
-            count / profile.frames,
+            count / profile.frames, known_by(function),
         )  # fmt: skip
         yield dict(zip(COLUMNS, values, strict=True))
 
@@ -46,7 +47,7 @@ def read(text: str, where: str) -> list[Profile]:
     """Return the profiles in a file, without stacks; UsageError, which names `where`, for another kind of file."""
     costs: dict[tuple[str, str, int], dict[tuple[Function, Where], int]] = {}
     lines = csv.reader(io.StringIO(text))
-    if (header := tuple(next(lines, ()))) != COLUMNS:
+    if (header := tuple(next(lines, ()))) not in (COLUMNS, _FIRST_COLUMNS):
         raise _no_profile(where, f"the columns {', '.join(header) or '(none)'}")
     for number, cells in enumerate(lines, 2):
         row = [as_it_was(cell) for cell in cells]

@@ -115,7 +115,7 @@ _SAMPLED = (
 
 def page(title: str, profiles: Sequence[Profile]) -> str:
     """Return the HTML document with a graph for each profile."""
-    each = [(p, f"{p.instructions / p.frames:,.1f} instructions per frame") for p in profiles]
+    each = [(p, f"{p.instructions / p.frames:,.1f} instructions per frame; {p.naming}") for p in profiles]
     return _page(title, _COUNTED, [_graph(p, words, "instructions") for p, words in each])
 
 

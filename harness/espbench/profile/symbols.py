@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 KERNEL = "kernel"
 # No function is longer than this; an address farther behind the start of a function does not belong to it.
@@ -27,17 +27,15 @@ class Function(NamedTuple):
 
 
 UNNAMED = Function("[unnamed]", "")
+KnownBy = Literal["name", "offset", "nothing"]
 _OFFSET = "0x"  # the beginning of a function's name if only its offset in its file is known
 
 
-def is_named(function: Function) -> bool:
-    """Return whether the function is known, by its name or by its offset in a file without symbols."""
-    return function.name != UNNAMED.name
-
-
-def is_offset(function: Function) -> bool:
-    """Return whether a function's name is its offset."""
-    return function.name.startswith(_OFFSET)
+def known_by(function: Function) -> KnownBy:
+    """Return what is known of a function: its name, only its offset in a file without symbols, or nothing."""
+    if function.name == UNNAMED.name:
+        return "nothing"
+    return "offset" if function.name.startswith(_OFFSET) else "name"
 
 
 class Symbols:

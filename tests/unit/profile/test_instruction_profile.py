@@ -228,7 +228,7 @@ def test_one_instruction_planted_is_of_its_function() -> None:
 def test_a_negative_number_stays_a_number() -> None:
     """Only text is made harmless: an apostrophe would make text of it for every program that reads the file."""
     profile = Profile("c", "home", 10, {(ESP, "softirq"): -7, (UNNAMED, "process"): 5}, {})
-    assert [line.split(",")[-2:] for line in csv_file.text_of([profile]).splitlines()[1:]] == [
+    assert [line.split(",")[-3:-1] for line in csv_file.text_of([profile]).splitlines()[1:]] == [
         ["5", "0.500000"],
         ["-7", "-0.700000"],
     ]
@@ -238,8 +238,22 @@ def test_no_function_or_case_of_a_profile_is_a_formula() -> None:
     """A label or a module of the user's own may begin as a formula does; reading gives the original."""
     profile = Profile("=case", "home", 10, {(Function("@f", "+m"), "idle"): 7}, {})
     text = csv_file.text_of([profile])
-    assert text.splitlines()[1] == "'=case,home,10,'@f,'+m,idle,7,0.700000"
+    assert text.splitlines()[1] == "'=case,home,10,'@f,'+m,idle,7,0.700000,name"
     assert csv_file.read(text, "profile.csv") == [profile]
+
+
+def test_names_and_offsets_are_told_apart() -> None:
+    """In the file, which says it of each function, and in words; a file that does not say it can be read too."""
+    costs = {
+        (ESP, "softirq"): 870, (Function("0x3a40", "libipsec.so.0"), "user space"): 125, (UNNAMED, "user space"): 5
+    }  # fmt: skip
+    profile = Profile("c", "home", 10, costs, {})  # type: ignore[arg-type]
+    assert (profile.named_share, profile.offset_share) == (0.87, 0.125)
+    assert profile.naming == "87.00% of them have a name, 12.50% only an offset, 0.50% neither"
+    text = csv_file.text_of([profile])
+    assert [line.rpartition(",")[2] for line in text.splitlines()] == ["known_by", "name", "offset", "nothing"]
+    first = "".join(line.rpartition(",")[0] + "\n" for line in text.splitlines())
+    assert csv_file.read(first, "profile.csv") == csv_file.read(text, "profile.csv") == [profile]
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", ",".join(csv_file.COLUMNS) + "\nc,home,x,f,m,idle,1,1\n"])

@@ -139,6 +139,7 @@ def test_a_profile_that_is_there_is_shown_with_its_load(tmp_path: Path, board: W
     done = in_process("profile", profiled(tmp_path, board))
     assert done.returncode == 0, done.stderr
     assert "home, at 12,345 frames/s: 50.000 instructions per frame" in done.stdout
+    assert "100.00% of them have a name, 0.00% only an offset, 0.00% neither" in done.stdout
 
 
 def test_a_profile_that_is_there_has_no_half(tmp_path: Path, board: World) -> None:

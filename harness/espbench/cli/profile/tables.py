@@ -24,7 +24,7 @@ def show(profiles: Sequence[Profile], loads: Mapping[str, float], console: Conso
         console.print(
             f"{profile.case}, {profile.side}, {at(loads, profile.case)}: "
             f"{each:,.3f} instructions per frame, {profile.instructions:,} of "
-            f"{profile.frames:,} frames; {_known(profile)}",
+            f"{profile.frames:,} frames; {profile.naming}",
             soft_wrap=True,
         )
         shares = [
@@ -97,12 +97,6 @@ def at(loads: Mapping[str, float], *cases: str) -> str:
     """Return `at 40,000 frames/s` for the load of some cases, with each different load once."""
     known = dict.fromkeys(f"{loads[case]:,.0f}" for case in cases if case in loads)
     return f"at {' and '.join(known) or 'an unknown number of'} frames/s"
-
-
-def _known(profile: Profile) -> str:
-    """Say which share of a profile's instructions belongs to known functions."""
-    by_offset = f", {profile.offset_share:.2%} as its offset in a file without symbols"
-    return f"{profile.named_share:.2%} of them have a name{by_offset if profile.offset_share else ''}"
 
 
 def _where(ran: dict[Where, int]) -> str:
