@@ -27,6 +27,7 @@ text {{ pointer-events: none; }}
 </style></head><body>
 <h1>{title}</h1>
 <p>{said} Click a box to enlarge it, the lowest one to go back.</p>
+<p><a href="report.html">The report of this run</a></p>
 <p><label>Find a function: <input id="word"></label></p>
 <div id="graphs"></div>
 <script type="application/json" id="data">{data}</script>

@@ -47,8 +47,8 @@ def write_report(
     """Write the documents of a run, finished or not, and return the path of the first format in ALL_FORMATS' order.
 
     If published documents have figures of the run's devices, published.html and published.md are written too, and for
-    a PDF report.html, from which it is printed. If the plan compares, the comparison is near the top of the report;
-    `comparison` replaces the run's own.
+    a PDF report.html, from which it is printed. The flame graph of a run of `espbench profile` is linked, if it is
+    there. If the plan compares, the comparison is near the top of the report; `comparison` replaces the run's own.
     The measurements are only read, so the run may still be in progress. Raise EspbenchError if a file is damaged or
     cannot be written, MachineLacks for a PDF without Chromium, and UsageError if the run does not have the format. The
     chart renderer needs about 200 MB of memory, so `espbench report` runs this in a process of its own.
@@ -93,6 +93,7 @@ def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Compariso
             )
         context = _context(report, compared) | {
             "is_published": is_published,
+            "is_profiled": run.flame_graph.is_file(),
             "accelerator": accelerator_table(accelerator.read(run.path)),
             "public_keys": public_key_table(accelerator.read_public_key(run.path)),
             "operations": operations_documents.beside_each_other(outcomes),

@@ -40,6 +40,7 @@ class Project:
     spoil: Callable[[Finding], Finding | None] = lambda finding: finding
     spoil_outcome: Callable[[Outcome], Outcome] = lambda outcome: outcome
     profile_ends_with: int = 0
+    report_ends_with: int = 0
     measured: list[str] = field(default_factory=list)
 
     @property
@@ -81,8 +82,9 @@ class Project:
     def run(self, argv: list[str]) -> tuple[int, str]:
         """Stand in for `espbench run`, and for `espbench report`."""
         if argv[3] == "report":
-            (Path(argv[4]) / "report.html").touch()
-            return 0, ""
+            if not self.report_ends_with:
+                (Path(argv[4]) / "report.html").touch()
+            return self.report_ends_with, ""
         if "--profiled" in argv and self.profile_ends_with:
             return self.profile_ends_with, ""
         if len(self.measured) == self.patience:
@@ -263,6 +265,17 @@ def test_a_profile_that_fails_costs_no_verdict(
     assert done.returncode == 0
     assert "+212.000 |" in (folder_of(project) / "bisect.md").read_text()
     assert (tried - steps, len(project.measured) - tried) == (0 if fault == "the run" else 1, 2)
+
+
+def test_a_report_that_fails_costs_no_profile(project: Project) -> None:
+    project.grow(step_at(11))
+    project.report_ends_with = 1
+    done = project.bisect()
+    assert done.returncode == 0
+    assert done.stderr.count("the report could not be written; try again: espbench report ") == 2
+    text = (folder_of(project) / "bisect.md").read_text()
+    assert "+212.000 |" in text
+    assert "report.html" not in text
 
 
 def test_an_interruption_of_the_profiles_run_is_one_of_the_bisection(project: Project) -> None:
