@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from espbench.paths import cache_dir
-from support.runs import espbench
+from support.runs import Run, espbench
 
 # The longest time of a run, also if others use the host for a while.
 PATIENCE_S = 1800.0
@@ -140,3 +140,15 @@ def patiently(condition: Callable[[], Any]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def seen_until_its_end(run: Run) -> list[tuple[int, int | None]]:
+    """Wait for a run that may end soon; return every process of it that was seen, as (pid, start)."""
+    seen: set[tuple[int, int | None]] = set()
+
+    def ended() -> bool:
+        seen.update(run.processes())
+        return run.process.poll() is not None
+
+    patiently(ended)
+    return sorted(seen, key=lambda process: process[0])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +20,6 @@ from espbench.generators.native import NativeGenerator, binary
 from espbench.plan import load_topology
 from espbench.platforms.e500 import qemu_e500
 from espbench.platforms.virtual import virtual_pair
-from espbench.platforms.virtual.parts import cpio, guest, recipe
 from espbench.platforms.virtual.parts.kits import E500_KIT, E500_STRONGSWAN_KIT
 from espbench.runs.platform_kinds.shared.addressing import addressing_of
 from espbench.this_machine.processes import start_time
@@ -30,6 +28,7 @@ from support.gateways.boxes import leftovers
 from support.plans import pair_plan, write_plan
 from support.runs import Run, assert_complete, espbench, kill, rows
 from support.virtual.e500_machine import COSTS, SEC_HZ, built_by_command
+from support.virtual.spoilt_guest import without_a_program
 from support.virtual.virtual_runs import (
     PATIENCE_S,
     Measured,
@@ -37,6 +36,7 @@ from support.virtual.virtual_runs import (
     frames,
     measured,
     patiently,
+    seen_until_its_end,
     without_rights,
     without_the_host,
 )
@@ -188,18 +188,7 @@ def test_a_board_that_dies_in_a_run_costs_one_trial(first: Measured, tmp_path: P
 
 def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here one without a program, in a cache of its own: its console says so; nobody tries again; all is stopped."""
-    cache = tmp_path / "espbench/e500"
-    cache.mkdir(parents=True)
-    for part in recipe.store().iterdir():
-        (cache / part.name).symlink_to(part)
-    spoilt = cache / E500_KIT.require().initramfs.parent.name
-    whole = spoilt.readlink()
-    spoilt.unlink()
-    shutil.copytree(whole, spoilt)
-    (spoilt / "initramfs.cpio.gz").write_bytes(cpio.zipped(cpio.archive(guest.root(b"no program"))))
-    manifest = json.loads((spoilt / "manifest.json").read_text())
-    manifest["products"]["initramfs.cpio.gz"] = recipe.digest(spoilt / "initramfs.cpio.gz")  # as if built so
-    (spoilt / "manifest.json").write_text(json.dumps(manifest))
+    without_a_program(E500_KIT, tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with Run(tmp_path, written(tmp_path, plan("plain", suites=[])), "--out", tmp_path / "runs") as run:
         processes = seen_until_its_end(run)
@@ -212,18 +201,6 @@ def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: p
     (row,) = rows(run.directory)
     assert row["status"] == "INVALID"
     assert "Kernel panic" in (run.directory / "logs/home-console.log").read_text()
-
-
-def seen_until_its_end(run: Run) -> list[tuple[int, int | None]]:
-    """Wait for a run that may end soon; return every process of it that was seen, as (pid, start)."""
-    seen: set[tuple[int, int | None]] = set()
-
-    def ended() -> bool:
-        seen.update(run.processes())
-        return run.process.poll() is not None
-
-    patiently(ended)
-    return sorted(seen, key=lambda process: process[0])
 
 
 def test_without_a_build_the_command_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ That neither rights nor a network are needed is in e500/test_qemu_e500.py.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,16 @@ import pytest
 
 from espbench.platforms.virtual.parts.kits import X86_KIT
 from support.plans import pair_plan, write_plan
-from support.runs import assert_complete, rows
-from support.virtual.virtual_runs import Measured, build, busy_host, measured, without_the_host
+from support.runs import Run, assert_complete, rows
+from support.virtual.spoilt_guest import without_a_program
+from support.virtual.virtual_runs import (
+    Measured,
+    build,
+    busy_host,
+    measured,
+    seen_until_its_end,
+    without_the_host,
+)
 
 # Tests of these machines in `make test` are in test_x86_daemons.py.
 pytestmark = [pytest.mark.virtual_time, pytest.mark.boards, pytest.mark.slow]
@@ -110,3 +119,21 @@ def test_a_gateways_cpu_is_that_of_the_frames(twice: tuple[Measured, Measured]) 
         assert all(0 < reading["cpu_pct"] <= 103 for reading in readings)
         each[stack] = readings[0]["cpu_us_per_frame"]
     assert each["plain"] < each["xfrm"]
+
+
+def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its initramfs has no program, in a cache of its own: one message quotes its console, and all is stopped."""
+    without_a_program(X86_KIT, tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = write_plan(tmp_path, plan("plain", suites=[]))
+    with Run(tmp_path, file, "--out", tmp_path / "runs") as run:
+        processes = seen_until_its_end(run)
+    assert run.process.returncode == 3, run.said
+    assert re.search(
+        r"gateway home died.*\n +(\[ *[\d.]+\] )?Kernel panic - not syncing: No working init", run.said, re.DOTALL
+    )
+    assert run.said.count("Kernel panic") == 1
+    run.assert_nothing_left(processes)
+    (row,) = rows(run.directory)
+    assert row["status"] == "INVALID"
+    assert "Kernel panic" in (run.directory / "logs/home-console.log").read_text()
