@@ -4,12 +4,13 @@
 
 That commit changes libipsec, where charon encrypts each frame itself (`strongswan-libipsec`), between two x86-64
 gateways in virtual time. The others change comments there. After the commit is found, the command profiles it and its
-parent, and shows its cost by function. Predicted before the first run: commit 5 is found in three steps, at 2,000 instructions within 10 %
-(charon's threads pass frames to each other in batches, which a slower thread changes); the largest change by function
-is `encrypt` of libipsec, at 2,000 within 1 %. Result: commit 5 was found in three steps. The first figure was
-**wrong**: the commit costs 2,814 instructions more on Home, because a slower thread makes the kernel switch threads
-more often. `encrypt` costs 2,000.000 more, as predicted. (Then this program called `espbench profile --half` and
-`--against` itself; since `espbench bisect` does it, at the load of its own figure, nothing was measured again.)
+parent, and shows its cost by function. Predicted before the first run: commit 5 is found in three steps, at 2,000
+instructions within 10 % (charon's threads pass frames to each other in batches, which a slower thread changes); the
+largest change by function is `encrypt` of libipsec, at 2,000 within 1 %. Result: commit 5 was found in three steps. The
+first figure was **wrong**: the commit costs 2,814 instructions more on Home, because a slower thread makes the kernel
+switch threads more often. `encrypt` costs 2,000.000 more, as predicted. (Then this program called `espbench profile
+--half` and `--against` itself; since `espbench bisect` does it, at the load of its own figure, nothing was measured
+again.)
 
 `python benchmarks/judgement/daemon_bisect.py [--keep FOLDER]`; an interrupted run continues with the same folder.
 Needs `espbench build x86`, git, a C compiler and libssl-dev; neither root nor, once strongSwan's sources are there, a

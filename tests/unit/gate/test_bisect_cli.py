@@ -144,7 +144,7 @@ def step_at(place: int, more: float = 212.0) -> list[float | None]:
 
 
 def test_the_commit_is_found_with_its_cost(project: Project) -> None:
-    """Four steps suffice for sixteen commits, beside good (twice), bad and two profiles; the user's tree is as before."""
+    """Four steps suffice for sixteen commits, beside good (twice), bad and two profiles; the tree is as before."""
     project.grow(step_at(11))
     done = project.bisect()
     assert done.returncode == 0, done.stderr
@@ -186,7 +186,7 @@ def folder_of(project: Project) -> Path:
 
 
 def test_the_cost_of_the_commit_is_shown_by_function(project: Project) -> None:
-    """Of both gateways, at the load of the bisection's figure, with the files of both profiles."""
+    """Both gateways are shown, at the load of the bisection's figure, with the files of both profiles."""
     project.grow(step_at(11))
     done = project.bisect()
     assert done.returncode == 0, done.stderr

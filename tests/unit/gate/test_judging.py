@@ -109,7 +109,8 @@ def test_against_a_band_of_five_seeds(figures: list[float], word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "word"), [(100.0, "same"), (104.0, "same"), (105.0, "moved"), (105.5, "regressed"), (98.5, "improved")]
+    ("now", "word"),
+    [(100.0, "same"), (104.0, "same"), (105.0, "moved"), (105.5, "regressed"), (98.5, "improved")],
 )
 def test_the_first_repeat_alone_is_held_against_the_whole_band(now: float, word: str) -> None:
     row = judged([100.0, 101.0, 102.0, 103.0, 104.0], [now], Limit(number=1.0))

@@ -243,7 +243,7 @@ def test_no_function_or_case_of_a_profile_is_a_formula() -> None:
 
 
 def test_names_and_offsets_are_told_apart() -> None:
-    """In the file, which says it of each function, and in words; a file that does not say it can be read too."""
+    """The file says it of each function, and the terminal in words; a file without it can be read too."""
     costs = {
         (ESP, "softirq"): 870, (Function("0x3a40", "libipsec.so.0"), "user space"): 125, (UNNAMED, "user space"): 5
     }  # fmt: skip
@@ -251,7 +251,12 @@ def test_names_and_offsets_are_told_apart() -> None:
     assert (profile.named_share, profile.offset_share) == (0.87, 0.125)
     assert profile.naming == "87.00% of them have a name, 12.50% only an offset, 0.50% neither"
     text = csv_file.text_of([profile])
-    assert [line.rpartition(",")[2] for line in text.splitlines()] == ["known_by", "name", "offset", "nothing"]
+    assert [line.rpartition(",")[2] for line in text.splitlines()] == [
+        "known_by",
+        "name",
+        "offset",
+        "nothing",
+    ]
     first = "".join(line.rpartition(",")[0] + "\n" for line in text.splitlines())
     assert csv_file.read(first, "profile.csv") == csv_file.read(text, "profile.csv") == [profile]
 

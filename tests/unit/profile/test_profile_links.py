@@ -18,7 +18,7 @@ from support.synthetic.gate import World
 
 @pytest.mark.parametrize(("ns", "what"), [("0.5", "instructions"), (None, "CPU time")])
 def test_a_report_and_its_flame_graph_link_each_other(tmp_path: Path, ns: str | None, what: str) -> None:
-    """In virtual and in real time; a report of a run without a flame graph has no such link."""
+    """Both kinds of time have one; a report of a run without a flame graph has no such link."""
     world = World(ns_per_instruction=ns)
     case = world.entries[0].case
     loads = {case: [BaseLoad(goal=1.0, load_fps=1000.0, duration_s=0.1, floor_fps=1000.0)]}
@@ -29,7 +29,12 @@ def test_a_report_and_its_flame_graph_link_each_other(tmp_path: Path, ns: str | 
     profile = Profile(case, "home", 1, {(Function("esp_output"), "softirq"): 5}, {("esp_output",): 5})
     run.flame_graph.write_text(flame.page("a run", [profile]))
     write_report(run, ("html", "md"))
-    assert f'Where the {what} of these trials went, by function: <a href="profile.html">' in report.read_text()
-    assert f"Where the {what} of these trials went, by function: [the flame graph](profile.html)" in text.read_text()
+    assert (
+        f'Where the {what} of these trials went, by function: <a href="profile.html">' in report.read_text()
+    )
+    assert (
+        f"Where the {what} of these trials went, by function: [the flame graph](profile.html)"
+        in text.read_text()
+    )
     (back,) = re.findall(r'href="(.*?)"', run.flame_graph.read_text())
     assert (run.path / back) == report

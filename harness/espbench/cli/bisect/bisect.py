@@ -30,7 +30,7 @@ from espbench.terms import kind_of_test
 _DIGITS = 12  # of a commit's name, in the name of a folder
 
 
-def bisect(  # noqa: PLR0913  (its options)
+def bisect(
     plan: Annotated[Path, typer.Argument(help="The plan, in virtual time.")],
     good: Annotated[str, typer.Option(help="A revision without the regression.")],
     bad: Annotated[str, typer.Option(help="A later revision with the regression.")],
@@ -89,10 +89,10 @@ def _tell(costs: Costs, span: Sequence[Commit], answer: Answer, *, no_profile: b
     text = as_markdown(span, answer, costs.history)
     write_atomically(file, text)
     print(text, flush=True)  # before the profile, which may fail
-    if answer.single and not no_profile:
-        if more := _by_function(costs, span[answer.first - 1], span[answer.first]):
-            write_atomically(file, f"{text}\n{more}")
-            print(more)
+    wanted = answer.single and not no_profile
+    if wanted and (more := _by_function(costs, span[answer.first - 1], span[answer.first])):
+        write_atomically(file, f"{text}\n{more}")
+        print(more)
     print(file)
 
 
@@ -106,7 +106,9 @@ def _by_function(costs: Costs, parent: Commit, commit: Commit) -> str:
         why = f"espbench run ended with exit code {ended.exit_code}"
     except EspbenchError as error:
         why = str(error)
-    _say(f"no cost by function: {why}\n  what to do: the same command tries again, --no-profile leaves it out")
+    _say(
+        f"no cost by function: {why}\n  what to do: the same command tries again, --no-profile leaves it out"
+    )
     return ""
 
 

@@ -23,7 +23,7 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class _Load:
-    """What is profiled: the case of the bisection's figure in its first repeat, at the load of its figure."""
+    """The case that is profiled, the first repeat of the bisection's figure, and the load of this figure."""
 
     case: str
     point: Point
@@ -99,7 +99,7 @@ def _rows(was: Profile, now: Profile) -> Iterator[str]:
     """Yield the largest differences, and the sum of the others: together they are the difference of the gateway."""
     changed = [row for row in difference(was, now) if row.change]
     for row in changed[:_MOST_SHOWN]:
-        name = row.function.name.replace("|", "\\|")  # a bar would end the cell; C++ has operators of this name
+        name = row.function.name.replace("|", "\\|")  # a bar would end the cell
         yield f"| `{name}` | {row.function.module} | {row.was:,.3f} | {row.now:,.3f} | {row.change:+,.3f} |"
     if others := changed[_MOST_SHOWN:]:
         yield f"| {len(others)} others | | | | {sum(row.change for row in others):+,.3f} |"

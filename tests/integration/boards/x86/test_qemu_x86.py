@@ -130,7 +130,9 @@ def test_a_guest_that_panics_is_in_the_runs_words(tmp_path: Path, monkeypatch: p
         processes = seen_until_its_end(run)
     assert run.process.returncode == 3, run.said
     assert re.search(
-        r"gateway home died.*\n +(\[ *[\d.]+\] )?Kernel panic - not syncing: No working init", run.said, re.DOTALL
+        r"gateway home died.*\n +(\[ *[\d.]+\] )?Kernel panic - not syncing: No working init",
+        run.said,
+        re.DOTALL,
     )
     assert run.said.count("Kernel panic") == 1
     run.assert_nothing_left(processes)
