@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from espbench.catalogue.stack_names import STACKS
 from espbench.catalogue.suites import Suite, suites
 from espbench.plan import Case
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.platforms.base import SIDES, Side, Testbed
+from espbench.platforms.base import SIDES, Gateway, Side, Testbed
 from espbench.runs.platform_kinds.shared import stack_files
 from espbench.runs.platform_kinds.shared.platform import OnNote
 from espbench.stacks.base import Stack, Tunnel
 from espbench.stacks.daemons import builds, credentials, layers
+from espbench.stacks.daemons.builds import Build
 from espbench.stacks.daemons.daemon import Credentials, Daemon, End, IkeOptions
 from espbench.stacks.daemons.ike import IkeStack
 from espbench.stacks.lean_esp import LeanEsp
@@ -22,6 +25,18 @@ from espbench.stacks.plain import Plain
 from espbench.stacks.strongswan.charon import StrongSwan
 from espbench.stacks.strongswan.user_space import UserSpaceStack
 from espbench.stacks.xfrm import Xfrm
+
+# Every stack of the catalogue is in one of these tables, by its name. `plain` has no SAs.
+STATIC: dict[str, type[Xfrm | LeanEsp]] = {"null": Xfrm, "xfrm": Xfrm, "lean-esp": LeanEsp}
+# One end of the stacks whose ESP is the kernel's.
+DAEMONS: dict[str, Callable[[Gateway, End, Build], Daemon]] = {
+    "strongswan": StrongSwan,
+    "libreswan": Libreswan,
+}
+# One end of the stacks whose daemon also has the ESP.
+USER_SPACE: dict[str, Callable[[Gateway, End, Build], StrongSwan]] = {
+    "strongswan-libipsec": partial(StrongSwan, user_space=True),
+}
 
 
 def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_note: OnNote) -> Stack:
@@ -36,7 +51,7 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
     else:
         held = stack_files.builds_of(choice, plan_path, on_note)
     if not held:
-        return (LeanEsp if choice.kind == LeanEsp.name else Xfrm)(bed, tunnel, suite, options)
+        return STATIC[choice.kind](bed, tunnel, suite, options)
     made = credentials.make(options.auth, bed.chance if bed.virtual_time else None, options.certificate)
     charons: dict[Side, StrongSwan] = {}
     daemons: dict[Side, Daemon] = {}
@@ -45,10 +60,10 @@ def on_bed(bed: Testbed, tunnel: Tunnel, case: Case, plan_path: Path | None, on_
         build = held[STACKS[name].daemon]
         layers.lay(gateway, build)
         end = end_of(side, tunnel, suite, options, made[side])
-        if name == "strongswan-libipsec":
-            charons[side] = StrongSwan(gateway, end, build, user_space=True)
+        if name in USER_SPACE:
+            charons[side] = USER_SPACE[name](gateway, end, build)
         else:
-            daemons[side] = (StrongSwan if name == "strongswan" else Libreswan)(gateway, end, build)
+            daemons[side] = DAEMONS[name](gateway, end, build)
     if charons:
         return UserSpaceStack(choice.shown, bed, tunnel, suite, options, charons)
     return IkeStack(choice.shown, bed, tunnel, suite, options, daemons)

@@ -19,7 +19,7 @@ from espbench.stacks.daemons import packages
 
 PROGRAMS = {"strongswan": ("charon", "swanctl"), "libreswan": ("pluto", "addconn", "whack")}
 # These programs are part of other packages; a user's own build of the daemon does not contain them.
-_TOOLS = {"strongswan": (), "libreswan": ("certutil", "pk12util")}
+TOOLS = {"strongswan": (), "libreswan": ("certutil", "pk12util")}
 # `make install` puts programs into these folders below its prefix; the first three also have libraries and plugins.
 _DAEMON_FOLDERS = ("libexec/ipsec", "lib/ipsec", "lib64/ipsec")
 _FOLDERS = (*_DAEMON_FOLDERS, "sbin", "bin")
@@ -88,7 +88,7 @@ def held(by_gateways: HeldDaemon) -> Build:
 def own_in_root(daemon: str, prefix: Path) -> Build:
     """Return the user's build, which guests have in their root from their boot. Raise UsageError if there is none.
 
-    The tools (`_TOOLS`) are not checked, because they are those of the guests.
+    The tools (`TOOLS`) are not checked, because they are those of the guests.
     """
     return replace(_in(daemon, prefix), in_root=True)
 
@@ -97,7 +97,7 @@ def _own(daemon: str, prefix: Path) -> Build:
     build = _in(daemon, prefix)
     lacking = [
         name
-        for name in _TOOLS[daemon]
+        for name in TOOLS[daemon]
         if not shutil.which(name) and not (prefix / "usr/bin" / name).is_file()
     ]
     if lacking:
