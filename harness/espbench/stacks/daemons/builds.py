@@ -96,9 +96,7 @@ def own_in_root(daemon: str, prefix: Path) -> Build:
 def _own(daemon: str, prefix: Path) -> Build:
     build = _in(daemon, prefix)
     lacking = [
-        name
-        for name in TOOLS[daemon]
-        if not shutil.which(name) and not (prefix / "usr/bin" / name).is_file()
+        name for name in TOOLS[daemon] if not shutil.which(name) and not (prefix / "usr/bin" / name).is_file()
     ]
     if lacking:
         raise MachineLacks(
