@@ -272,6 +272,33 @@ class Code(StrEnum):
     EARLIER_SHORT = "earlier-short"
 
 
+class Place(StrEnum):
+    """The keys of `Trial.loss_at`: where frames were lost. They are part of a run's format, so they never change.
+
+    A key with `{gateway}` is completed by `at`. NOT_SENT is no loss: these frames were never sent. DAMAGED frames
+    arrived, but not intact.
+    """
+
+    FIRST_PORT = "first port into {gateway}"
+    XFRM_ERROR = "{gateway} xfrm {error}"
+    OTHER_ERROR = "{gateway} {error}"
+    GATEWAY = "{gateway}"
+    RING = "{gateway} ring"
+    AFTER_ESP = "{gateway}, after ESP"
+    MIDDLE_LINK = "middle link"
+    RECEIVER_OVERRUN = "receiver overrun"
+    LAST_LINK = "last link"
+    DAMAGED = "damaged on the way"
+    UNACCOUNTED = "unaccounted"
+    BESIDE_ATTACK = "beside an attack, place not known"
+    WHILE_SAS_CHANGED = "while SAs came and went, place not known"
+    NOT_SENT = "generator, not sent"
+
+    def at(self, gateway: str, error: str = "") -> str:
+        """Return the key of this place at a gateway; error: the name of the gateway's counter."""
+        return self.value.format(gateway=gateway, error=error)
+
+
 TEMPLATES: Mapping[str, str] = {
     Code.NONE_TRANSFORMED: "{way}: {entered} frames entered {gateway}, it {did} none",
     Code.MORE_TRANSFORMED: "{way}: {gateway} {did} {n} frames, only {sent} were sent",
@@ -597,6 +624,24 @@ FLAGS: Mapping[str, str] = {
 }
 
 
+PLACES: Mapping[Place, str] = {
+    Place.FIRST_PORT: "first port into {gateway}",
+    Place.GATEWAY: "{gateway}",
+    Place.RING: "{gateway} ring",
+    Place.AFTER_ESP: "{gateway}, after ESP",
+    Place.MIDDLE_LINK: "middle link",
+    Place.RECEIVER_OVERRUN: "receiver overrun",
+    Place.LAST_LINK: "last link",
+    Place.DAMAGED: "damaged on the way",
+    Place.UNACCOUNTED: "unaccounted",
+    Place.BESIDE_ATTACK: "beside an attack, place not known",
+    Place.WHILE_SAS_CHANGED: "while SAs came and went, place not known",
+    Place.NOT_SENT: "generator, not sent",
+}
+# Each place with a text, by its complete key. The other keys have the names of counters, which are shown as they are.
+_PLACE_OF = {place.at(gateway): (place, gateway) for place in PLACES for gateway in ("home", "office")}
+
+
 class _Various:
     """Stands for a value that differs from one statement to the next."""
 
@@ -616,6 +661,14 @@ def text(code: str, values: Mapping[str, Any]) -> str:
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """Return a template with its values in place."""
     return template.format_map({name: _Value(value) for name, value in values.items()})
+
+
+def place_text(key: str) -> str:
+    """Return the text of a place by its key in `Trial.loss_at`; a key with a counter's name is shown as it is."""
+    if key not in _PLACE_OF:
+        return key
+    place, gateway = _PLACE_OF[key]
+    return PLACES[place].format(gateway=gateway)
 
 
 def goal_name(goal: float) -> str:

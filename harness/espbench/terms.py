@@ -75,7 +75,8 @@ SAME_AS_TRIAL = "same_as_trial"
 
 FCS_BYTES = 4
 CACHE_LINE_BYTES = 32  # of the e500 and the e300 cores
-NOT_SENT = "generator, not sent"  # a key of Trial.loss_at: frames that were never sent, so they are no losses
+# A key of Trial.proof: what the tester, as the ESP peer of a single gateway, found in the packets that it opened.
+OPENED_BY_TESTER = "opened by the tester"
 goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20
 RFC2544_FINAL_TRIAL_S = 60.0  # RFC 2544 24
@@ -370,11 +371,11 @@ class Trial(Counted, Telling):
     rx_frames counts frames received intact, each once; lost = tx_frames - rx_frames, so that a damaged frame is lost
     (RFC 2544 10, 26.3); corrupted counts frames that arrived damaged; frame_loss_ratio = lost / tx_frames. Rates and
     frame counts are sums over both directions. `reasons` says why a trial is INVALID or, if it is valid, why it
-    fails a goal although it lost little enough (Code.STORED). `loss_at` counts the lost frames by the place of their
-    loss. Counts that the generator cannot measure are None and named in `not_measured`; `warnings` apply to every
-    figure taken from the trial. `measured` has further measurements of some tests (a burst's length, the actions on
-    a gateway and their times). `waits_s` are the waits of the trial, None where it needed none; empty in older
-    records, which did not have them.
+    fails a goal although it lost little enough (Code.STORED). `loss_at` counts the lost frames by the place of
+    their loss (`sentences.Place`). Counts that the generator cannot measure are None and named in `not_measured`;
+    `warnings` apply to every figure taken from the trial. `measured` has further measurements of some tests (a
+    burst's length, the actions on a gateway and their times). `waits_s` are the waits of the trial, None where it
+    needed none; empty in older records, which did not have them.
     """
 
     case: str

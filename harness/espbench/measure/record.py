@@ -23,9 +23,9 @@ from espbench.measure.validity.backlog import Backlog
 from espbench.measure.validity.faults import tester_faults, virtual_faults
 from espbench.measure.validity.standing_still import StandingStill, standing_still
 from espbench.platforms.base import LinkCounters, PortName, Side
-from espbench.sentences import Code
+from espbench.sentences import Code, Place
 from espbench.terms import (
-    NOT_SENT,
+    OPENED_BY_TESTER,
     Reason,
     Trial,
     problems_of,
@@ -351,17 +351,17 @@ def _loss_places(
     places: dict[str, int] = {}
     # The gateways' counters include an attack's frames. The counts of an SA or a gateway that was replaced
     # are gone.
-    untold = "beside an attack" if offered.noise else "while SAs came and went" if upset else ""
-    if untold and lost > 0:
-        places[f"{untold}, place not known"] = lost
-    crossings = () if untold else books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
+    unknown = Place.BESIDE_ATTACK if offered.noise else Place.WHILE_SAS_CHANGED if upset else None
+    if unknown and lost > 0:
+        places[unknown.value] = lost
+    crossings = () if unknown else books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
     for crossing in crossings:
         for place, n in books.loss_places(
             crossing, encrypts=setup.encrypts, receiver_overrun=overruns[crossing.stream.to]
         ).items():
             places[place] = places.get(place, 0) + n
     if unsent := sum(s.unsent for s in offered.streams):
-        places[NOT_SENT] = unsent
+        places[Place.NOT_SENT.value] = unsent
     return places
 
 
@@ -392,6 +392,6 @@ def _proof(
         return proof | (problems_recorded(leaks) if leaks else {})
     opened = esp_peer.esp_counts(offered)
     if opened is not None:
-        proof["opened by the tester"] = opened.model_dump()
+        proof[OPENED_BY_TESTER] = opened.model_dump()
     problems = encryption.problems(setup, offered, delta, fragments=fragments)
     return proof | {"proven": not problems, **problems_recorded(problems)}

@@ -16,11 +16,11 @@ from espbench.generators.trex_ports import Counters
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof import counters
-from espbench.measure.proof.path import DAMAGED
 from espbench.measure.record import OfCase, Seen, record
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
 from espbench.procedures.ipsec.ipsec_common import outage_s
+from espbench.sentences import Place
 from espbench.stacks.base import SaCounters
 from espbench.terms import DirectionReading, Trial
 from espbench_scapy.judging import SequenceCount
@@ -129,7 +129,7 @@ def test_the_places_of_loss_add_up_to_the_lost_damaged_ones_included(fates: list
     trial = trial_of([stream], virtual_time=False, delta=delta)
     damaged = sum(fate in ("damaged", "illegible") for fate in fates)
     assert sum(trial.loss_at.values()) == trial.lost
-    assert trial.loss_at.get(DAMAGED, 0) == damaged
+    assert trial.loss_at.get(Place.DAMAGED, 0) == damaged
 
 
 def test_a_record_that_left_damaged_frames_out_is_read_with_them() -> None:

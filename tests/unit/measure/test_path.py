@@ -20,9 +20,9 @@ from espbench.measure.proof.counters import (
     read_at_rest,
     vanished,
 )
-from espbench.measure.proof.path import UNACCOUNTED, Crossing, crossings, loss_places, proof_of_encryption
+from espbench.measure.proof.path import Crossing, crossings, loss_places, proof_of_encryption
 from espbench.platforms.base import LinkCounters, Testbed
-from espbench.sentences import Code
+from espbench.sentences import Code, Place
 from espbench.stacks.base import SaCounters, Stack
 from support.generators.streams import counts
 
@@ -142,7 +142,7 @@ def test_what_no_counter_saw_is_said_to_be_unaccounted() -> None:
     shared = loss_places(
         crossing(1000, 990, second_errors={"XfrmInNoStates": 25}), encrypts=True, receiver_overrun=0
     )
-    assert shared[UNACCOUNTED] != 0
+    assert shared[Place.UNACCOUNTED] != 0
 
 
 def test_an_error_of_a_gateway_is_of_one_direction() -> None:

@@ -26,13 +26,15 @@ from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, FrameLoss, Laten
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import CaseFacts
 from espbench.procedures.rfc2544.throughput import ThroughputCase
+from espbench.reporting.one_run.run_tables import losses
+from espbench.reporting.one_run.trial_cases import TrialCase
 from espbench.reporting.one_run.view import Report, view
 from espbench.reporting.parts.statements import kind
-from espbench.reporting.parts.trial_digest import digest
+from espbench.reporting.parts.trial_digest import TrialDigest, digest
 from espbench.results import RunDirectory
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.search import GoalResult
-from espbench.sentences import Code
+from espbench.sentences import Code, Place, place_text
 from espbench.terms import Finding, Reason, Remark, problems_of, problems_recorded
 from support.session.slow import slow_but
 from support.simulated import comparisons as sim
@@ -60,7 +62,7 @@ def garbage(text: str) -> str:
 def reworded() -> Iterator[None]:
     """All that espbench says, in other words."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("TEMPLATES", "FLAGS"):
+        for name in ("TEMPLATES", "FLAGS", "PLACES"):
             table = getattr(sentences, name)
             patch.setattr(sentences, name, {code: garbage(text) for code, text in table.items()})
         kinds = {
@@ -96,6 +98,7 @@ def test_every_code_has_a_sentence() -> None:
     assert set(sentences.TEMPLATES) == set(Code)
     assert set(sentences.FLAGS) <= set(Code)
     assert set(quantities.KINDS) == set(quantities.Key)
+    assert set(sentences.PLACES) == set(Place) - {Place.XFRM_ERROR, Place.OTHER_ERROR}  # names of counters
 
 
 def test_a_statement_that_was_read_again_is_the_one_written() -> None:
@@ -227,6 +230,20 @@ def test_why_it_is_not_proven_stands_in_the_report_in_todays_words() -> None:
         proof = problems_recorded([problem])
     assert str(problem) not in proof["problems"]
     assert [str(problem)] == [*map(str, problems_of(proof))]
+
+
+def test_places_of_loss_are_identified_by_their_keys() -> None:
+    """Frames that were not sent are no loss in any wording; a key with a counter's name is shown as it is."""
+    places = Counter({place.at("office", "XfrmInError"): 10 for place in Place})
+    case = TrialCase("case", "a case", "throughput", "d", "xfrm", "one-way", 4)
+
+    def compute() -> list[str]:
+        return [row[-1] for row in losses([case], TrialDigest(loss_of_case={case.case: places})).rows]
+
+    assert Counter(same_in_other_words(compute))["not a loss"] == 1
+    with reworded():
+        as_they_are = [key for key in places if place_text(key) == key]
+    assert as_they_are == ["office xfrm XfrmInError", "office XfrmInError"]
 
 
 def _shown(report: Report) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import Counters
-from espbench.measure.proof.path import AFTER_COUNTING, DAMAGED, UNACCOUNTED, place_of_error
+from espbench.measure.proof.path import AFTER_COUNTING, place_of_error
 from espbench.platforms.base import Side
-from espbench.sentences import Code
+from espbench.sentences import Code, Place
 from espbench.terms import Reason
 
 _GATEWAY: Side = "home"
@@ -67,18 +67,18 @@ def loss_places(passage: Passage, *, encrypts: bool, receiver_overrun: int) -> d
     refused = p.errors.get(AFTER_COUNTING, 0) if p.encrypts else 0
     inside = p.transformed - refused if encrypts else p.left
     steps = {
-        f"first port into {_GATEWAY}": p.stream.tx_frames - p.entered,
+        Place.FIRST_PORT.at(_GATEWAY): p.stream.tx_frames - p.entered,
         **{place_of_error(_GATEWAY, name): n for name, n in p.errors.items()},
-        f"{_GATEWAY}": p.entered - inside - sum(p.errors.values()),
-        f"{_GATEWAY}, after ESP": inside - p.left,
-        "receiver overrun": receiver_overrun,
-        "last link": p.left - p.arrived - receiver_overrun,
-        DAMAGED: p.stream.lost_damaged,
+        Place.GATEWAY.at(_GATEWAY): p.entered - inside - sum(p.errors.values()),
+        Place.AFTER_ESP.at(_GATEWAY): inside - p.left,
+        Place.RECEIVER_OVERRUN.value: receiver_overrun,
+        Place.LAST_LINK.value: p.left - p.arrived - receiver_overrun,
+        Place.DAMAGED.value: p.stream.lost_damaged,
     }
     places = {place: n for place, n in steps.items() if n > 0}
     gap = p.stream.lost - sum(places.values())
     if gap != 0:
-        places[UNACCOUNTED] = gap
+        places[Place.UNACCOUNTED.value] = gap
     return places
 
 

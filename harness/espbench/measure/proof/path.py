@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import Counters
 from espbench.platforms.base import Side
-from espbench.sentences import Code
+from espbench.sentences import Code, Place
 from espbench.terms import Reason
 
-UNACCOUNTED = "unaccounted"
-DAMAGED = "damaged on the way"  # the frames arrived, but not intact
 # An SA counts a frame before it passes it to the cipher, which may refuse it (xfrm_output_one()).
 AFTER_COUNTING = "XfrmOutStateProtoError"
 # A gateway counts its errors for both directions together. The first part of an error's name says whether the
@@ -94,7 +92,7 @@ def place_of_error(gateway: str, name: str) -> str:
     """Return the place of loss of a frame for which a gateway counted this error, of XFRM or of another part of its
     stack.
     """
-    return f"{gateway} xfrm {name}" if name.startswith("Xfrm") else f"{gateway} {name}"
+    return (Place.XFRM_ERROR if name.startswith("Xfrm") else Place.OTHER_ERROR).at(gateway, name)
 
 
 def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) -> dict[str, int]:
@@ -108,23 +106,23 @@ def loss_places(crossing: Crossing, *, encrypts: bool, receiver_overrun: int) ->
     taken_over = c.decrypted if encrypts else c.entered_second
     first_xfrm, second_xfrm = sum(c.first_errors.values()), sum(c.second_errors.values())
     steps = {
-        f"first port into {c.first}": c.stream.tx_frames - c.entered_first,
+        Place.FIRST_PORT.at(c.first): c.stream.tx_frames - c.entered_first,
         **{place_of_error(c.first, name): n for name, n in c.first_errors.items()},
-        f"{c.first}": c.entered_first - handed_over - first_xfrm,
-        f"{c.second} ring": min(c.ring_drops_between, max(0, handed_over - taken_over)),
+        Place.GATEWAY.at(c.first): c.entered_first - handed_over - first_xfrm,
+        Place.RING.at(c.second): min(c.ring_drops_between, max(0, handed_over - taken_over)),
         **{place_of_error(c.second, name): n for name, n in c.second_errors.items()},
-        "middle link": handed_over - taken_over - c.ring_drops_between - second_xfrm,
-        f"{c.second}": taken_over - c.left_second,
-        "receiver overrun": receiver_overrun,
-        "last link": c.left_second - c.arrived - receiver_overrun,
-        DAMAGED: c.stream.lost_damaged,
+        Place.MIDDLE_LINK.value: handed_over - taken_over - c.ring_drops_between - second_xfrm,
+        Place.GATEWAY.at(c.second): taken_over - c.left_second,
+        Place.RECEIVER_OVERRUN.value: receiver_overrun,
+        Place.LAST_LINK.value: c.left_second - c.arrived - receiver_overrun,
+        Place.DAMAGED.value: c.stream.lost_damaged,
     }
     places = {place: n for place, n in steps.items() if n > 0}
     # Both directions share the error counters, and a DUT that duplicates frames hides losses. The difference
     # is reported as such and not spread over the places.
     gap = c.stream.lost - sum(places.values())
     if gap != 0:
-        places[UNACCOUNTED] = gap
+        places[Place.UNACCOUNTED.value] = gap
     return places
 
 

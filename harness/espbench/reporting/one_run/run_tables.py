@@ -13,7 +13,8 @@ from espbench.reporting.parts.statements import kind, merged
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.trial_digest import TrialDigest
 from espbench.reporting.parts.wording import NONE, count, flat
-from espbench.terms import NOT_SENT, Manifest, Reason, line_rate_fps
+from espbench.sentences import Place, place_text
+from espbench.terms import Manifest, Reason, line_rate_fps
 
 
 def losses(cases: Sequence[TrialCase], trials: TrialDigest) -> Table:
@@ -27,11 +28,11 @@ def losses(cases: Sequence[TrialCase], trials: TrialDigest) -> Table:
         places.update(trials.loss_of_case.get(case.case, {}))
     rows = []
     for which, places in groups.items():
-        total = places.total() - places[NOT_SENT]
+        total = places.total() - places[Place.NOT_SENT]
         for place, n in places.most_common():
             if n:
-                share = "not a loss" if place == NOT_SENT else _share(n / total)
-                rows.append([*which, place, count(n), share])
+                share = "not a loss" if place == Place.NOT_SENT else _share(n / total)
+                rows.append([*which, place_text(place), count(n), share])
     head = ["DUT", "Stack", "Direction", "IP", "Place", "Frames", "% of the loss"]
     return Table(["Test", *head] if several else head, rows, numeric=[6, 7] if several else [5, 6])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from espbench.terms import DirectionReading, Trial
+from espbench.terms import OPENED_BY_TESTER, DirectionReading, Trial
 
 # `west-east` enters at Home: Home encrypts, Office decrypts.
 _WAYS = {"west-east": ("home", "office"), "east-west": ("office", "home")}
@@ -56,7 +56,7 @@ def crossed(trial: Trial, way: str, reading: DirectionReading) -> tuple[str, int
     names = [_NAMES.get(first, ""), _NAMES.get(second, "")]
     if set(trial.gateways) == {"home"}:
         # The tester is the other end: it counts the frames that it decrypted, and it encrypted all that it sent.
-        opened = trial.proof.get("opened by the tester", {}).get("authentic")
+        opened = trial.proof.get(OPENED_BY_TESTER, {}).get("authentic")
         names = ["Home", _TESTER] if first == "home" else [_TESTER, "Home"]
         encrypted, decrypted = (encrypted, opened) if first == "home" else (reading.tx_frames, decrypted)
     return (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from espbench.reporting.parts.crossings import Crossing, crossing
 from espbench.reporting.parts.wording import count, flat, goal_name, number
-from espbench.sentences import Code
+from espbench.sentences import Code, place_text
 from espbench.terms import Reason, Trial
 
 # Beyond this many trials only the final and the INVALID ones are printed, to keep the page small.
@@ -104,7 +104,7 @@ def _cross(of_case: dict[str, Crossing], trial: Trial) -> None:
 
 
 def _row(trial: Trial) -> TrialRow:
-    places = [f"{place} {n:,}" for place, n in trial.loss_at.items() if n]
+    places = [f"{place_text(place)} {n:,}" for place, n in trial.loss_at.items() if n]
     odd = [
         f"{n:,} {what}"
         for what, n in (

@@ -17,13 +17,13 @@ from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof.counters import GatewayCounters
 from espbench.measure.proof.one_gateway import Passage, crossings, loss_places, proof_of_encryption
-from espbench.measure.proof.path import UNACCOUNTED
 from espbench.plan import cases, load_topology, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import LinkCounters, Placement
 from espbench.platforms.tester_ports import ciphertext_side, tester_ports
 from espbench.platforms.uml.uml_platform import UmlTestbed
 from espbench.procedures.limits import limits
+from espbench.sentences import Place
 from espbench.stacks.base import SaCounters
 from espbench.terms import Direction, line_rate_fps
 from support.gateways.addresses import GATEWAY_TO_GATEWAY
@@ -229,7 +229,7 @@ def test_places_of_loss_add_up(
         "home, after ESP": queue, "last link": link,
     }  # fmt: skip
     assert places == {place: n for place, n in expected.items() if n}
-    assert UNACCOUNTED not in places
+    assert Place.UNACCOUNTED not in places
     assert sum(places.values()) == sent - (left - link)
 
 
