@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defines every quantity that tests other than throughput measure: its key, its label for people, its unit, and
-whether more or less is better.
+whether more or less is better. Also defines how the keys of other figures name their unit and their direction.
 
 The program identifies a quantity by its key alone, so that labels may be reworded here.
 """
@@ -13,6 +13,22 @@ from enum import StrEnum
 from typing import Any
 
 from espbench.terms import Better, Quantity
+
+# The ending of a figure's key, in the rows of a curve and the columns of a data frame → its unit.
+UNIT_OF_ENDING: Mapping[str, str] = {
+    "_us_per_frame": "µs/frame",
+    "_frames": "frames",
+    "_fps": "frames/s",
+    "_pps": "packets/s",
+    "_mbps": "Mbit/s",
+    "_MiB": "MiB",
+    "_pct": "%",
+    "_us": "µs",
+    "_ms": "ms",
+    "_s": "s",
+}
+WAYS = ("west-east", "east-west")
+"""The directions, as they stand in records."""
 
 
 class Key(StrEnum):
@@ -174,6 +190,24 @@ KINDS: Mapping[str, Kind] = {
     Key.CPU_AT_BASE_LOAD: Kind("CPU per frame of {side}, at {fps:,.0f} frames/s", "µs", "less"),
     Key.LOSS_AT_BASE_LOAD: Kind("frame loss, at {fps:,.0f} frames/s", "%", "less"),
 }
+
+
+def key_of_way(key: str, way: str) -> str:
+    """Return the key of a curve's figure of one direction: `frame_loss_pct west-east`."""
+    return f"{key} {way}"
+
+
+def way_of(key: str) -> tuple[str, str]:
+    """Split a key that `key_of_way` made into the key and the direction; the direction of any other key is empty."""
+    for way in WAYS:
+        if key.endswith(ending := key_of_way("", way)):
+            return key.removesuffix(ending), way
+    return key, ""
+
+
+def ending_of(key: str) -> str:
+    """Return the ending of a key that names its unit (UNIT_OF_ENDING); empty if it has none."""
+    return next((ending for ending in UNIT_OF_ENDING if key.endswith(ending)), "")
 
 
 def figure(

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from espbench.quantities import UNIT_OF_ENDING
+
 UNITS = "units"
 """The key of `DataFrame.attrs` that holds the units: column → unit, for every numeric column; empty: a plain number."""
 
@@ -48,17 +50,14 @@ _OF_KIND: dict[Kind, tuple[str, ...]] = {
 }  # fmt: skip
 _NAMED = {name: of_names for of_names, names in _OF_KIND.items() for name in names}
 _BY_ENDING = {
-    "_us_per_frame": Kind("float64", "µs/frame"),
     **dict.fromkeys(
         ("instructions_home_per_frame", "instructions_office_per_frame", "instructions_per_frame"),
         Kind("float64", "instructions/frame"),
     ),
-    "_frames": Kind("Int64", "frames"),
-    "_fps": Kind("float64", "frames/s"),
-    "_mbps": Kind("float64", "Mbit/s"),
-    "_pct": Kind("float64", "%"),
-    "_us": Kind("float64", "µs"),
-    "_s": Kind("float64", "s"),
+    **{
+        ending: Kind("Int64" if ending == "_frames" else "float64", unit)
+        for ending, unit in UNIT_OF_ENDING.items()
+    },
     **dict.fromkeys(("ratio", "ratio_low", "ratio_high"), _RATIO),
 }
 

@@ -31,7 +31,7 @@ from espbench.procedures.summaries import (
     loss_by_direction,
     loss_pct,
 )
-from espbench.quantities import Key, figure
+from espbench.quantities import Key, figure, key_of_way
 from espbench.sentences import Code
 from espbench.stacks.base import INBOUND
 from espbench.stacks.daemons import attack_packets
@@ -203,7 +203,7 @@ class AttackCase(IpsecSeries):
             "attack_fps": round(sum(n["tx_frames"] for n in sent) / trial.duration_s, 1) if sent else 0.0,
             "forwarded_fps": round(forwarding_fps(trial), 1) if trial.duration_s else 0.0,
             "loss_pct": round(100 * trial.frame_loss_ratio, 6),
-            **{f"loss_pct {way}": loss for way, loss in loss_by_direction(trial).items()},
+            **{key_of_way("loss_pct", way): loss for way, loss in loss_by_direction(trial).items()},
             "cpu_home_pct": home.cpu_pct if home else None,
             "cpu_office_pct": office.cpu_pct if office else None,
         }

@@ -16,7 +16,7 @@ from espbench.procedures.clauses import common, shorter, shortest
 from espbench.procedures.procedure import Known
 from espbench.procedures.series import Series
 from espbench.procedures.summaries import forwarding_fps, loss_by_direction
-from espbench.quantities import Key, figure
+from espbench.quantities import Key, figure, key_of_way
 from espbench.sentences import Code
 from espbench.terms import Deviation, Remark, Statement, Trial
 
@@ -118,7 +118,7 @@ def _point(trial: Trial, line_rate_fps: float) -> dict[str, Any]:
         "frame_loss_pct": round(100 * trial.frame_loss_ratio, 6) if valid else None,
         "tx_frames": trial.tx_frames,
         "rx_frames": trial.rx_frames,
-        **{f"frame_loss_pct {way}": loss for way, loss in loss_by_direction(trial).items()},
+        **{key_of_way("frame_loss_pct", way): loss for way, loss in loss_by_direction(trial).items()},
         "cpu_home_pct": home.cpu_pct if home and valid else None,
         "cpu_office_pct": office.cpu_pct if office and valid else None,
         "validity": trial.validity,

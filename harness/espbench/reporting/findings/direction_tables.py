@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from espbench.quantities import Key
+from espbench.quantities import WAYS, Key
 from espbench.quantities import figure as figure_of
-from espbench.reporting.findings.finding_groups import WAYS, FindingGroup, arm_of
+from espbench.reporting.findings.finding_groups import FindingGroup, arm_of
 from espbench.reporting.findings.finding_tables import unit_of
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import count, figure

@@ -6,21 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from espbench.reporting.findings.finding_groups import FindingGroup, way_of
+from espbench.quantities import UNIT_OF_ENDING, WAYS, ending_of, key_of_way, way_of
+from espbench.reporting.findings.finding_groups import FindingGroup
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, count, figure, flat, number
 from espbench.terms import Finding
 
-# The ending of a figure's key → its unit.
-_UNITS = {
-    "_pps": "packets/s",
-    "_fps": "frames/s",
-    "_MiB": "MiB",
-    "_pct": "%",
-    "_us": "µs",
-    "_ms": "ms",
-    "_s": "s",
-}
 # The key of a point → the title of its column and the function that writes its figure. Columns without figures are
 # left out.
 _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
@@ -29,8 +20,7 @@ _LOSS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "offered_fps": ("Offered, frames/s", count),
     "forwarding_fps": ("Forwarded, frames/s", count),
     "frame_loss_pct": ("Frame loss, %", figure),
-    "frame_loss_pct west-east": ("Loss west → east, %", figure),
-    "frame_loss_pct east-west": ("Loss east → west, %", figure),
+    **{key_of_way("frame_loss_pct", way): (f"Loss {way.replace('-', ' → ')}, %", figure) for way in WAYS},
     "cpu_home_pct": ("Home CPU, %", lambda v: number(v, 3)),
     "cpu_office_pct": ("Office CPU, %", lambda v: number(v, 3)),
 }
@@ -92,9 +82,9 @@ def column_title(key: str) -> str:
     if key in _LOSS:
         return _LOSS[key][0]
     name, way = way_of(key)
-    ending = next((end for end in _UNITS if name.endswith(end)), "")
+    ending = ending_of(name)
     words = name.removesuffix(ending).replace("_", " ").strip()
-    parts = [words[:1].upper() + words[1:], _UNITS.get(ending, ""), way.replace("-", " → ")]
+    parts = [words[:1].upper() + words[1:], UNIT_OF_ENDING.get(ending, ""), way.replace("-", " → ")]
     return ", ".join(filter(None, parts))
 
 

@@ -10,8 +10,6 @@ from statistics import median
 from espbench.sentences import Code
 from espbench.terms import Finding, Quantity, kind_of_test
 
-WAYS = ("west-east", "east-west")  # keys of a curve's figures of one direction end with one of these
-
 
 @dataclass(frozen=True)
 class FindingGroup:
@@ -93,14 +91,6 @@ def is_lower_bound(f: Finding) -> bool:
     The mean of such searches is a lower bound even if others found an end of the buffer.
     """
     return any(remark.code == Code.NO_BURST_LOST for remark in f.warnings)
-
-
-def way_of(key: str) -> tuple[str, str]:
-    """Split a key of a curve, such as `frame_loss_pct west-east`, into the name and the direction (empty if none)."""
-    for way in WAYS:
-        if key.endswith(f" {way}"):
-            return key.removesuffix(f" {way}"), way
-    return key, ""
 
 
 def median_of(values: Sequence[float | None]) -> float | None:
