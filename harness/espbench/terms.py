@@ -17,8 +17,15 @@ The words of the whole project (RFC 1242, 2285, 2544), each with one meaning:
   trials of a test.
 * intended load, offered load: the rate that was asked for, and the rate that was sent (RFC 2285 3.5); frames/s.
 * frame loss: offered frames that did not return intact, for any reason; a loss goal is the ratio that a test allows.
-* direction (`way` in records): west to east, or east to west; with a single gateway encryption, or decryption.
+* direction: west to east, or east to west; with a single gateway encryption, or decryption. In records,
+  `way` is the direction of one figure. How frames reach the wire is the tester's path.
+* baseline: the stack without IPsec (`plain`) or without cryptography (`null`), beside which a stack's cost is shown.
 * base: the figures with which `espbench check` compares a plan: of an earlier run, or of the compare's reference.
+  `espbench baseline` writes them into a base file, which has nothing to do with `plain`.
+* bench: a machine of a cluster that measures a share of a run in real time (a benchmark, in `benchmarks/`, measures
+  espbench itself).
+
+docs/method.md defines the measured quantities, such as the throughput, for readers of results.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Generator:
         seed = command.get("run_key")
         key = RunKey(int.from_bytes(os.urandom(8), "big") if seed is None else seed, now_ns())
         self._bench = trial.Bench(self._ports, key, self._stop_asked, self._other, emit)
-        emit({"event": "opened", "ports": [port.told() for port in self._ports.values()]})
+        emit({"event": "opened", "ports": [port.opened() for port in self._ports.values()]})
 
     def _close(self) -> None:
         for port in self._ports.values():

@@ -43,7 +43,7 @@ class Histogram:
                 return min(_highest_of(index), self._most)
         return 0
 
-    def told(self) -> dict[str, float | str] | None:
+    def statistics(self) -> dict[str, float | str] | None:
         """Return the statistics as in the protocol, µs, with the histogram as `hdr`; None if nothing was recorded."""
         if not self.total:
             return None

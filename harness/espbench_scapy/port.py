@@ -100,7 +100,7 @@ class Port:
         """Close the socket, which also ends promiscuous mode."""
         self._socket.close()
 
-    def told(self) -> dict[str, Any]:
+    def opened(self) -> dict[str, Any]:
         """Return the port as the event `opened` lists it."""
         return {
             "name": self.name, "interface": self.interface, "driver": self.driver, "mac": self.mac,

@@ -59,7 +59,7 @@ class Refused(Exception):
 
     def __init__(self, expected: str, got: str, remedy: str) -> None:
         super().__init__(f"expected {expected}, got {got}; {remedy}")
-        self.told = {"expected": expected, "got": got, "remedy": remedy}
+        self.message = {"expected": expected, "got": got, "remedy": remedy}
 
 
 def rendered(expression: str) -> bytes:
@@ -182,7 +182,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         try:
             headers.append({"bytes": base64.b64encode(rendered(expression)).decode()})
         except Refused as refusal:
-            headers.append(refusal.told)
+            headers.append(refusal.message)
     return {"headers": headers}
 
 

@@ -277,7 +277,7 @@ class _Trial:
             "corrupted": sequence.corrupted,
             "rx_after_stop": count.after_stop,
             "drain_s": max(0, count.last_rx_ns - out.last_tx_ns) / 1e9 if count.last_rx_ns else 0.0,
-            "latency_us": count.latency.told(),
+            "latency_us": count.latency.statistics(),
             "slices": count.slices(),
             "loss_episodes": [
                 {"from_ns": out.sent_at(first), "to_ns": out.sent_at(last), "frames": last - first + 1}

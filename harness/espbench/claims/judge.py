@@ -41,8 +41,8 @@ def judge(claim: Claim, ours: OurValue) -> Judged:
         return Judged(claim, ours, "cannot be measured here", claim.cannot)
     if not ours.exists:
         return Judged(claim, ours, "not measured", ours.missing)
-    if claim.value is not None and ours.bracket and (untold := _too_wide(claim, claim.value, ours)):
-        return Judged(claim, ours, "not measured", untold)
+    if claim.value is not None and ours.bracket and (too_wide := _too_wide(claim, claim.value, ours)):
+        return Judged(claim, ours, "not measured", too_wide)
     holds = bool(ours.holds) if claim.value is None else ours.holds is not False
     agrees = holds and (claim.value is None or _within(claim, claim.value, ours))
     return Judged(claim, ours, "agrees" if agrees else "differs", "" if agrees else claim.because)

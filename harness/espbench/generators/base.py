@@ -179,18 +179,19 @@ class OpenedPort(BaseModel):
     notes: list[str] = []
 
     @property
-    def ways(self) -> str:
+    def path(self) -> str:
+        """The path of frames through the port, in words."""
         return f"{self.sender}; {self.receiver}"
 
 
-def ways(opened: Sequence[OpenedPort]) -> str:
+def paths_in_words(opened: Sequence[OpenedPort]) -> str:
     """Return how frames leave and arrive at all ports; once if it is the same for all, since each frame uses two
     ports.
     """
-    different = dict.fromkeys(port.ways for port in opened)
+    different = dict.fromkeys(port.path for port in opened)
     if len(different) == 1:
         return next(iter(different))
-    return "; ".join(f"{port.name}: {port.ways}" for port in opened)
+    return "; ".join(f"{port.name}: {port.path}" for port in opened)
 
 
 class Slice(BaseModel):

@@ -26,7 +26,7 @@ from espbench.results import RunDirectory
 from espbench.terms import MACHINE, Manifest
 from espbench.this_machine import kept
 
-VERSION = 5
+VERSION = 6
 # SQLite keeps this number in the header of each index, so that files of other programs are not taken for one.
 APPLICATION_ID = int.from_bytes(b"espb", "big")
 _SQLITE = b"SQLite format 3\0"
@@ -41,7 +41,7 @@ CREATE TABLE run (
 );
 CREATE INDEX run_by_digest ON run (digest);
 CREATE INDEX run_in_time ON run (moment, path);
-CREATE TABLE facts (id INTEGER PRIMARY KEY, told TEXT UNIQUE);
+CREATE TABLE facts (id INTEGER PRIMARY KEY, text TEXT UNIQUE);
 CREATE TABLE series (
   id INTEGER PRIMARY KEY, plan TEXT, name TEXT, test TEXT, goal REAL, figure TEXT, unit TEXT, better TEXT,
   exact INTEGER, conditions TEXT, stale INTEGER DEFAULT 1, runs INTEGER DEFAULT 0, newest REAL,
@@ -333,8 +333,8 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             (path, stamp, Path(path).name, problem),
         )
         return
-    database.execute("INSERT OR IGNORE INTO facts (told) VALUES (?)", (run_facts,))
-    (facts_id,) = database.execute("SELECT id FROM facts WHERE told = ?", (run_facts,)).fetchone()
+    database.execute("INSERT OR IGNORE INTO facts (text) VALUES (?)", (run_facts,))
+    (facts_id,) = database.execute("SELECT id FROM facts WHERE text = ?", (run_facts,)).fetchone()
     statuses = json.dumps(Counter(result.status for result in results))
     run = database.execute(
         "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"

@@ -21,7 +21,7 @@ _ORDER = "s.plan, s.id"
 
 def runs(database: sqlite3.Connection) -> list[RunRow]:
     """Return every run, the oldest first; runs that could not be read come last."""
-    facts = dict(database.execute("SELECT id, told FROM facts"))
+    facts = dict(database.execute("SELECT id, text FROM facts"))
     by_text = cache(lambda number: json.loads(facts[number]))
     rows = database.execute(
         "SELECT path, name, plan, started, espbench, platform, exact, cases, statuses, facts, problem FROM run"
@@ -70,7 +70,7 @@ def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int
 
 def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
     """Return the changes of the series whose plan, case and figure contain these texts, the newest first."""
-    fact_texts = dict(database.execute("SELECT id, told FROM facts"))
+    fact_texts = dict(database.execute("SELECT id, text FROM facts"))
 
     @cache
     def differing(was: int, now: int) -> list[tuple[str, str, str]]:

@@ -256,13 +256,13 @@ class PairedLoads:
                     "load": slot.share,
                     "rung": slot.rung,
                     "first": slot.first,
-                    **{arm: self._told(slot, arm, trial) for arm, trial in pair.items() if trial},
+                    **{arm: self._readings(slot, arm, trial) for arm, trial in pair.items() if trial},
                 }
             )
         self._move_ladder()
         self._begin_round()
 
-    def _told(self, slot: Slot, arm: Arm, trial: Trial) -> dict[str, Any]:
+    def _readings(self, slot: Slot, arm: Arm, trial: Trial) -> dict[str, Any]:
         used = [g.cpu_us_per_frame for g in trial.gateways.values()]
         known = [us for us in used if us is not None]
         return {
@@ -292,12 +292,12 @@ class PairedLoads:
                 continue
             # The throughput is beyond the ladder: forget earlier rounds. Move the ladder, further each time; but if it
             # was beyond the other end the last time, as boots differ, go to the middle between the two.
-            way, before = 1 if passed else -1, self._moved[arm]
-            if before * way < 0 and abs(middle - self._left[arm]) > STEP:
+            sign, before = 1 if passed else -1, self._moved[arm]
+            if before * sign < 0 and abs(middle - self._left[arm]) > STEP:
                 self._centres[arm] = [(middle + self._left[arm]) / 2]
-                self._moved[arm] = way / 2  # the next move the same way is a small one
+                self._moved[arm] = sign / 2  # the next move the same way is a small one
             else:
-                self._moved[arm] = way * min(8, max(1, 2 * abs(before)))
+                self._moved[arm] = sign * min(8, max(1, 2 * abs(before)))
                 self._centres[arm] = [middle + STEP * RUNGS / 2 * self._moved[arm]]
             self._left[arm] = middle
 

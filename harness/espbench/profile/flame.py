@@ -23,7 +23,7 @@ p {{ max-width: 60em; line-height: 1.4; }}
 svg {{ width: 100%; display: block; font: 11px system-ui, sans-serif; }}
 rect {{ stroke: #fff; stroke-width: .5; cursor: pointer; }}
 text {{ pointer-events: none; }}
-.told {{ min-height: 1.4em; font-variant-numeric: tabular-nums; }}
+.line {{ min-height: 1.4em; font-variant-numeric: tabular-nums; }}
 </style></head><body>
 <h1>{title}</h1>
 <p>{said} Click a box to enlarge it, the lowest one to go back.</p>
@@ -51,13 +51,13 @@ function deepest(node) {{ return 1 + Math.max(0, ...(node.c || []).map(deepest))
 for (const graph of data) {{
   const box = document.getElementById("graphs").appendChild(document.createElement("section"));
   box.appendChild(document.createElement("h2")).textContent = graph.title;
-  const told = box.appendChild(document.createElement("div"));
-  told.className = "told";
+  const line = box.appendChild(document.createElement("div"));
+  line.className = "line";
   const svg = made("svg", {{}}, box);
   let focus = [graph.root];
   function tell(node) {{
     const each = node.v / graph.frames, share = 100 * node.v / graph.root.v;
-    told.textContent = `${{node.n}}: ${{each.toFixed(1)}} ${{graph.unit}} per frame, ${{share.toFixed(2)}} %`;
+    line.textContent = `${{node.n}}: ${{each.toFixed(1)}} ${{graph.unit}} per frame, ${{share.toFixed(2)}} %`;
   }}
   function draw() {{
     svg.replaceChildren();

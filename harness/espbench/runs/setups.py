@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from espbench.errors import CannotWrite, EspbenchError, Interrupted, MachineLacks, UsageError
-from espbench.generators.base import Generator, OpenedPort, WirePath, ways
+from espbench.generators.base import Generator, OpenedPort, WirePath, paths_in_words
 from espbench.measure.inputs.setup import Setup, blame
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.inputs.usual_speed import UsualSpeed
@@ -126,7 +126,7 @@ class Setups:
         self._pausing = [] if bed.virtual_time else _flow_control(ports)
         opened = {port.name: port for port in self._opened}
         bed.attached(self.generator)
-        self._record_tool("generator", f"{self.generator.name}: {ways(self._opened)}")
+        self._record_tool("generator", f"{self.generator.name}: {paths_in_words(self._opened)}")
         next_hops: dict[PortName, str] = {}
         for port in ports:
             if not port.mac:
@@ -225,8 +225,8 @@ def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any])
             if what == EMULATION:  # a large table; only its differences are shown
                 was, now = _apart(was or {}, now or {})
             raise UsageError(
-                f"{name}: {what.replace('_', ' ')} was {_told(was)} for the cases measured so far, "
-                f"now it is {_told(now)}; start a new run, or bring the old one back"
+                f"{name}: {what.replace('_', ' ')} was {_as_text(was)} for the cases measured so far, "
+                f"now it is {_as_text(now)}; start a new run, or bring the old one back"
             )
 
 
@@ -242,7 +242,7 @@ def _apart(was: dict[str, Any], now: dict[str, Any]) -> tuple[dict[str, Any], di
     return {key: was.get(key) for key in keys}, {key: now.get(key) for key in keys}
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a fact of the Security Context as text: each different value of the gateways once."""
     kinds = list(dict.fromkeys(value.values())) if isinstance(value, dict) else [value]
     return " and ".join(map(str, kinds))

@@ -59,7 +59,7 @@ def make_netns(name: str) -> None:
         _check(_libc.unshare(CLONE_NEWNET), "unshare(CLONE_NEWNET)")
         netns.attach(str(NETNS_DIR / name), threading.get_native_id())
 
-    with _told(f"cannot make the network namespace {name}"):
+    with _reported_as(f"cannot make the network namespace {name}"):
         _in_thread(make)
 
 
@@ -68,7 +68,7 @@ def remove_netns(name: str) -> None:
     from pyroute2 import netns  # noqa: PLC0415
 
     if (NETNS_DIR / name).exists():
-        with _told(f"cannot remove the network namespace {name}"):
+        with _reported_as(f"cannot remove the network namespace {name}"):
             netns.remove(str(NETNS_DIR / name))
 
 
@@ -162,7 +162,7 @@ def set_features(netns: str, name: str, **wanted: bool) -> None:
         finally:
             device.close()
 
-    with _told(f"cannot switch features of {name} in {netns}: {wanted}"):
+    with _reported_as(f"cannot switch features of {name} in {netns}: {wanted}"):
         in_netns(NETNS_DIR / netns, switch)
 
 
@@ -177,7 +177,7 @@ def thread_napi(netns: str, name: str) -> None:
         _check(_libc.mount(b"sysfs", b"/sys", b"sysfs", 0, None), "mount -t sysfs /sys")
         Path("/sys/class/net", name, "threaded").write_text("1")
 
-    with _told(f"cannot give the NAPI of {name} in {netns} a thread"):
+    with _reported_as(f"cannot give the NAPI of {name} in {netns} a thread"):
         in_netns(NETNS_DIR / netns, switch)
 
 
@@ -193,7 +193,7 @@ def write_sysctls(netns: str, settings: Mapping[str, str]) -> None:
         for path, value in settings.items():
             Path("/proc/sys", path).write_text(value)
 
-    with _told(f"cannot set {', '.join(settings)} in {netns}"):
+    with _reported_as(f"cannot set {', '.join(settings)} in {netns}"):
         in_netns(NETNS_DIR / netns, write)
 
 
@@ -208,12 +208,12 @@ def by_netlink(netns: str | None, work: Callable[[Any], T], failure: str) -> T:
         with IPRoute() as network:
             return work(network)
 
-    with _told(failure):
+    with _reported_as(failure):
         return in_netns(None if netns is None else NETNS_DIR / netns, connected)
 
 
 @contextmanager
-def _told(failure: str) -> Iterator[None]:
+def _reported_as(failure: str) -> Iterator[None]:
     """Turn errors of the kernel and of pyroute2 into an EspbenchError with `failure` and the reason."""
     from pyroute2.ethtool.ioctl import NoSuchDevice, NotSupportedError  # noqa: PLC0415
     from pyroute2.netlink.exceptions import NetlinkError  # noqa: PLC0415

@@ -106,9 +106,9 @@ def _by_stack(how: Profiling, subject: Path, reference: str, console: Console, t
         pairs.of_stacks(entries, sampled, reference), loads, console, top, _STACKS
     )
     if len(set(loads.values())) > 1:
-        told = ", ".join(f"{case} {load:,.0f}" for case, load in loads.items())
+        each = ", ".join(f"{case} {load:,.0f}" for case, load in loads.items())
         console.print(
-            f"Each case was measured at its own load, in frames/s: {told}. A part of a difference may come from that.",
+            f"Each case was measured at its own load, in frames/s: {each}. A part of a difference may come from that.",
             soft_wrap=True,
         )
     return run

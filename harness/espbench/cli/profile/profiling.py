@@ -199,11 +199,11 @@ def say_if_another(run: RunDirectory, made: RunDirectory) -> None:
         now = instructions.per_frame(made.trials_of(name)[-1])
         if was != now:
             print(
-                f"note: {name}: the run's own trial had {_told(was)} instructions per frame, this one {_told(now)}: "
+                f"note: {name}: the run's own trial had {_shown(was)} instructions per frame, this one {_shown(now)}: "
                 "it was measured on other gateways (kernel, QEMU, program) than there are now",
                 file=sys.stderr,
             )
 
 
-def _told(counted: dict[str, float]) -> str:
+def _shown(counted: dict[str, float]) -> str:
     return " and ".join(f"{value:,.3f} ({side})" for side, value in counted.items())

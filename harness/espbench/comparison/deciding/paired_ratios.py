@@ -334,8 +334,8 @@ def _rate_words(v: FixedLoadVerdict) -> str:
         return "no verdict on the throughput"
     if v.word == "no difference shown":
         return f"no difference in throughput is shown; one of up to {_unseen(v.throughput)} would not have been seen"
-    way = "higher" if v.word == "B faster" else "lower"
-    return f"the throughput of {v.b} is {_per_cent(v.throughput)} {way} than that of {v.a}"
+    more_or_less = "higher" if v.word == "B faster" else "lower"
+    return f"the throughput of {v.b} is {_per_cent(v.throughput)} {more_or_less} than that of {v.a}"
 
 
 def _per_cent(e: Estimate) -> str:

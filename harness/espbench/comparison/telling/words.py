@@ -50,8 +50,8 @@ def _by_how_much(points: Sequence[PointVerdict], a: str, b: str, x_is_size: bool
     text = [f"{b} is {' and '.join(parts)}"] if parts else []
     for p in points:
         if p.ratio is None:
-            way, bound = ("at least", p.at_least) if p.at_least is not None else ("at most", p.at_most)
-            text.append(f"{b} is {way} {factor(bound)} as fast{at([p.x], x_is_size)}")
+            side, bound = ("at least", p.at_least) if p.at_least is not None else ("at most", p.at_most)
+            text.append(f"{b} is {side} {factor(bound)} as fast{at([p.x], x_is_size)}")
     if missed := [p.x for p in points if p.bound_by == "minimum"]:
         slow = a if points[0].word == "B faster" else b
         text.append(f"{slow} misses the goal even at its minimum{at(missed, x_is_size)}")
@@ -136,7 +136,7 @@ def opening(panel: Panel, goals: Sequence[str] = ()) -> str:
     return f"{of} ({rest}): " if rest else f"{of}: "
 
 
-def told_again(panels: Sequence[Panel]) -> list[bool]:
+def repeats_earlier(panels: Sequence[Panel]) -> list[bool]:
     """Return for each panel whether an earlier panel, which differs only in the loss goal, has the same verdicts."""
     again = []
     before: dict[tuple[tuple[str, str], ...], list[PairVerdicts]] = {}
@@ -154,7 +154,7 @@ def paragraph(panels: Sequence[Panel]) -> list[str]:
     in place of the verdicts.
     """
     paragraphs: list[str] = []
-    for panel, again in zip(panels, told_again(panels), strict=True):
+    for panel, again in zip(panels, repeats_earlier(panels), strict=True):
         if again:
             paragraphs.append(f"{opening(panel)[:-2]} every verdict is the same.")
         else:

@@ -44,10 +44,10 @@ def read(own: Own) -> Additions:
     if own.modules is not None:
         in_order = additions.ordered(own.modules, _modules(own.modules, own.kernel))
         modules = joined(additions.archived(in_order), additions.order_of([*in_order]))
-        facts["modules"] = additions.told(in_order)
+        facts["modules"] = additions.modules_fact(in_order)
     if own.overlay is not None:
         overlay = additions.overlay_of(own.overlay)
-        facts["overlay"] = additions.told_overlay(own.overlay, overlay)
+        facts["overlay"] = additions.overlay_fact(own.overlay, overlay)
     return Additions(joined(modules, overlay), facts)
 
 

@@ -78,7 +78,7 @@ def read(own: Own, built: Built) -> Kernel:
     if own.overlay is None:
         return kernel
     overlay = additions.overlay_of(own.overlay)
-    facts = {**kernel.facts, "overlay": additions.told_overlay(own.overlay, overlay)}
+    facts = {**kernel.facts, "overlay": additions.overlay_fact(own.overlay, overlay)}
     return replace(kernel, overlay=overlay, facts=facts)
 
 
@@ -111,7 +111,7 @@ def _kernel(own: Own, built: Built) -> Kernel:
     config = _config(data)
     facts = {"kernel": f"{release}, {own.kernel.name} sha256 {additions.digest(file)}"}
     facts |= {"configuration of the kernel": f"sha256 {additions.digest(config)}"} if config else {}
-    facts |= {"modules": additions.told(modules)} if modules else {}
+    facts |= {"modules": additions.modules_fact(modules)} if modules else {}
     optional = (
         frozenset(modules) - {f"{name}.ko" for name in _added(own.modules)} if own.modules else frozenset()
     )
@@ -171,7 +171,7 @@ def _with_modules(usual: Kernel, path: Path, release: str) -> Kernel:
         modules=joined(usual.modules, additions.archived(own)),
         order=tuple(in_order),
         optional=usual.optional - own.keys(),
-        facts={"modules": additions.told(own)},
+        facts={"modules": additions.modules_fact(own)},
     )
 
 

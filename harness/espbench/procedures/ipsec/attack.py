@@ -170,7 +170,7 @@ class AttackCase(IpsecSeries):
             *by_direction(Key.LOSS_UNDER_ATTACK, attacked, loss_pct, digits=6),
         ]
         cpu = [row["cpu_home_pct"] for row in (free, worst)]
-        cpu_told = None if None in cpu else Statement.of(Code.CPU_GOES, before_pct=cpu[0], pct=cpu[1])
+        cpu_change = None if None in cpu else Statement.of(Code.CPU_GOES, before_pct=cpu[0], pct=cpu[1])
         for side in ("home", "office"):
             quantities += [
                 figure(key, row[f"cpu_{side}_pct"], part=side, side=side)
@@ -184,7 +184,7 @@ class AttackCase(IpsecSeries):
                 what=what,
                 kept_pct=kept,
                 loss_pct=worst["loss_pct"],
-                cpu=cpu_told,
+                cpu=cpu_change,
             ),
             "load_fps": self._load,
             "warnings": [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from espbench.comparison.deciding.statistics import PER_CENT
 from espbench.comparison.sorting.model import ArmPoint, Comparison, Name, PairVerdicts, Panel, PointVerdict
 from espbench.comparison.telling.numbers import factor_and_interval
-from espbench.comparison.telling.words import told_again
+from espbench.comparison.telling.words import repeats_earlier
 from espbench.reporting.compared.comparison_figures import Kind, figures, styles
 from espbench.reporting.compared.comparison_rows import series_of
 from espbench.reporting.compared.comparison_tables import facts, figures_table, overheads
@@ -288,7 +288,7 @@ def _caption(panel: Panel, kinds: list[Kind], comparison: Comparison) -> str:
 
 
 def _pair(pair: PairVerdicts, panel: Panel, comparison: Comparison) -> PairTable:
-    panels = zip(comparison.panels, told_again(comparison.panels), strict=True)
+    panels = zip(comparison.panels, repeats_earlier(comparison.panels), strict=True)
     repeated = pair.words in {one.words for other, again in panels if not again for one in other.pairs}
     rows = [_row(point, pair, panel) for point in pair.points]
     return PairTable(pair.a, pair.b, "" if repeated else pair.words, rows)

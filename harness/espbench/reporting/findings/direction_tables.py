@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from espbench.quantities import WAYS, Key
+from espbench.quantities import WAYS, Key, key_of_way
 from espbench.quantities import figure as figure_of
 from espbench.reporting.findings.finding_groups import FindingGroup, arm_of
 from espbench.reporting.findings.finding_tables import unit_of
@@ -53,5 +53,5 @@ def _loss_by_direction(f: Finding) -> list[Quantity]:
     return [
         figure_of(Key.LOSS_AT_HIGHEST, highest[key], way=way)
         for way in WAYS
-        if (key := f"frame_loss_pct {way}") in highest
+        if (key := key_of_way("frame_loss_pct", way)) in highest
     ]

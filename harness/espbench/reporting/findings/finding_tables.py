@@ -11,7 +11,7 @@ from espbench.quantities import Key
 from espbench.reporting.findings.finding_groups import FindingGroup, arm_of, is_lower_bound, quantity, value
 from espbench.reporting.parts.final_trials import encryption_of
 from espbench.reporting.parts.notes import Flag, Notes
-from espbench.reporting.parts.statements import untold, why
+from espbench.reporting.parts.statements import not_in_words, why
 from espbench.reporting.parts.wording import NONE, at_least, count, figure, number
 from espbench.sentences import Code
 from espbench.terms import Finding, Quantity, Status, line_rate_fps
@@ -134,7 +134,7 @@ def _assembled(group: FindingGroup, columns: list[Column], cases: Sequence[list[
 
 
 def _row(f: Finding, notes: Notes, figures: Sequence[list[str]]) -> list[FindingRow]:
-    reasons = untold(f)
+    reasons = not_in_words(f)
     return [
         FindingRow(
             starts_case=position == 0,

@@ -23,7 +23,7 @@ from espbench.reporting.parts.figures import Group, colours, groups_of, theory_i
 from espbench.reporting.parts.labels import SHORT, VIRTUAL
 from espbench.reporting.parts.notes import Flag, Note, Notes
 from espbench.reporting.parts.security_context import ContextBlock, blocks
-from espbench.reporting.parts.statements import as_above, condensed, reason_told, untold, why
+from espbench.reporting.parts.statements import as_above, condensed, not_in_words, reason_key, why
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.trial_digest import TrialDigest
 from espbench.reporting.parts.wording import (
@@ -382,10 +382,10 @@ def _row(o: Outcome, group: Group, manifest: Manifest, notes: Notes, *, telling:
         rfc2544=NONE if o.final_trial is None else "yes" if o.rfc2544 else "short" if o.is_short else "no",
         flags=notes.flags(o),
         words="; ".join([o.words, *_besides(o)]),
-        reasons=[reason.text for reason in untold(o)],
+        reasons=[reason.text for reason in not_in_words(o)],
         telling="; ".join([why(o), *beside]) if telling else "",
-        why=(reason_told(o), *beside) if telling and reason_told(o) is not None else None,
-        as_above=as_above(o) if reason_told(o) is not None else "",
+        why=(reason_key(o), *beside) if telling and reason_key(o) is not None else None,
+        as_above=as_above(o) if reason_key(o) is not None else "",
         case=o.case,
         repeat=o.repeat,
     )

@@ -53,7 +53,7 @@ def words_of(result: Outcome | Finding) -> str:
     return result.words if result.answer is None else condensed_text(result.answer)
 
 
-def untold(result: Outcome | Finding) -> list[Statement]:
+def not_in_words(result: Outcome | Finding) -> list[Statement]:
     """Return the reasons of a result that its words do not mention."""
     if result.answer is not None and result.answer.code == Code.WITH_REASONS:
         return []
@@ -63,16 +63,16 @@ def untold(result: Outcome | Finding) -> list[Statement]:
 
 def why(result: Outcome | Finding) -> str:
     """Return a result's words, and the reasons that they do not mention."""
-    rest = untold(result)
+    rest = not_in_words(result)
     return words_of(result) + (f" ({condensed(rest)})" if rest else "")
 
 
-def reason_told(result: Outcome | Finding) -> Hashable:
+def reason_key(result: Outcome | Finding) -> Hashable:
     """Return a key of the reason in a result's words, or None; of rows with equal reasons only the first prints it."""
     if result.answer is None or "why" not in result.answer.values:
         return None
     reasons = {name: value for name, value in result.answer.values.items() if name in ("why", "failing")}
-    return repr(reasons), *untold(result)
+    return repr(reasons), *not_in_words(result)
 
 
 def as_above(result: Outcome | Finding) -> str:

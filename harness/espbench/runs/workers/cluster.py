@@ -98,7 +98,7 @@ class ClusterWorkers:
     def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
         _, message = event
         if listener := self._listeners.get(message["task"]):
-            listener(pickle.loads(message["told"]), _nothing)
+            listener(pickle.loads(message["message"]), _nothing)
 
     def _ended(self, task: Task, done: Future[bytes], last: Future[Done | Failed]) -> None:
         """Pass on the records that came with the last message, then the message; the driver ignores known records."""
@@ -228,7 +228,7 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
             records[:] = [record for record in records if not isinstance(record, ResultsMade)]
         if isinstance(message, TrialMade | Learnt | ResultsMade):
             records.append(message)
-        here.log_event(topic, {"task": task.name, "told": pickle.dumps(message)})
+        here.log_event(topic, {"task": task.name, "message": pickle.dumps(message)})
         kept()
 
     try:

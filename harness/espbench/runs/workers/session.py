@@ -74,7 +74,7 @@ class SideBySide:
         duts = [name for name, _ in devices]
         self._figures = accelerator.kept(asked, duts, directory, observer.note) if asked else None
         self._loop: Loop[_Job] = Loop(self, directory, observer)
-        self._problem = ""  # of the workers, as it was last told
+        self._problem = ""  # of the workers, as it was last reported
         # Security Context → the position, in the order of measuring, of the case in which it was read.
         self._read_in: dict[str, int] = {}
 

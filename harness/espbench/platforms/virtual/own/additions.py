@@ -154,7 +154,7 @@ def order_of(lines: list[str]) -> bytes:
     return archive([Entry.file(ORDER, text.encode())]) if lines else b""
 
 
-def told(modules: Mapping[str, bytes]) -> str:
+def modules_fact(modules: Mapping[str, bytes]) -> str:
     """Return digests that identify the modules: one of each if they are few, else one of all together."""
     if len(modules) <= _FEW:
         return ", ".join(f"{name} sha256 {digest(data)}" for name, data in modules.items())
@@ -181,7 +181,7 @@ def overlay_of(path: Path) -> bytes:
     return data
 
 
-def told_overlay(path: Path, data: bytes) -> str:
+def overlay_fact(path: Path, data: bytes) -> str:
     """Return the name and the digest that identify an overlay."""
     return f"{path.name} sha256 {digest(data)}"
 
