@@ -59,8 +59,8 @@ class Figures:
 def figures(results: Iterable[Outcome | Finding], *, exact: bool) -> dict[Key, Figures]:
     """Return every figure of a run.
 
-    A throughput that is a bound is none: it shows what the run could judge, not the DUT. What a frame cost at that load
-    is one, unless the status is LOWER_BOUND. If a repeat is VIOLATED or BELOW_MINIMUM, its case has no figure.
+    A throughput that is only a bound is left out: it shows what the run could judge, not the DUT. Its cost per frame is
+    kept, except with status LOWER_BOUND. If a repeat is VIOLATED or BELOW_MINIMUM, its case has no figure.
     """
     by_key: dict[Key, Figures] = {}
     results = [result for result in results if result.test != PAIRED]

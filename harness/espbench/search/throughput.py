@@ -382,9 +382,9 @@ class ThroughputSearch:
         """Return a load near the throughput, estimated from the forwarding rate of the overloaded DUT; None without
         an estimate.
 
-        From above, the load is the guess, but after each miss at least a growing step down, so that a DUT with a
-        little loss at any load is not searched in small steps. From below, it is growing steps up. Neither goes past
-        the middle of the bracket, unless the guess itself does.
+        Coming from higher loads, try the guess. After each miss, step down by at least a step that grows, so that a
+        DUT with a little loss at any load is not searched in small steps. Coming from lower loads, step up by steps
+        that grow. Neither goes past the middle of the bracket, unless the guess itself does.
         """
         guess = self._guess(evidence, floor, low, upper)
         if guess is None:

@@ -26,7 +26,7 @@ _STEP_SHARE = 0.001
 
 @contextmanager
 def watched(setup: Setup, reasons: list[Reason]) -> Iterator[None]:
-    """Watch this machine while daemons negotiate; add to `reasons` why the times of this context say nothing.
+    """Watch this machine while daemons negotiate; add to `reasons` why these times cannot be trusted.
 
     In virtual time no clock steps, and no program can disturb a gateway.
     """

@@ -88,7 +88,7 @@ class Platform(Protocol):
 
 
 class Defaults:
-    """Answers what concerns few platforms as all the others do: with nothing. Kinds derive from this."""
+    """Gives empty answers to questions that concern only a few platforms. Kinds derive from this."""
 
     @property
     def kits(self) -> list[Kit[Any]]:
