@@ -3,7 +3,7 @@
 
 EspbenchError            exit code 1   an unexpected error, explained in one message
 ├── UsageError           exit code 2   the user's plan or command line is wrong
-├── UnreadableRun        exit code 1   a damaged run directory (Python API: also what is none)
+├── UnreadableRun        exit code 1   a damaged run directory (Python API: also a folder that is no run directory)
 ├── MachineLacks         exit code 4   the machine lacks something espbench needs
 ├── GeneratorFailed      exit code 1   the generator died, does not answer, or refuses
 ├── GatewayFailed        exit code 1   a gateway died, does not answer, or answers nonsense

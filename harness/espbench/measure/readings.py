@@ -121,7 +121,7 @@ def slowest_us_per_frame(
 def gateway(
     setup: Setup, side: Side, delta: counters.Counters, cpu_ns: int | None, offered: Offered, *, upset: bool
 ) -> GatewayReading:
-    """Return the reading of one gateway. Its CPU share is of the time in which it had frames: sending and draining."""
+    """Return the reading of one gateway. Its CPU share is relative to the time in which it had frames."""
     counted = setup.encrypts and not upset
     moved = delta[side]
     working_s = offered.duration_s + max((s.drain_s or 0.0 for s in offered.streams), default=0.0)

@@ -66,7 +66,7 @@ def version(compiler: CompilerName) -> str:
 
 @cache
 def sources_digest() -> str:
-    """Return the digest of the kernels' sources: a version of espbench says little between two releases."""
+    """Return the digest of the kernels' sources; between two releases, espbench's version does not identify them."""
     return f"sha256 {digest_of_files(_sources(), '*')}"
 
 

@@ -268,7 +268,7 @@ def _mark_unfit(database: sqlite3.Connection, run: int) -> None:
 
 
 def _identity(manifest: Manifest) -> str:
-    """Return what is equal for a run and its copies alone, also if one of them was resumed later."""
+    """Return what a run has in common with its copies and with no other run, also if one of them was resumed later."""
     host = {key: manifest.host.get(key) for key in ("cpu", "kernel", MACHINE)}
     parts = [
         manifest.started,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A test as a series of trials: the next trial follows from the answers of the earlier ones.
 
-An INVALID trial is repeated, as often as the plan allows. After that, the point it was for has no answer, and most
-tests then have none either.
+An INVALID trial is repeated, as often as the plan allows. If it is INVALID even then, its point has no answer,
+and most tests then have no answer either.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class _Section:
 
 
 def read(data: bytes) -> Binary:
-    """Read an ELF file, of 32 or 64 bits, in either byte order; NoElf if it is none, or is cut short."""
+    """Read an ELF file, of 32 or 64 bits, in either byte order; NoElf if it is not an ELF file, or is cut short."""
     if data[:4] != _MAGIC:
         raise NoElf("no ELF file")
     try:

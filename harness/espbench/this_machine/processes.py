@@ -72,7 +72,7 @@ def times_unknown() -> str:
 
 def tree_cpu_ns(root: int) -> int | None:
     """Return the user and system time of `root` and all its descendants, ns; 0 if `root` has ended, None if the kernel
-    does not tell it (`times_unknown`).
+    does not report it (`times_unknown`).
 
     The time of living threads has a resolution of 1 ns (/proc/PID/task/TID/schedstat), that of children that have ended
     one clock tick.

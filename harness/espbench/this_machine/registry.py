@@ -32,9 +32,7 @@ from espbench.this_machine.private import not_private, private_directory
 from espbench.this_machine.processes import descendants, start_time
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
-_REMEDY = (
-    "look what is in it; remove it if it is none of yours, or set XDG_RUNTIME_DIR to a directory of yours"
-)
+_REMEDY = "look what is in it; remove it if it is not yours, or set XDG_RUNTIME_DIR to a directory of yours"
 Redirection = int | IO[Any] | None
 
 
@@ -446,7 +444,7 @@ def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
         return "expected an absolute path"
     # The folders of a build are in the cache.
     if kind != "mount" and not re.match(rf"espbench-{re.escape(run_id)}-|\.work-[0-9a-f]+$", path.name):
-        return "its name is none that a run gives"
+        return "no run gives it this name"
     if kind == "directory":
         return not_private(path)
     owner = path.lstat().st_uid

@@ -435,7 +435,7 @@ def test_a_directory_of_journals_that_others_can_enter_is_not_believed(
         MachineLacks, match=rf"state: expected a directory of this user's alone.*mode {mode:04o}"
     ):
         clean(tmp_path / "state")
-    with pytest.raises(MachineLacks, match="remove it if it is none of yours"):
+    with pytest.raises(MachineLacks, match="remove it if it is not yours"):
         Registry("r", tmp_path / "state").__enter__()
     assert (victim / "diary").exists()
 
@@ -478,10 +478,10 @@ def test_a_directory_of_journals_that_others_can_replace_is_not_believed(
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        ({"kind": "directory", "name": "{home}"}, "its name is none that a run gives"),
+        ({"kind": "directory", "name": "{home}"}, "no run gives it this name"),
         ({"kind": "directory", "name": "{home}/../home"}, "expected an absolute path"),
         ({"kind": "directory", "name": "{link}"}, "a symbolic link"),
-        ({"kind": "file", "name": "{home}/notes"}, "its name is none that a run gives"),
+        ({"kind": "file", "name": "{home}/notes"}, "no run gives it this name"),
         ({"kind": "netns", "name": "lab"}, "no namespace of this run"),
         ({"kind": "netns", "name": "espbench-other-home"}, "no namespace of this run"),
     ],

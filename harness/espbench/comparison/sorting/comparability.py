@@ -63,7 +63,7 @@ def differences(runs: Sequence[Run], axis: Axis) -> list[Difference]:
     """Return every condition that two runs record with different values, and that is not the axis.
 
     A key that one of two plans sets and the other leaves at its default is a difference. Any other condition that a run
-    does not record (an older run, another platform) is none.
+    does not record (an older run, another platform) is no difference.
     """
     follows = _follows(runs, axis)
     return [difference for difference in _unequal(runs, axis) if not is_within(difference, follows)]

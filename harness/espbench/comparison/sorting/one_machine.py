@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leaves out points whose arms were measured on different machines: their ratio would be of the machines too."""
+"""Leaves out points whose arms were measured on different machines: their ratio would also compare the machines."""
 
 from __future__ import annotations
 

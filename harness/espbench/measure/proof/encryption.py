@@ -35,7 +35,7 @@ def tester_in_doubt(offered: Offered) -> bool:
 def counts_others(offered: Offered) -> bool:
     """Return whether frames of others on the wire may be among the frames received, as with TRex's counters of ports.
 
-    Such frames hide as many losses, so what arrived is then no evidence of a leak.
+    Each such frame can hide a loss, so what arrived is then no evidence of a leak.
     """
     return any(port.foreign is None for port in offered.ports)
 

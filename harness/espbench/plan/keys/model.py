@@ -269,7 +269,8 @@ def _dut(value: object) -> str | list[str]:
         wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
         if wrong:
             raise Expected(
-                "profiles in the list", f"{shown(wrong[0])} is none: espbench list duts shows them"
+                "profiles in the list",
+                f"{shown(wrong[0])} is not a profile: espbench list duts shows the profiles",
             )
         if not value:
             raise Expected("at least one profile", "espbench list duts shows them")
