@@ -228,7 +228,8 @@ def test_frame_sizes_are_compared_by_searches_alone() -> None:
          '3:14: dut[1]: expected a profile of another name, got "netns" again; '
          "list each profile once; profiles of your own need names of their own"),
         (_with(compare="dut").replace("dut: netns", "dut: [netns, 7]"),
-         "3:6: dut: expected profiles in the list, got a list; 7 is not a profile: espbench list duts shows the profiles"),
+         "3:6: dut: expected profiles in the list, got a list; 7 is not a profile: espbench list duts shows "
+         "the profiles"),
     ],
 )  # fmt: skip
 def test_a_comparison_that_cannot_be_is_named(text: str, message: str) -> None:
