@@ -29,7 +29,7 @@ class Run:
     """One run on disk, as `load` returns it. Its data frames are made when first asked for, and then kept.
 
     `DataFrame.attrs["units"]` of each data frame has the unit of every numeric column. Unknown values are missing
-    (NaN, <NA>), never zero. docs/python.md defines each column.
+    (NaN, <NA>), never zero. docs/columns.md defines each column.
     """
 
     def __init__(

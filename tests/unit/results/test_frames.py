@@ -556,7 +556,7 @@ def test_the_package_has_the_names_it_documents_and_no_others() -> None:
 
 
 def test_the_document_lists_every_column_with_its_frames_type_and_unit() -> None:
-    """The columns of each frame are a part of the API (docs/python.md)."""
+    """The columns of each frame are a part of the API (docs/columns.md)."""
     frames = {
         "results": one_run._RESULTS,
         "findings": one_run._FINDINGS,
@@ -581,13 +581,8 @@ def test_the_document_lists_every_column_with_its_frames_type_and_unit() -> None
         ]
         for column, names in of.items()
     }
-    document = (Path(__file__).parents[3] / "docs" / "python.md").read_text(encoding="utf-8")
-    _, _, section = document.partition("\n## Columns\n")
-    rows = [
-        line.strip("|").split("|")
-        for line in section.split("\n## ")[0].splitlines()
-        if line.startswith("| `")
-    ]
+    document = (Path(__file__).parents[3] / "docs" / "columns.md").read_text(encoding="utf-8")
+    rows = [line.strip("|").split("|") for line in document.splitlines() if line.startswith("| `")]
     listed = {row[0].strip(" `"): [cell.strip() for cell in row[1:4]] for row in rows}
     assert listed == expected
     assert len(rows) == len(listed)
