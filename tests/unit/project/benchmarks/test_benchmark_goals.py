@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +19,9 @@ import pandas as pd
 import pytest
 
 from espbench.comparison.sorting.model import Estimate
+from espbench.measure import trial
+from espbench.measure.inputs.setup import Request
+from espbench.plan import load_plan
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "benchmarks"
@@ -176,6 +180,29 @@ def test_every_file_of_benchmarks_is_listed_once() -> None:
     assert all(len(path.parts) == 2 for path in files)
     assert max(Counter(path.parent for path in files).values()) <= MOST_FILES
     assert sum(line.startswith("| `") for line in LIST.splitlines()) == len(files)
+def test_a_sender_is_disturbed_without_a_leeway_and_with_that_of_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search is that of the demo; what a trial misses is missed by the benchmark."""
+    made: list[tuple[str, float]] = []
+
+    def disturbed(
+        path: str, rate: float, seconds: float, stall_ms: float, slack_ms: float, leeway: float
+    ) -> tuple[str, list[str]]:
+        made.append((path, leeway))
+        return "a row", ["a goal"] if leeway and path == "xdp" else []
+
+    monkeypatch.setattr(generator, "disturbed", disturbed)
+    monkeypatch.setattr(sys, "argv", ["generator.py", "--only-stalls", "--stalls", "5", "--slacks", "0"])
+    assert generator.main() == 1
+    (test,) = load_plan(ROOT / "plans" / "quick.yaml").plan.tests
+    assert test.throughput is not None
+    asked = trial.leeway(Request(1000.0, 1.0, "search"), test.throughput.resolution)
+    assert made == [(path, leeway) for leeway in (0.0, asked) for path in ("af-packet", "xdp")]
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--leeways", "0"])
+    assert generator.main() == 0
+
+
     assert all(cell for row in ROWS.values() for cell in row)
     assert "`campaign/`" in LIST
 
