@@ -56,6 +56,8 @@ NONE = ("INVALID", None)
         ([_run(GOOD, GOOD), _run(GOOD, HIGH)], [_run(GOOD, HIGH)], True),
         ([_run(GOOD, GOOD)], [_run(GOOD, NONE)], False),
         ([_run(GOOD, GOOD)], [_run(GOOD)], False),
+        ([_run(GOOD)], [_run(GOOD)], False),
+        ([_run(GOOD, GOOD)], [_run(GOOD, GOOD, GOOD)], False),
         ([_run(GOOD, NONE)], [_run(GOOD, GOOD)], False),
         ([_run(GOOD)], [_run(GOOD, HIGH)], False),
         ([], [_run(GOOD, HIGH)], False),
@@ -66,7 +68,7 @@ def test_the_demo_under_load_needs_a_quiet_figure_for_each(
     quiet: list[pd.DataFrame], loaded: list[pd.DataFrame], wanted: bool
 ) -> None:
     """Without one nobody knows whether a figure is too high."""
-    assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.01) == wanted
+    assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.01, results=2) == wanted
 
 
 def _comparison(
