@@ -72,14 +72,27 @@ def test_the_demo_under_load_needs_a_quiet_figure_for_each(
 
 
 def _comparison(
-    half: float = 0.02, word: str = "alike", cpu_word: str = "alike", cpu: bool = True, seconds: float = 90.0
+    half: float = 0.02,
+    word: str = "alike",
+    cpu_word: str = "alike",
+    cpu: bool = True,
+    seconds: float = 90.0,
+    size: int = 512,
 ) -> ab_comparison.Made:
     """Return a comparison of one point, as the benchmark keeps it."""
     interval = Estimate(1.0, 1 / (1 + half), 1 + half, 12)
-    point = ab_comparison.Point(512, interval if cpu else None, cpu_word, interval, word)
+    point = ab_comparison.Point(size, interval if cpu else None, cpu_word, interval, word)
     return ab_comparison.Made(1, [point], seconds, void=0.0)
 
 
+def _with_64(throughput: Estimate | None) -> ab_comparison.Made:
+    """Return a comparison of 64, 512 and 1424 B that is narrow, except in its throughput at 64 B."""
+    made = [_comparison(size=size).points[0] for size in (64, 512, 1424)]
+    return ab_comparison.Made(1, [replace(made[0], throughput=throughput), *made[1:]], 90.0, void=0.0)
+
+
+WIDE_AT_64 = _with_64(Estimate(1.0, 1 / 1.16, 1.16, 12))
+NONE_AT_64 = _with_64(None)
 FINDS = _comparison(cpu_word="B costs more")
 
 
@@ -90,8 +103,11 @@ FINDS = _comparison(cpu_word="B costs more")
         (False, [_comparison()] * 38 + [FINDS] * 2, None),
         (False, [_comparison()] * 30 + [FINDS] * 10, "10 of 40 comparisons claim"),
         (False, [_comparison()] * 30 + [_comparison(word="A faster")] * 10, "10 of 40 comparisons claim"),
-        (False, [_comparison(half=0.035)] * 3, "the half width of CPU per frame is 3.5%"),
-        (False, [_comparison(half=0.12)] * 3, "the half width of throughput is 12.0%"),
+        (False, [_comparison(half=0.035)] * 3, "512 B: the half width of CPU per frame is 3.5%"),
+        (False, [_comparison(half=0.12)] * 3, "512 B: the half width of throughput is 12.0%"),
+        (False, [WIDE_AT_64], "64 B: the half width of throughput is 16.0%"),
+        (False, [WIDE_AT_64] * 5 + [_comparison(size=64)] * 6, None),
+        (False, [NONE_AT_64, _comparison()], "64 B: no verdict on throughput"),
         (False, [_comparison(), _comparison(cpu=False)], "1 points have no verdict"),
         (False, [_comparison(seconds=700.0)], "takes 700 s"),
         (False, [], "no comparison"),
@@ -103,7 +119,7 @@ FINDS = _comparison(cpu_word="B costs more")
 def test_real_comparisons_miss_their_goals(
     planted: bool, made: list[ab_comparison.Made], goal: str | None
 ) -> None:
-    """Two of 40 that claim a difference are chance, ten are not."""
+    """Two of 40 that claim a difference are chance, ten are not; a narrow size does not make up for a wide one."""
     missed = "; ".join(ab_comparison.missed_goals(made, planted=planted))
     assert missed == "" if goal is None else goal in missed
 
@@ -164,24 +180,6 @@ def test_a_disturbed_sender_sends_everything_and_no_bursts(
     assert bool(missed) == is_missed
 
 
-@pytest.mark.parametrize(
-    ("rate", "unsent", "is_missed"), [(500_000, 0, False), (500_000, 1, True), (1_900_000, 1, False)]
-)
-def test_a_paced_sender_sends_everything_that_the_way_carries(
-    rate: float, unsent: int, is_missed: bool
-) -> None:
-    """The way floods with 2 million frames/s."""
-    assert bool(generator.missed_pacing("xdp", rate, unsent, 2e6)) == is_missed
-
-
-def test_every_file_of_benchmarks_is_listed_once() -> None:
-    """Each stands under the heading of its folder; none stands at the top."""
-    files = [path.relative_to(FOLDER) for path in FOLDER.glob("**/*") if path.suffix in (".py", ".frag")]
-    files = [path for path in files if path.parts[0] != "campaign"]
-    assert ROWS.keys() == {path.as_posix() for path in files}
-    assert all(len(path.parts) == 2 for path in files)
-    assert max(Counter(path.parent for path in files).values()) <= MOST_FILES
-    assert sum(line.startswith("| `") for line in LIST.splitlines()) == len(files)
 def test_a_sender_is_disturbed_without_a_leeway_and_with_that_of_a_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -205,6 +203,24 @@ def test_a_sender_is_disturbed_without_a_leeway_and_with_that_of_a_search(
     assert generator.main() == 0
 
 
+@pytest.mark.parametrize(
+    ("rate", "unsent", "is_missed"), [(500_000, 0, False), (500_000, 1, True), (1_900_000, 1, False)]
+)
+def test_a_paced_sender_sends_everything_that_the_way_carries(
+    rate: float, unsent: int, is_missed: bool
+) -> None:
+    """The way floods with 2 million frames/s."""
+    assert bool(generator.missed_pacing("xdp", rate, unsent, 2e6)) == is_missed
+
+
+def test_every_file_of_benchmarks_is_listed_once() -> None:
+    """Each stands under the heading of its folder; none stands at the top."""
+    files = [path.relative_to(FOLDER) for path in FOLDER.glob("**/*") if path.suffix in (".py", ".frag")]
+    files = [path for path in files if path.parts[0] != "campaign"]
+    assert ROWS.keys() == {path.as_posix() for path in files}
+    assert all(len(path.parts) == 2 for path in files)
+    assert max(Counter(path.parent for path in files).values()) <= MOST_FILES
+    assert sum(line.startswith("| `") for line in LIST.splitlines()) == len(files)
     assert all(cell for row in ROWS.values() for cell in row)
     assert "`campaign/`" in LIST
 
