@@ -71,6 +71,13 @@ def test_the_demo_under_load_needs_a_quiet_figure_for_each(
     assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.01, results=2) == wanted
 
 
+@pytest.mark.parametrize(("results", "wanted"), [(18, True), (17, False)])
+def test_a_run_must_have_all_results_of_the_plan(results: int, wanted: bool) -> None:
+    """16 figures of 18 are enough, but not if a result is missing: an interrupted run may have lost it."""
+    quiet, loaded = (_run(*[GOOD] * count) for count in (18, results))
+    assert demo_under_load.report({"quiet": [quiet], "bursts": [loaded]}, 0.01, results=18) == wanted
+
+
 def _comparison(
     half: float = 0.02,
     word: str = "alike",
