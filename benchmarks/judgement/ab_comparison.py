@@ -15,9 +15,10 @@ complete comparison becomes a line of JSON in that file, with its date and commi
 made again. So 40 comparisons can be made in several sessions and on several machines, and the file can be kept in git.
 
 The exit code is 1 if a goal is missed. Goals for equal arms: at most 5 % of the comparisons claim a difference (missed
-if the whole 95 % interval of that share is above 5 %), and the median half width of the intervals is at most 3 % for
-CPU per frame and 10 % for throughput. Goal for a planted difference: 19 of 20 points show more CPU per frame. Goals for
-both: each point has an interval of CPU per frame, and the median comparison takes at most ten minutes.
+if the whole 95 % interval of that share is above 5 %), and for each frame size the median half width of the intervals
+is at most 3 % for CPU per frame and 10 % for throughput. Goal for a planted difference: 19 of 20 points show more CPU
+per frame. Goals for both: each point has an interval of CPU per frame, and the median comparison takes at most ten
+minutes.
 """
 
 from __future__ import annotations
@@ -271,12 +272,29 @@ def missed_goals(made: Sequence[Made], *, planted: bool) -> list[str]:
     claims = sum(one.claims for one in made)
     if surely_above(claims, len(made), FALSE_CLAIMS):
         missed.append(f"{claims} of {len(made)} comparisons claim a difference that is not there")
-    for what, widths, most in (
-        ("CPU per frame", _half_widths([v.cpu for v in verdicts]), CPU_HALF),
-        ("throughput", _half_widths([v.throughput for v in verdicts]), THROUGHPUT_HALF),
+    return missed + [goal for points in by_size(verdicts) for goal in too_wide(points)]
+
+
+def by_size(points: Sequence[Point]) -> list[list[Point]]:
+    """Return the points of each frame size, the smallest size first."""
+    sizes = sorted({point.frame_size for point in points})
+    return [[point for point in points if point.frame_size == size] for size in sizes]
+
+
+def too_wide(points: Sequence[Point]) -> list[str]:
+    """Return in words which intervals of one frame size are wider than the goal, in the median, or are all missing."""
+    missed = []
+    for what, intervals, most in (
+        ("CPU per frame", [p.cpu for p in points], CPU_HALF),
+        ("throughput", [p.throughput for p in points], THROUGHPUT_HALF),
     ):
-        if widths and median(widths) > most:
-            missed.append(f"the half width of {what} is {median(widths):.1%}, more than {most:.0%}")
+        widths = _half_widths(intervals)
+        if not widths:
+            missed.append(f"{points[0].frame_size} B: no verdict on {what}")
+        elif median(widths) > most:
+            missed.append(
+                f"{points[0].frame_size} B: the half width of {what} is {median(widths):.1%}, more than {most:.0%}"
+            )
     return missed
 
 
@@ -287,14 +305,11 @@ def _half_widths(intervals: list[Estimate | None]) -> list[float]:
 def table(made: Sequence[Made], *, planted: bool) -> str:
     """Return a table of the counted shares with their intervals, and of the widths of the ratios' intervals."""
     verdicts = [point for one in made for point in one.points]
-    cpu = _half_widths([v.cpu for v in verdicts])
-    rate = _half_widths([v.throughput for v in verdicts])
     lines = [
         f"{len(made)} comparisons, {len(verdicts)} points",
         f"  seconds for one (median, most)              {_of([one.seconds for one in made], '{:.0f}')}",
         f"  void trials (median, most)                  {_of([one.void for one in made], '{:.1%}')}",
-        f"  half width, CPU per frame (median, most)    {_of(cpu, '{:.2%}')}",
-        f"  half width, throughput (median, most)       {_of(rate, '{:.2%}')}",
+        *map(_widths, by_size(verdicts)),
         f"  ratio of CPU per frame (least, most)        {_ends([v.cpu.value for v in verdicts if v.cpu])}",
         f"  ratio of throughput (least, most)           {_ends([t.value for v in verdicts if (t := v.throughput)])}",
         f"  points without a verdict on CPU, throughput {sum(v.cpu is None for v in verdicts)}, "
@@ -317,6 +332,15 @@ def table(made: Sequence[Made], *, planted: bool) -> str:
         ):
             lines.append(_rate(f"points that claim one {what}", hits))
     return "\n".join(lines)
+
+
+def _widths(points: Sequence[Point]) -> str:
+    cpu = _half_widths([p.cpu for p in points])
+    rate = _half_widths([p.throughput for p in points])
+    return (
+        f"  half width, {points[0].frame_size} B (median, most)             "
+        f"CPU per frame {_of(cpu, '{:.2%}')}; throughput {_of(rate, '{:.2%}')}"
+    )
 
 
 def _rate(what: str, hits: list[bool]) -> str:

@@ -12,11 +12,15 @@ LOWER_BOUND), and no figure is above the highest one of the quiet runs by more t
 of the same gateways may differ by 10 %). The exit code is 1 if a goal is missed, or cannot be checked because a quiet
 run, a quiet figure or a result is missing.
 
+With --interrupt each run gets SIGINT after 30 trials, about a third of the demo's, and is then resumed. It must have as
+many results as a run that was not interrupted, and the goals are the same.
+
 The loads are processes under SCHED_OTHER that end with this program. Runs are kept in a folder: an interrupted run
-continues when the program is started again with the same folder, and more runs can be made later.
+continues when the program is started again with the same folder, and more runs can be made later. Interrupted runs are
+kept in a folder of their own.
 
     .venv/bin/python benchmarks/judgement/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER]
-        [--plan PLAN]
+        [--plan PLAN] [--interrupt [TRIALS]]
 """
 
 from __future__ import annotations
@@ -25,17 +29,19 @@ import argparse
 import contextlib
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pandas as pd
 
 import espbench
-from espbench.plan import load_plan
+from espbench.errors import Interrupted
+from espbench.plan import cases, load_plan
 from espbench.terms import WITH_FIGURE
 from espbench.this_machine.processes import tree_cpu_ns
 from espbench.this_machine.registry import Registry, Surroundings, interpreter
@@ -43,6 +49,8 @@ from espbench.this_machine.registry import Registry, Surroundings, interpreter
 CLONE = Path(__file__).resolve().parents[2]
 # This share of a loaded run's results must have figures: 16 of the demo's 18.
 WITH_FIGURES = 16 / 18
+PROGRAM = (sys.executable, "-m", "espbench")
+THIRD = 30  # of the demo's trials, of which quiet runs have about 90 (docs/reliability.md)
 DONE = "exit.txt"
 RESULT = "result"
 NOTHING = pd.Series([], dtype=float, index=pd.Index([], name=RESULT))
@@ -78,29 +86,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=10, help="number of runs under each load")
     parser.add_argument("--load", nargs="+", choices=list(loads()), default=list(loads()))
-    parser.add_argument("--state", type=Path, default=CLONE / "runs" / "demo-under-load")
+    parser.add_argument("--state", type=Path, help="the folder of the runs; default: a folder in runs/")
     parser.add_argument("--plan", type=Path, default=CLONE / "plans" / "quick.yaml")
+    parser.add_argument(
+        "--interrupt",
+        type=int,
+        nargs="?",
+        const=THIRD,
+        metavar="TRIALS",
+        help="interrupt and resume each run",
+    )
     asked = parser.parse_args()
+    state = asked.state or CLONE / "runs" / ("demo-interrupted" if asked.interrupt else "demo-under-load")
     for name in asked.load:
         for number in range(1, asked.runs + 1):
-            folder = asked.state / name / str(number)
+            folder = state / name / str(number)
             if not (folder / DONE).exists():
-                make(folder, asked.plan, loads()[name])
-    (test,) = (test.throughput for test in load_plan(asked.plan).plan.tests if test.throughput is not None)
-    kept = {name: _kept(asked.state / name) for name in loads()}
-    sys.exit(0 if report(kept, test.resolution) else 1)
+                make(folder, asked.plan, loads()[name], asked.interrupt)
+    plan = load_plan(asked.plan)
+    (test,) = (test.throughput for test in plan.plan.tests if test.throughput is not None)
+    kept = {name: _kept(state / name) for name in loads()}
+    sys.exit(0 if report(kept, test.resolution, len(cases(plan)) * len(test.loss_goals)) else 1)
 
 
-def make(folder: Path, plan: Path, load: Load) -> None:
-    """Make one run under a load, or resume an interrupted one."""
+def make(folder: Path, plan: Path, load: Load, interrupt: int | None = None) -> None:
+    """Make one run under a load, or resume an interrupted one; interrupt: after how many trials a new run is."""
     folder.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
-    with hogs(load) as pids:
-        command = [sys.executable, "-m", "espbench", "run", "--no-report"]
+    with hogs(load) as pids, (folder / "run.log").open("a") as log:
+        command = [*PROGRAM, "run", "--no-report"]
+        anew = [*command, str(plan), "--out", str(folder)]
+        if interrupt and not _directories(folder):
+            make_and_interrupt(anew, folder, log, interrupt)
         before = _directories(folder)
-        what = ["--resume", str(before[0])] if before else [str(plan), "--out", str(folder)]
-        with (folder / "run.log").open("a") as log:
-            done = subprocess.run([*command, *what], stdout=log, stderr=log, check=False)
+        again = [*command, "--resume", str(before[0])] if before else anew
+        done = subprocess.run(again, stdout=log, stderr=log, check=False)
         took = time.monotonic() - begun
         shares = [100 * (tree_cpu_ns(pid) or 0) / 1e9 / took for pid in pids]
     if done.returncode not in (0, 3):
@@ -109,6 +129,20 @@ def make(folder: Path, plan: Path, load: Load) -> None:
     others = f"; others took {', '.join(f'{share:.0f} %' for share in shares)}" if shares else ""
     print(f"{folder}: {took:.0f} s, exit {done.returncode}{others}", flush=True)
     (folder / DONE).write_text(str(done.returncode))
+
+
+def make_and_interrupt(command: Sequence[str], folder: Path, log: IO[str], trials: int) -> None:
+    """Begin a run in a folder, and end it by SIGINT once it has this many trials."""
+    with subprocess.Popen(command, stdout=log, stderr=log) as run:
+        while run.poll() is None and _trials(folder) < trials:
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+    if run.returncode != Interrupted.exit_code:
+        sys.exit(
+            f"demo_under_load: {folder}: expected exit code {Interrupted.exit_code} after SIGINT at {trials} trials, "
+            f"got {run.returncode} at {_trials(folder)}"
+        )
+    print(f"{folder}: interrupted after {_trials(folder)} trials", flush=True)
 
 
 @contextlib.contextmanager
@@ -121,11 +155,13 @@ def hogs(load: Load) -> Iterator[list[int]]:
         ]
 
 
-def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
-    """Print each run's statuses and the ratios of its figures to the quiet ones; return whether all goals are met."""
+def report(kept: dict[str, list[pd.DataFrame]], resolution: float, results: int) -> bool:
+    """Print each run's statuses and the ratios of its figures to the quiet ones; return whether all goals are met.
+
+    results: how many results a run of the plan has.
+    """
     figures = pd.concat([run["throughput_fps"] for run in kept["quiet"]] or [NOTHING]).groupby(RESULT)
     quiet, highest = figures.median(), figures.max()
-    asked = max((len(run) for runs in kept.values() for run in runs), default=0)
     wanted = bool(kept["quiet"])
     if not wanted:
         print("no quiet run: nothing can be said of a load")
@@ -137,16 +173,17 @@ def report(kept: dict[str, list[pd.DataFrame]], resolution: float) -> bool:
             alone = run.index[has_figure & ratios.isna()]
             ratios = ratios.dropna()
             above = ratios[run["throughput_fps"] > (1 + resolution) * highest.reindex(run.index)]
-            least = asked if load == "quiet" else WITH_FIGURES * asked
-            enough = sum(run["status"] == "OK") if load == "quiet" else sum(has_figure)
+            least = results if load == "quiet" else WITH_FIGURES * results
+            count = sum(run["status"] == "OK") if load == "quiet" else sum(has_figure)
+            enough = count >= least and run.index.nunique() == len(run) == results
             too_high = load != "quiet" and (len(above) > 0 or len(alone) > 0)
-            wanted = wanted and enough >= least and not too_high
+            wanted = wanted and enough and not too_high
             counts = ", ".join(f"{count} {status}" for status, count in run["status"].value_counts().items())
             spread = (
                 f"; of the quiet figure {ratios.min():.3f} to {ratios.max():.3f}, median {ratios.median():.3f}"
                 if len(ratios) else ""
             )  # fmt: skip
-            print(f"{load} {number}: {counts}{spread}{'' if enough >= least else '  TOO FEW'}")
+            print(f"{load} {number}: {counts}{spread}{'' if enough else f'  EXPECTED MORE OF {results}'}")
             for name, ratio in above.items():
                 print(
                     f"    {name}: {run.loc[name, 'status']}, {ratio:.3f} of the quiet figure, above the highest"
@@ -167,6 +204,11 @@ def _kept(folder: Path) -> list[pd.DataFrame]:
 
 def _name(result: pd.Series) -> str:
     return "{stack} {suite} {frame_size} {loss_goal:g}".format(**result)
+
+
+def _trials(folder: Path) -> int:
+    """Return the number of trials of the runs in a folder."""
+    return sum(log.read_bytes().count(b"\n") for log in folder.glob("*/trials.jsonl"))
 
 
 def _directories(folder: Path) -> list[Path]:

@@ -10,6 +10,9 @@ checksums each frame, and verifies each one on arrival; the others send the same
 drops them. Generators that are not installed are left out and named: trafgen (netsniff-ng), testpmd (dpdk-dev), TRex
 (TREX_DIR).
 
+The disturbed trials are made without and with a leeway: the share of a trial by which pauses may make it longer before
+the sender catches up. In a search, it is half of the resolution.
+
 The exit code is 1 if frames are unsent without a real overload, or leave in bursts (more than 1.1 times the rate in
 10 ms). A real overload is a rate above half of the flood's rate on that path, or pauses longer than a trial may be
 extended by.
@@ -50,6 +53,7 @@ TARGETS = {"trafgen": 5, "testpmd af_packet": 10, "testpmd af_xdp": 10, "TRex af
 # After a pause a sender catches up at this multiple of the intended rate (traffic/src/send/pace.rs).
 CATCH_UP = 1.1
 WINDOW_NS = 10_000_000
+LEEWAYS = "0,0.025"  # none, and that of a search with a resolution of 5 %, which is that of plans/quick.yaml
 # The share of the flood's rate that a paced trial must carry: there, receivers and senders share a CPU, and the machine
 # may have other users.
 SURELY_CARRIED = 0.5
@@ -328,14 +332,16 @@ sys.stdout.write(" ".join(map(str, left)))
 
 
 def disturbed(
-    path: str, rate: float, seconds: float, stall_ms: float, slack_ms: float
+    path: str, rate: float, seconds: float, stall_ms: float, slack_ms: float, leeway: float
 ) -> tuple[str, list[str]]:
     """Return the table's row of one disturbed trial, and the goals that it misses.
 
-    The generator is stopped for stall_ms four times a second, and its timers may be late by slack_ms.
+    The generator is stopped for stall_ms four times a second, and its timers may be late by slack_ms. leeway: the
+    share of the trial for which the sender need not catch up after pauses.
     """
     command = [str(BINARY), "trial", "--json", "--residue", "0.5", "--tx-cpu", "0", "--rx-cpu", "1"]
     asked = ["--seconds", str(seconds), "--rate", str(rate), "--tx", path, "--rx", "af-packet"]
+    asked += ["--leeway", str(leeway)]
     with linked() as link:
         where = ["--west", f"a0@{link.west}", "--east", f"a1@{link.east}"]
         with subprocess.Popen(
@@ -370,7 +376,7 @@ def disturbed(
     late = stream["lateness_us"]
     paused = sum(stall["ms"] for stall in stream["tx_stalls"])
     fastest = (most - 1) / (rate * WINDOW_NS / 1e9)
-    trial = f"{path}, timers {slack_ms:g} ms late, stalls of {stall_ms:g} ms"
+    trial = f"{path}, timers {slack_ms:g} ms late, stalls of {stall_ms:g} ms, leeway {100 * leeway:g} %"
     missed = missed_disturbed(trial, stream["unsent"], paused / 1e3, fastest, rate=rate, seconds=seconds)
     row = (
         f"{path:<10} {slack_ms:>8g} {stall_ms:>8g} {100 * stream['tx_frames'] / stream['intended_frames']:>7.2f}"
@@ -382,13 +388,18 @@ def disturbed(
     return row, missed
 
 
-def disturbances(rate: float, seconds: float, stalls_ms: list[float], slacks_ms: list[float]) -> list[str]:
-    """Make and print all disturbed trials, on each path to the wire; return the goals that are missed.
+def disturbances(
+    rate: float, seconds: float, stalls_ms: list[float], slacks_ms: list[float], leeway: float
+) -> list[str]:
+    """Make and print all disturbed trials with a leeway, on each path to the wire; return the goals that are missed.
 
     Late timers are tried only on paths whose senders wait for timers.
     """
     missed = []
-    print(f"\nstalls and coarse timers: {rate:g} frames/s, {seconds:g} s intended, four stalls a second")
+    print(
+        f"\nstalls and coarse timers: {rate:g} frames/s, {seconds:g} s intended, four stalls a second,"
+        f" leeway {100 * leeway:g} %"
+    )
     print(
         f"{'way':<10} {'timers':>8} {'stalls':>8} {'sent':>7} {'unsent':>7} {'took':>7} {'offered':>9}"
         f" {'late p50':>8} {'p99':>7} {'max':>7} {'longest':>7} {'fastest':>9} {'stalls':>6} {'in all':>8}\n"
@@ -398,7 +409,7 @@ def disturbances(rate: float, seconds: float, stalls_ms: list[float], slacks_ms:
     for path in ("af-packet", "xdp"):
         for slack_ms in slacks_ms if path != "xdp" else slacks_ms[:1]:
             for stall_ms in stalls_ms:
-                row, of_trial = disturbed(path, rate, seconds, stall_ms, slack_ms)
+                row, of_trial = disturbed(path, rate, seconds, stall_ms, slack_ms, leeway)
                 print(row, flush=True)
                 missed += of_trial
     return missed
@@ -417,6 +428,7 @@ def main() -> int:
     parser.add_argument("--stalls", default="0,1,5,20,50", help="injected stalls, ms")
     parser.add_argument("--slacks", default="0,0.1,1,4", help="how late timers may fire, ms")
     parser.add_argument("--stall-seconds", type=float, default=2.0, help="length of each disturbed trial")
+    parser.add_argument("--leeways", default=LEEWAYS, help="leeways of the disturbed trials, shares")
     parser.add_argument("--only-stalls", action="store_true", help="make only the disturbed trials")
     options = parser.parse_args()
     stalls = [float(text) for text in options.stalls.split(",")]
@@ -429,7 +441,8 @@ def main() -> int:
         for path in ("xdp", "af-packet"):
             rates_fps = [int(rate) for rate in options.rates.split(",")]
             missed += pacing(path, rates_fps, options.seconds, floods[f"native {path}"])
-    missed += disturbances(4000.0, options.stall_seconds, stalls, slacks)
+    for leeway in options.leeways.split(","):
+        missed += disturbances(4000.0, options.stall_seconds, stalls, slacks, float(leeway))
     print("\n".join(f"missed: {goal}" for goal in missed))
     return int(bool(missed))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sys
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,6 +19,9 @@ import pandas as pd
 import pytest
 
 from espbench.comparison.sorting.model import Estimate
+from espbench.measure import trial
+from espbench.measure.inputs.setup import Request
+from espbench.plan import load_plan
 
 ROOT = Path(__file__).parents[4]
 FOLDER = ROOT / "benchmarks"
@@ -52,6 +56,8 @@ NONE = ("INVALID", None)
         ([_run(GOOD, GOOD), _run(GOOD, HIGH)], [_run(GOOD, HIGH)], True),
         ([_run(GOOD, GOOD)], [_run(GOOD, NONE)], False),
         ([_run(GOOD, GOOD)], [_run(GOOD)], False),
+        ([_run(GOOD)], [_run(GOOD)], False),
+        ([_run(GOOD, GOOD)], [_run(GOOD, GOOD, GOOD)], False),
         ([_run(GOOD, NONE)], [_run(GOOD, GOOD)], False),
         ([_run(GOOD)], [_run(GOOD, HIGH)], False),
         ([], [_run(GOOD, HIGH)], False),
@@ -62,18 +68,38 @@ def test_the_demo_under_load_needs_a_quiet_figure_for_each(
     quiet: list[pd.DataFrame], loaded: list[pd.DataFrame], wanted: bool
 ) -> None:
     """Without one nobody knows whether a figure is too high."""
-    assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.01) == wanted
+    assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.01, results=2) == wanted
+
+
+@pytest.mark.parametrize(("results", "wanted"), [(18, True), (17, False)])
+def test_a_run_must_have_all_results_of_the_plan(results: int, wanted: bool) -> None:
+    """16 figures of 18 are enough, but not if a result is missing: an interrupted run may have lost it."""
+    quiet, loaded = (_run(*[GOOD] * count) for count in (18, results))
+    assert demo_under_load.report({"quiet": [quiet], "bursts": [loaded]}, 0.01, results=18) == wanted
 
 
 def _comparison(
-    half: float = 0.02, word: str = "alike", cpu_word: str = "alike", cpu: bool = True, seconds: float = 90.0
+    half: float = 0.02,
+    word: str = "alike",
+    cpu_word: str = "alike",
+    cpu: bool = True,
+    seconds: float = 90.0,
+    size: int = 512,
 ) -> ab_comparison.Made:
     """Return a comparison of one point, as the benchmark keeps it."""
     interval = Estimate(1.0, 1 / (1 + half), 1 + half, 12)
-    point = ab_comparison.Point(512, interval if cpu else None, cpu_word, interval, word)
+    point = ab_comparison.Point(size, interval if cpu else None, cpu_word, interval, word)
     return ab_comparison.Made(1, [point], seconds, void=0.0)
 
 
+def _with_64(throughput: Estimate | None) -> ab_comparison.Made:
+    """Return a comparison of 64, 512 and 1424 B that is narrow, except in its throughput at 64 B."""
+    made = [_comparison(size=size).points[0] for size in (64, 512, 1424)]
+    return ab_comparison.Made(1, [replace(made[0], throughput=throughput), *made[1:]], 90.0, void=0.0)
+
+
+WIDE_AT_64 = _with_64(Estimate(1.0, 1 / 1.16, 1.16, 12))
+NONE_AT_64 = _with_64(None)
 FINDS = _comparison(cpu_word="B costs more")
 
 
@@ -84,8 +110,11 @@ FINDS = _comparison(cpu_word="B costs more")
         (False, [_comparison()] * 38 + [FINDS] * 2, None),
         (False, [_comparison()] * 30 + [FINDS] * 10, "10 of 40 comparisons claim"),
         (False, [_comparison()] * 30 + [_comparison(word="A faster")] * 10, "10 of 40 comparisons claim"),
-        (False, [_comparison(half=0.035)] * 3, "the half width of CPU per frame is 3.5%"),
-        (False, [_comparison(half=0.12)] * 3, "the half width of throughput is 12.0%"),
+        (False, [_comparison(half=0.035)] * 3, "512 B: the half width of CPU per frame is 3.5%"),
+        (False, [_comparison(half=0.12)] * 3, "512 B: the half width of throughput is 12.0%"),
+        (False, [WIDE_AT_64], "64 B: the half width of throughput is 16.0%"),
+        (False, [WIDE_AT_64] * 5 + [_comparison(size=64)] * 6, None),
+        (False, [NONE_AT_64, _comparison()], "64 B: no verdict on throughput"),
         (False, [_comparison(), _comparison(cpu=False)], "1 points have no verdict"),
         (False, [_comparison(seconds=700.0)], "takes 700 s"),
         (False, [], "no comparison"),
@@ -97,7 +126,7 @@ FINDS = _comparison(cpu_word="B costs more")
 def test_real_comparisons_miss_their_goals(
     planted: bool, made: list[ab_comparison.Made], goal: str | None
 ) -> None:
-    """Two of 40 that claim a difference are chance, ten are not."""
+    """Two of 40 that claim a difference are chance, ten are not; a narrow size does not make up for a wide one."""
     missed = "; ".join(ab_comparison.missed_goals(made, planted=planted))
     assert missed == "" if goal is None else goal in missed
 
@@ -156,6 +185,29 @@ def test_a_disturbed_sender_sends_everything_and_no_bursts(
     """2 s may take 3.5 s: a sender that pauses longer than these 1.5 s is overloaded."""
     missed = generator.missed_disturbed("xdp", unsent, paused_s, fastest, rate=4_000.0, seconds=2.0)
     assert bool(missed) == is_missed
+
+
+def test_a_sender_is_disturbed_without_a_leeway_and_with_that_of_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The search is that of the demo; what a trial misses is missed by the benchmark."""
+    made: list[tuple[str, float]] = []
+
+    def disturbed(
+        path: str, rate: float, seconds: float, stall_ms: float, slack_ms: float, leeway: float
+    ) -> tuple[str, list[str]]:
+        made.append((path, leeway))
+        return "a row", ["a goal"] if leeway and path == "xdp" else []
+
+    monkeypatch.setattr(generator, "disturbed", disturbed)
+    monkeypatch.setattr(sys, "argv", ["generator.py", "--only-stalls", "--stalls", "5", "--slacks", "0"])
+    assert generator.main() == 1
+    (test,) = load_plan(ROOT / "plans" / "quick.yaml").plan.tests
+    assert test.throughput is not None
+    asked = trial.leeway(Request(1000.0, 1.0, "search"), test.throughput.resolution)
+    assert made == [(path, leeway) for leeway in (0.0, asked) for path in ("af-packet", "xdp")]
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--leeways", "0"])
+    assert generator.main() == 0
 
 
 @pytest.mark.parametrize(

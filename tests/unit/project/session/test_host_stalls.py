@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.session import host_stalls
-from support.session.unsettled import Unsettled, require_settled
+from support.session.unsettled import Unsettled, assert_found, require_settled
 
 pytest_plugins = ["pytester"]
 
@@ -185,3 +185,24 @@ def test_a_bound_is_an_answer_where_the_test_can_use_it() -> None:
         require_settled(rows, bounds=False)
     with pytest.raises(Unsettled, match="1 of 3 results are INVALID"):
         require_settled([*rows, {"status": "INVALID"}])
+
+
+@pytest.mark.parametrize(
+    ("status", "fps", "found"),
+    [
+        ("OK", "981", True),
+        ("OK", "979", False),
+        ("OK", "1021", False),
+        ("LOWER_BOUND", "901", True),
+        ("LOWER_BOUND", "899", False),
+        ("LOWER_BOUND", "1021", False),
+    ],
+)
+def test_a_bound_that_says_too_little_is_no_answer(status: str, fps: str, found: bool) -> None:
+    """The truth is 1,000; half of it is never found with a bound of 0.9."""
+    row = {"status": status, "throughput_fps": fps}
+    if found:
+        assert_found(row, 1000.0, bound=0.9)
+    else:
+        with pytest.raises(AssertionError):
+            assert_found(row, 1000.0, bound=0.9)
