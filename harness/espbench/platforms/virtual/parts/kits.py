@@ -73,7 +73,7 @@ X86_KIT = GuestKit(
     qemu=X86_QEMU,
     userland=X86_USERLAND,
     steps={
-        X86_GUEST.name: guest.build_native,
+        X86_GUEST.name: guest.build_x86,
         X86_KERNEL.name: x86_kernel.build,
         X86_USERLAND.name: userland.build,
         X86_QEMU.name: _x86_qemu,

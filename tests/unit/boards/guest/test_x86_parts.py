@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of x86-64 guests depend on Debian's pinned packages, and not on the machine that builds them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from espbench.platforms.virtual.parts import guest, recipe
+from espbench.platforms.virtual.parts.tools import Runner
+
+
+class Programs:
+    """Notes the programs that are run; each makes what it would write."""
+
+    def __init__(self) -> None:
+        self.commands: list[Sequence[str]] = []
+
+    def run(self, argv: Sequence[str], folder: Path, what: str, **_: object) -> str:
+        self.commands.append(argv)
+        if "-o" in argv:
+            Path(argv[argv.index("-o") + 1]).write_bytes(b"made")
+        return ""
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> list[Sequence[str]]:
+    """The commands that build the initramfs below tmp_path."""
+    programs = Programs()
+    guest.build_x86(tmp_path, cast(Runner, programs))
+    return programs.commands
+
+
+def test_no_program_of_this_machine_compiles_the_init(commands: list[Sequence[str]], tmp_path: Path) -> None:
+    """It unpacks the pinned packages; all others come from them, with their own loader and libraries."""
+    unpacking = [argv for argv in commands if argv[0] == "dpkg-deb"]
+    names = {Path(argv[2]).name.partition("_")[0] for argv in unpacking}
+    assert {"cpp-12", "binutils-x86-64-linux-gnu", "libc6-dev", "libc6", "libgcc-12-dev"} <= names
+    root = tmp_path / "compiler"
+    others = [argv for argv in commands if argv not in unpacking]
+    assert {Path(argv[3]).name for argv in others} == {
+        "cc1",
+        "x86_64-linux-gnu-as",
+        "x86_64-linux-gnu-ld.bfd",
+    }
+    for argv in others:
+        loader, option, libraries, program = argv[:4]
+        assert option == "--library-path"
+        assert all(Path(path).is_relative_to(root) for path in (loader, program, *libraries.split(":")))
+
+
+def test_no_header_or_library_of_this_machine_is_in_the_init(
+    commands: list[Sequence[str]], tmp_path: Path
+) -> None:
+    ours = recipe.folder() / "init"
+    for argv in (argv for argv in commands if argv[0] != "dpkg-deb"):
+        paths = [
+            Path(word.removeprefix("-L")) for word in argv[4:] if word.removeprefix("-L").startswith("/")
+        ]
+        assert all(path.is_relative_to(tmp_path) or path.is_relative_to(ours) for path in paths)
+        assert ("-nostdinc" in argv) == argv[3].endswith("cc1")
+
+
+def test_every_file_of_the_init_is_in_it(commands: list[Sequence[str]]) -> None:
+    compiled = {Path(word).name for argv in commands for word in argv if word.endswith(".c")}
+    assert compiled == {file.name for file in recipe.X86_GUEST.files(recipe.folder()) if file.suffix == ".c"}
+    (linking,) = (argv for argv in commands if argv[3].endswith("ld.bfd"))
+    assert len([word for word in linking if re.fullmatch(r"\d+\.o", Path(word).name)]) == len(compiled)
+
+
+def test_another_compiler_is_another_key() -> None:
+    """So every machine makes the init again."""
+    named = recipe.inputs(recipe.X86_GUEST)
+    for what, package in recipe.pinned_packages().items():
+        if package.group == recipe.X86_GUEST.group or what in recipe.X86_GUEST.packages:
+            assert named[package.file] == package.sha256
