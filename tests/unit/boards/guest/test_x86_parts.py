@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from espbench.platforms.virtual.parts import guest, recipe
 from espbench.platforms.virtual.parts.tools import Runner
+from espbench.platforms.virtual.virtual_guest import Built, emulator_of, parts_of
 
 
 class Programs:
@@ -78,3 +79,27 @@ def test_another_compiler_is_another_key() -> None:
     for what, package in recipe.pinned_packages().items():
         if package.group == recipe.X86_GUEST.group or what in recipe.X86_GUEST.packages:
             assert named[package.file] == package.sha256
+
+
+def manifest(qemu: str, patch: str) -> dict[str, Mapping[str, Any]]:
+    return {
+        "x86-guest": {"inputs": {"init.c": "01"}, "products": {"initramfs.cpio": "02" * 32}},
+        "x86-qemu": {"inputs": {"a.patch": patch}, "products": {"qemu": qemu * 32, "pvh.bin": "03" * 32}},
+    }
+
+
+def built(qemu: str, patch: str = "04") -> Built:
+    return Built(Path("vmlinux"), Path("initramfs.cpio"), Path("/cache/qemu"), manifest(qemu, patch))
+
+
+def test_the_same_qemu_by_another_compiler_is_the_same_instrument() -> None:
+    """Its digest is recorded; its sources, patches and options are what figures depend on."""
+    one, other = built("0a"), built("0b")
+    assert parts_of(one) == parts_of(other)
+    assert (emulator_of(one), emulator_of(other)) == (
+        {"qemu": "sha256 " + "0a" * 8},
+        {"qemu": "sha256 " + "0b" * 8},
+    )
+    assert parts_of(built("0a", patch="05")) != parts_of(one)
+    assert parts_of(one)["x86-guest"] == "initramfs.cpio sha256 " + "02" * 8
+    assert "pvh.bin sha256 " + "03" * 8 in parts_of(one)["x86-qemu"]
