@@ -110,6 +110,15 @@ def test_not_where_it_is_not_built(machine: Lacks, monkeypatch: pytest.MonkeyPat
     assert "espbench build x86" in note
 
 
+def test_a_machine_that_can_never_build_them_is_not_told_to(
+    machine: Lacks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(netns="needs root", uml="needs root", qemu_x86="another processor")
+    assert "espbench build x86" in chosen().instead
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert (chosen().dut, chosen().instead) == ("uml", "")
+
+
 def test_what_virtual_time_cannot_do_is_said_before_anything_is_made(machine: Lacks) -> None:
     """Checks are the same as for a plan that names it; the message has the place, and why it was chosen."""
     machine(netns="needs root", uml="needs root")

@@ -10,9 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from espbench.cli import doctor
 from espbench.platforms.virtual.parts import guest, recipe
+from espbench.platforms.virtual.parts.kits import E500_KIT, X86_KIT
 from espbench.platforms.virtual.parts.tools import Runner
 from espbench.platforms.virtual.virtual_guest import Built, emulator_of, parts_of
+from support.command_line import in_process
 
 
 class Programs:
@@ -103,3 +106,30 @@ def test_the_same_qemu_by_another_compiler_is_the_same_instrument() -> None:
     assert parts_of(built("0a", patch="05")) != parts_of(one)
     assert parts_of(one)["x86-guest"] == "initramfs.cpio sha256 " + "02" * 8
     assert "pvh.bin sha256 " + "03" * 8 in parts_of(one)["x86-qemu"]
+
+
+@pytest.fixture
+def arm64(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The cache of a machine whose processor is another."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    return tmp_path
+
+
+def test_another_processor_is_refused_with_one_message(arm64: Path) -> None:
+    """Exit code 4, before anything is fetched; no command is named that cannot work."""
+    done = in_process("build", "x86")
+    assert done.returncode == 4
+    assert (
+        "the x86 guests are made by Debian's programs for x86_64, and this machine is aarch64" in done.stderr
+    )
+    assert not [*arm64.iterdir()]
+
+
+def test_doctor_offers_nothing_that_another_processor_cannot_build(arm64: Path) -> None:
+    answers = {answer.name: answer for answer in doctor.survey()["build"]}
+    assert not answers["x86"].ready
+    assert "this machine is aarch64" in answers["x86"].missing
+    assert "espbench build" not in answers["x86"].install
+    assert X86_KIT.readiness() == answers["x86"]
+    assert E500_KIT.processor_fits.ready

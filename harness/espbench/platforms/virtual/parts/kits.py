@@ -81,5 +81,6 @@ X86_KIT = GuestKit(
     without=(
         f"{CROSS}gcc", "/usr/powerpc-linux-gnu/include/stdio.h", "flex", "bison", "bc", "nettle", "gmp",
     ),
+    processor="x86_64",
 )  # fmt: skip
 KITS: tuple[Kit[Any], ...] = (E500_KIT, X86_KIT, E500_STRONGSWAN_KIT)

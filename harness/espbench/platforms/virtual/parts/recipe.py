@@ -27,7 +27,7 @@ BUILDERS: Mapping[str, str] = {
     "cpio": "777d69ddcf91",
     "guest": "ea13bc5774d9",
     "kernel": "8bdc0d2e5f5f",
-    "kits": "f42ed0fbd63a",
+    "kits": "81240ffa9922",
     "packages": "31fdd5bea3b7",
     "qemu": "f0747dadb200",
     "sources": "ed82122dc63c",
