@@ -58,6 +58,12 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
     return _checked(resolved, Automatic(emulated, reason), without)
 
 
+def no_real_time() -> str:
+    """Say why this machine can have neither namespaces with ESP nor UML, the gateways of real time; empty if it can."""
+    lack = _lacks(load_profile("netns")) or esp_missing()
+    return lack and _lacks(load_profile("uml"))
+
+
 def _unswitchable(resolved: ResolvedPlan) -> str:
     """Say that the plan switches gateways off, which namespaces cannot do; empty if it does not."""
     settings = (test.settings for test in resolved.plan.tests)
