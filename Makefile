@@ -8,7 +8,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 CPUS := $(shell nproc)
-UID := $(shell id -u)
 # What minds no company comes first, two workers on each CPU, since many of its tests wait for guests and daemons; what
 # measures in real time comes after it, alone. A file stays with one worker: its guests are booted once.
 PARALLEL := (virtual_time or browser or untimed) and not alone
@@ -25,11 +24,8 @@ ALONE := $(PY) -m pytest tests/integration $(STRICT) --durations=25
 setup:
 	@scripts/setup.sh run
 
-# An ordinary user may make no gateways of this machine's kernel; those in virtual time he may (built once, minutes).
 demo: setup
-	@[ $(UID) = 0 ] || $(PY) -m espbench build x86
-	@# 3: the run is complete, and some result is LOWER_BOUND, INVALID, UNRESOLVABLE or VIOLATED.
-	@$(PY) -m espbench run plans/$(if $(filter 0,$(UID)),quick,virtual-quick).yaml || [ $$? -eq 3 ]
+	@scripts/demo.sh
 
 # What needs no root, no network and no boards once `setup` has run.
 check: setup static unit

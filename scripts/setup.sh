@@ -12,21 +12,43 @@ die() { printf 'setup: %s\n' "$*" >&2; exit 4; }
 case "$want" in run | test) ;; *) die "expected run or test, got $want" ;; esac
 
 # --- Debian packages ------------------------------------------------------------------------
-# What an ordinary user measures is in virtual time.
-sections=" all virtual "
-[ "$(id -u)" != 0 ] || sections=" all root "
-[ "$want" != test ] || sections=" all root virtual test "
 missing=()
-section=all
-while read -r package witness _; do
-    case "$package" in '' | '#'*) continue ;; '['*) section=${package//[\[\]]/}; continue ;; esac
-    [[ $sections == *" $section "* ]] || continue
-    case "$witness" in
-        /*) [ -e "$witness" ] || missing+=("$package") ;;
-        run:*) "${witness#run:}" >/dev/null || missing+=("$package") ;;
-        *) PATH=$PATH:/usr/sbin:/sbin command -v "$witness" >/dev/null || missing+=("$package") ;;
-    esac
-done < scripts/packages.txt
+# Adds the packages of these sections of packages.txt that are not here to `missing`.
+look_for() {
+    local package witness section=all
+    while read -r package witness _; do
+        case "$package" in '' | '#'*) continue ;; '['*) section=${package//[\[\]]/}; continue ;; esac
+        [[ " $* " == *" $section "* ]] || continue
+        case "$witness" in
+            /*) [ -e "$witness" ] || missing+=("$package") ;;
+            run:*) "${witness#run:}" >/dev/null || missing+=("$package") ;;
+            *) PATH=$PATH:/usr/sbin:/sbin command -v "$witness" >/dev/null || missing+=("$package") ;;
+        esac
+    done < scripts/packages.txt
+}
+update_lists() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        # An old package list points at files that are gone, and a new machine has none: update first, quietly.
+        apt-get update -qq </dev/null >/dev/null
+    fi
+}
+install_missing() {
+    local install="apt-get install --no-install-recommends -y ${missing[*]}"
+    command -v apt-get >/dev/null || die "missing, by the names of Debian's packages: ${missing[*]}; this system has no" \
+        "apt-get, and espbench does not know what they are called here: install what has the same programs and headers"
+    [ "$(id -u)" = 0 ] || die "missing Debian packages; as root: $install"
+    say "installing ${missing[*]}"
+    DEBIAN_FRONTEND=noninteractive $install -qq </dev/null >/dev/null
+    missing=()
+}
+# What an ordinary user measures is in virtual time.
+if [ "$want" = test ]; then
+    look_for all root virtual test
+elif [ "$(id -u)" = 0 ]; then
+    look_for all root
+else
+    look_for all virtual
+fi
 # Debian has Rust as cargo and, for building its browsers, often a newer one as cargo-web.
 rust=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' traffic/Cargo.toml)
 # A version, or nothing, or "(none)".
@@ -49,21 +71,12 @@ else
     no_rust=1
 fi
 if [ ${#missing[@]} -gt 0 ] || [ "$no_rust" ]; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        # An old package list points at files that are gone, and a new machine has none: update first, quietly.
-        apt-get update -qq </dev/null >/dev/null
-    fi
+    update_lists
     if [ "$no_rust" ]; then
         rust_has=$(rust_package)
         missing+=("$rust_has")
     fi
-    install="apt-get install --no-install-recommends -y ${missing[*]}"
-    command -v apt-get >/dev/null || die "missing, by the names of Debian's packages: ${missing[*]}; this system has no" \
-        "apt-get, and espbench does not know what they are called here: install what has the same programs and headers"
-    [ "$(id -u)" = 0 ] || die "missing Debian packages; as root: $install"
-    say "installing ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    $install -qq </dev/null >/dev/null
+    install_missing
 fi
 
 python=$(scripts/python.sh || true)
@@ -93,3 +106,13 @@ fi
 
 wait "$programs"
 trap - EXIT
+
+# --- root where no gateways of real time can be had, as in most containers: in virtual time, like an ordinary user ---
+if [ "$want" = run ] && [ "$(id -u)" = 0 ]; then
+    code=0
+    .venv/bin/python -m espbench doctor --real-time >/dev/null 2>&1 || code=$?
+    if [ "$code" = 4 ]; then
+        look_for virtual
+        [ ${#missing[@]} = 0 ] || { update_lists; install_missing; }
+    fi
+fi

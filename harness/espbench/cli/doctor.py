@@ -18,6 +18,7 @@ from espbench.generators import choose
 from espbench.platforms import placement
 from espbench.platforms.base import Readiness
 from espbench.platforms.virtual.parts.kits import KITS
+from espbench.runs.automatic import no_real_time
 from espbench.runs.platform_kinds.namespaces import esp_missing
 from espbench.runs.platform_kinds.table import PLATFORMS
 from espbench.stacks.daemons import packages
@@ -30,8 +31,21 @@ _EMULATED = (_BOARDS, "qemu_x86")
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    real_time: Annotated[
+        bool,
+        typer.Option(
+            "--real-time",
+            help="Say only whether `dut: auto` finds gateways in real time; if not, why, with exit code 4.",
+        ),
+    ] = False,
 ) -> None:
     """Show what this machine can measure, what is missing, and the command that installs it."""
+    if real_time:
+        if reason := no_real_time():
+            raise MachineLacks(
+                f"no gateways in real time: {reason}", "use gateways in virtual time (dut: virt-x86)"
+            )
+        return
     readiness = survey()
     if as_json:
         print(

@@ -23,7 +23,9 @@ Side = Literal["home", "office"]
 PortName = Literal["west", "east"]
 SIDES: tuple[Side, ...] = ("home", "office")
 EMULATION = "emulation"
-"""The key of Testbed.facts that only emulated gateways have."""
+"""The key of Testbed.facts that only emulated gateways have: what figures depend on."""
+EMULATOR = "emulator"
+"""The key of Testbed.facts with the digest of the program that emulates, on which no figure depends."""
 BUILD = "kernel build"
 """The key of Testbed.facts with a digest of each gateway's kernel, if the kernel is a file that may be rebuilt."""
 

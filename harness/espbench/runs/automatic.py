@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from espbench.errors import UsageError
 from espbench.plan import Profile, ResolvedPlan, check_profiles, load_profile
 from espbench.plan.keys.ipsec_tests import Reset
+from espbench.platforms.virtual.parts.kits import X86_KIT
 from espbench.runs.platform_kinds.namespaces import esp_missing
 from espbench.runs.platform_kinds.table import PLATFORMS
 
@@ -46,6 +47,8 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
     if not without:
         return _checked(resolved, chosen, lack)
     emulated = load_profile(_VIRTUAL)
+    if not X86_KIT.processor_fits.ready:
+        return chosen
     if _lacks(emulated):
         remedy = "espbench build x86, for gateways in virtual time, which need no root"
         return replace(chosen, instead=remedy if virtual_time else "")
@@ -53,6 +56,12 @@ def automatic(resolved: ResolvedPlan, *, virtual_time: bool = True) -> Automatic
         return replace(chosen, instead="leave out --real-time, for gateways in virtual time")
     reason = f"auto: {without}; gateways in virtual time do not need it"
     return _checked(resolved, Automatic(emulated, reason), without)
+
+
+def no_real_time() -> str:
+    """Say why this machine can have neither namespaces with ESP nor UML, the gateways of real time; empty if it can."""
+    lack = _lacks(load_profile("netns")) or esp_missing()
+    return lack and _lacks(load_profile("uml"))
 
 
 def _unswitchable(resolved: ResolvedPlan) -> str:

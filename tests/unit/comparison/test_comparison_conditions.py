@@ -414,7 +414,7 @@ def test_in_virtual_time_machines_may_differ() -> None:
 
 
 def test_in_virtual_time_guests_must_be_the_same() -> None:
-    """The first program of a guest is compiled by the machine that builds it."""
+    """Parts of other sources or packages are other gateways."""
     (found,) = differences(two_machines(guest=("a", "b"), kernel=("k", "k")), "run")
     assert (found.what, found.values) == ("guests of virt: guest", {"one": "a", "two": "b"})
 

@@ -62,6 +62,21 @@ def test_all_that_a_kernel_of_ones_own_tells_is_under_test() -> None:
         assert "board: emulation.qemu" in recorded.instrument
 
 
+def test_the_program_that_emulates_is_recorded_and_no_condition() -> None:
+    """It is the same QEMU, by the compiler of another machine; the sources of QEMU are a condition."""
+    manifest = World().manifest()
+
+    def recorded(program: str, sources: str) -> conditions.Recorded:
+        context = {"emulation": {"qemu": f"made of {sources}"}, "emulator": {"qemu": f"sha256 {program}"}}
+        return conditions.of_run(
+            manifest.model_copy(update={"contexts": dict.fromkeys(manifest.contexts, context)})
+        )
+
+    base = recorded("01", "a")
+    assert recorded("02", "a") == base
+    assert conditions.differences(base.instrument, recorded("01", "b").instrument)
+
+
 def test_a_device_called_kernel_is_under_test_only_in_its_kernel() -> None:
     """The name of a device is the user's; its memory and its QEMU measure, whatever it is called."""
     profile = {"memory": "64M", "kernel": {"home": "/opt/gate/bzImage", "office": "/opt/gate/bzImage"}}

@@ -14,6 +14,7 @@ from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import Readiness
 from espbench.runs import automatic, beds
 from espbench.runs.platform_kinds.table import PLATFORMS, Kind
+from support.command_line import in_process
 from support.plans import plan_text
 
 Lacks = Callable[..., None]
@@ -108,6 +109,36 @@ def test_not_where_it_is_not_built(machine: Lacks, monkeypatch: pytest.MonkeyPat
         beds.require(plan, [choice], lambda text: None)
     (note,) = refused.value.__notes__
     assert "espbench build x86" in note
+
+
+def test_a_machine_that_can_never_build_them_is_not_told_to(
+    machine: Lacks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(netns="needs root", uml="needs root", qemu_x86="another processor")
+    assert "espbench build x86" in chosen().instead
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert (chosen().dut, chosen().instead) == ("uml", "")
+
+
+@pytest.mark.parametrize(
+    ("esp", "netns", "uml", "reason"),
+    [
+        ("", "", "no taps", ""),
+        ("no ESP", "", "", ""),
+        ("", "needs root", "", ""),
+        ("no ESP", "", "no taps", "no taps"),
+        ("", "needs root", "no taps", "no taps"),
+    ],
+)
+def test_doctor_says_whether_anything_is_measured_in_real_time(
+    machine: Lacks, esp: str, netns: str, uml: str, reason: str
+) -> None:
+    """Exit code 4 if neither can be made: scripts/setup.sh and scripts/demo.sh ask for it."""
+    machine(esp, netns=netns, uml=uml)
+    done = in_process("doctor", "--real-time")
+    assert done.returncode == (4 if reason else 0)
+    assert done.stdout == ""
+    assert (f"no gateways in real time: {reason}" in done.stderr) == bool(reason)
 
 
 def test_what_virtual_time_cannot_do_is_said_before_anything_is_made(machine: Lacks) -> None:

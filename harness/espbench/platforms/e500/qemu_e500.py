@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
-from espbench.platforms.base import SIDES, Placement, Side
+from espbench.platforms.base import EMULATOR, SIDES, Placement, Side
 from espbench.platforms.e500 import own_kernel
 from espbench.platforms.e500.e500_gateway import E500Gateway
 from espbench.platforms.e500.e500_guest import Coalescing, Machine, command, initramfs, programs
@@ -20,7 +20,7 @@ from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.own.additions import Own, by_gateway
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import files_of
-from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, Userland, emulator_of
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.this_machine.registry import Registry
 
@@ -118,6 +118,7 @@ class QemuE500Platform:
             single=single,
             line_rate_bps=line_rate_bps,
         )
+        bed.facts[EMULATOR] = emulator_of(built)
         bed.chance = machine.chance
         bed.profiled = profile is not None
         bed.held = images.held(userland, machine.images)

@@ -7,7 +7,7 @@ import mmap
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.platforms.chance import Chance
 from espbench.platforms.gateway import LAST_WORDS_BYTES
+from espbench.platforms.virtual.parts import recipe
 from espbench.this_machine.registry import Registry
 
 PANIC = "Kernel panic"
@@ -49,11 +50,30 @@ class Built:
 
 
 def parts_of(built: Built) -> dict[str, str]:
-    """Return what identifies each part of a guest: the digests of its files."""
+    """Return what identifies each part of a guest: the digests of its files, but of QEMU the key of its inputs.
+
+    QEMU is compiled on this machine: another compiler makes other bytes of the same program (decision 0064).
+    """
     return {
-        part: ", ".join(f"{name} sha256 {digest[:16]}" for name, digest in manifest["products"].items())
-        for part, manifest in built.manifests.items()
+        part: ", ".join(_identified(manifest, built.qemu.name)) for part, manifest in built.manifests.items()
     }
+
+
+def emulator_of(built: Built) -> dict[str, str]:
+    """Return the digest of QEMU's program as this machine compiled it: it is recorded, but no figure depends on it."""
+    return {
+        name: f"sha256 {digest[:16]}"
+        for manifest in built.manifests.values()
+        for name, digest in manifest["products"].items()
+        if name == built.qemu.name
+    }
+
+
+def _identified(manifest: Mapping[str, Any], qemu: str) -> Iterator[str]:
+    """Yield what identifies each product of a part; qemu: the name of QEMU's program."""
+    for name, digest in manifest["products"].items():
+        key = recipe.key_of(manifest["inputs"])
+        yield f"{name} made of {key}" if name == qemu else f"{name} sha256 {digest[:16]}"
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from espbench.platforms.addressing import PairAddressing
-from espbench.platforms.base import SIDES, Placement, Side
+from espbench.platforms.base import EMULATOR, SIDES, Placement, Side
 from espbench.platforms.link_errors import Errors
 from espbench.platforms.virtual import images, profile_files, virtual_guest
 from espbench.platforms.virtual.own.additions import Own, by_gateway
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import files_of
-from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
+from espbench.platforms.virtual.virtual_guest import Built, LinkEnd, emulator_of
 from espbench.platforms.virtual.virtual_pair import VirtualPairs, VirtualTestbed, facts_of
 from espbench.platforms.x86 import own_daemon, own_kernel
 from espbench.platforms.x86.own_daemon import OwnBuild, OwnDaemon
@@ -123,6 +123,7 @@ class QemuX86Platform:
             line_rate_bps=line_rate_bps,
             alike=None if profile else (machine, single, line_rate_bps),
         )
+        bed.facts[EMULATOR] = emulator_of(built)
         bed.chance = machine.chance
         bed.profiled = profile is not None
         of_user = {own.daemon: own.held for own in machine.own}

@@ -21,7 +21,7 @@ from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.kernel_test import CipherKernels
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.platforms.virtual.parts.kits import E500_KIT
-from espbench.platforms.virtual.virtual_guest import parts_of
+from espbench.platforms.virtual.virtual_guest import emulator_of, parts_of
 from espbench.results import RunDirectory, kernels
 from espbench.results.kernels import KernelResult
 from espbench.this_machine.registry import Registry
@@ -144,9 +144,12 @@ def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Pro
     used = dict.fromkeys(c.compilation.compiler for c, profile in asked if profile.processor is not None)
     versions = {kernels.COMPILER.format(name): compilers.version(name) for name in used}
     versions[kernels.SOURCES] = compilers.sources_digest()
+    emulator: dict[str, str] = {}
     if any(profile.board is not None for _, profile in asked):
         versions[kernels.COMPILER.format(board.COMPILER)] = compilers.first_line(board.COMPILER)
-        versions |= parts_of(E500_KIT.require())
+        built = E500_KIT.require()
+        versions |= parts_of(built)
+        emulator = emulator_of(built)
     before = directory.manifest.tools
     for name, version in versions.items():
         if before.get(name, version) != version:
@@ -154,4 +157,4 @@ def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Pro
                 f"{directory.path}: cannot go on\n  expected: {name} as it was begun with, {before[name]}\n"
                 f"  got: {version}\n  what to do: install that again, or start a new run"
             )
-    directory.update_manifest(tools=before | versions)
+    directory.update_manifest(tools=before | versions | emulator)

@@ -7,7 +7,9 @@ That two runs are the same is tested in test_x86_ike.py.
 from __future__ import annotations
 
 import json
+import os
 import re
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,13 @@ from espbench.measure.record import OfCase
 from espbench.measure.trial import measure as measure_trial
 from espbench.platforms.base import SIDES
 from espbench.platforms.chance import Chance
+from espbench.platforms.virtual.parts import guest
 from espbench.platforms.virtual.parts.kits import X86_KIT
+from espbench.platforms.virtual.parts.tools import Runner
 from espbench.sentences import Code
 from espbench.stacks.daemons import credentials
 from espbench.terms import Trial
+from espbench.this_machine.registry import Registry
 from support.gateways.own_build import own_strongswan
 from support.gateways.workshop import TRAFFIC, Workshop
 from support.plans import pair_plan, write_plan
@@ -38,6 +43,21 @@ def built() -> None:
     """Build the guests in the user's cache; the first test that needs them does it."""
     build("x86")
     assert X86_KIT.find() is not None
+
+
+def test_the_init_is_the_same_whatever_compiler_this_machine_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a PATH on which every compiler fails, in another folder."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("gcc", "cc", "as", "ld"):
+        (programs / name).symlink_to("/bin/false")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    built = X86_KIT.require()
+    with Registry(secrets.token_hex(3), tmp_path / "state") as registry:
+        made = guest.build_x86(tmp_path, Runner(registry, tmp_path / "log", lambda line: None))
+    assert made["initramfs.cpio"].read_bytes() == built.initramfs.read_bytes()
 
 
 def measure(folder: Path, *stacks: Any, report: bool = False, resolution: str = "20%") -> Measured:
@@ -90,6 +110,9 @@ def test_the_context_says_what_negotiated_and_no_file_has_the_secret(
     assert context["stack_version"]["home"] in (strongswan.directory / "report.html").read_text()
     assert context["keying"] == "IKEv2, PSK, of a seed"
     assert "strongswan.cpio sha256" in context["emulation"]["x86-userland"]
+    # QEMU's digest is another where another compiler made it: it is told, beside what figures depend on.
+    (qemu,) = context["emulator"]
+    assert re.search(rf"{qemu} made of [0-9a-f]{{16}}\b", context["emulation"]["x86-qemu"])
     secret = credentials.make("psk", Chance())["home"].psk.encode()
     for file in strongswan.directory.rglob("*"):
         if file.is_file():

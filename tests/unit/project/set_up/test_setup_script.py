@@ -63,7 +63,7 @@ def clone(folder: Path, fakes: dict[str, str]) -> dict[str, str]:
     """Make a clone with these programs before all others; return the environment for its scripts."""
     for name in ("scripts", "traffic", "bin", ".venv/bin"):
         (folder / name).mkdir(parents=True)
-    for name in ("setup.sh", "dist.sh"):
+    for name in ("setup.sh", "demo.sh", "dist.sh"):
         shutil.copy(CLONE / "scripts" / name, folder / "scripts")
     shutil.copy(CLONE / "traffic/Cargo.toml", folder / "traffic")
     for name in ("requirements.lock", "pyproject.toml", "scripts/packages.txt"):
@@ -133,3 +133,79 @@ def test_the_wheel_that_was_made_is_named_and_no_older_one(tmp_path: Path) -> No
         assert done.stdout == f"dist/espbench-0.2.0-py3-none-manylinux_2_34_{machine}.whl\n"
         assert (tmp_path / done.stdout.strip()).is_file()
     assert (tmp_path / "in-the-wheel").read_text().split() == ["espbench-ixp", "espbench-traffic"]
+
+
+PACKAGES = """for-all /none
+[root]
+for-root /none
+[virtual]
+for-virtual /none
+[test]
+for-tests /none
+"""
+# It makes an environment whose espbench answers `doctor --real-time`.
+PYTHON_OF_A_MACHINE = """#!/bin/sh
+[ "$*" = "-m venv .venv" ] || exit 0
+mkdir -p .venv/bin
+ln -sf /bin/true .venv/bin/pip
+printf '#!/bin/sh\n[ "$*" != "-m espbench doctor --real-time" ] || exit "$REAL_TIME"\n' > .venv/bin/python
+chmod +x .venv/bin/python
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "what", "real_time", "wanted"),
+    [
+        (0, "run", 0, ["for-all", "for-root"]),
+        (0, "run", 4, ["for-all", "for-root", "for-virtual"]),
+        (0, "run", 1, ["for-all", "for-root"]),
+        (0, "test", 4, ["for-all", "for-root", "for-virtual", "for-tests"]),
+        (1000, "run", 4, ["for-all", "for-virtual"]),
+    ],
+)
+def test_packages_are_those_of_what_can_be_measured(
+    tmp_path: Path, user: int, what: str, real_time: int, wanted: list[str]
+) -> None:
+    """Root in most containers gets no gateways in real time, and so needs what an ordinary user needs."""
+    environment = clone(
+        tmp_path,
+        {
+            "bin/id": f"#!/bin/sh\necho {user}\n",
+            "bin/apt-get": '#!/bin/sh\necho "$*" >> "$CLONE/asked"\n',
+            "bin/cargo": "#!/bin/sh\n",
+            "bin/rustc": "#!/bin/sh\necho 'rustc 1.999.0 (of a test)'\n",
+            "bin/a-python": PYTHON_OF_A_MACHINE,
+            "scripts/python.sh": "#!/bin/sh\necho a-python\n",
+            "scripts/packages.txt": PACKAGES,
+        },
+    )
+    done = subprocess.run(
+        ["bash", tmp_path / "scripts/setup.sh", what],
+        env=environment | {"REAL_TIME": str(real_time)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == (4 if user else 0), done.stderr
+    asked = done.stderr if user else (tmp_path / "asked").read_text()
+    assert [word for word in asked.split() if word.startswith("for-")] == wanted
+
+
+@pytest.mark.parametrize(
+    ("codes", "commands", "code"),
+    [
+        ({}, ["doctor --real-time", "run plans/quick.yaml"], 0),
+        ({"run": 3}, ["doctor --real-time", "run plans/quick.yaml"], 0),
+        ({"run": 2}, ["doctor --real-time", "run plans/quick.yaml"], 2),
+        ({"doctor": 4}, ["doctor --real-time", "build x86", "run plans/virtual-quick.yaml"], 0),
+        ({"doctor": 4, "build": 4}, ["doctor --real-time", "build x86"], 4),
+        ({"doctor": 1}, ["doctor --real-time"], 1),
+    ],
+)
+def test_the_demo_measures_what_this_machine_can(
+    tmp_path: Path, codes: dict[str, int], commands: list[str], code: int
+) -> None:
+    """It asks espbench, not who the user is. A run that is complete is a success."""
+    answers = " ".join(f"{command}) exit {number} ;;" for command, number in codes.items())
+    espbench = f'#!/bin/sh\nshift 2\necho "$*" >> "$CLONE/asked"\ncase $1 in {answers} *) ;; esac\n'
+    environment = clone(tmp_path, {".venv/bin/python": espbench})
+    done = subprocess.run(["bash", tmp_path / "scripts/demo.sh"], env=environment, check=False)
+    assert done.returncode == code
+    assert (tmp_path / "asked").read_text().splitlines() == commands

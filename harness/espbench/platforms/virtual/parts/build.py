@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import platform
 import secrets
 import shutil
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +58,15 @@ class Kit(ABC, Generic[_Found]):
     """The parts that one `espbench build` builds, and the steps that build them.
 
     A step makes a part's products below a folder. name is the argument of `espbench build`; built: the parts' name for
-    people, in the plural. without: the keys of tools.NEEDS and tools.LIBRARIES that are not needed.
+    people, in the plural. without: the keys of tools.NEEDS and tools.LIBRARIES that are not needed. processor: the only
+    architecture (as `uname -m` prints it) whose machines can build them; empty: any.
     """
 
     name: str
     built: str
     steps: Mapping[str, Callable[[Path, Runner], Mapping[str, Path]]]
     without: Sequence[str] = ()
+    processor: str = ""
 
     @property
     @abstractmethod
@@ -78,6 +82,17 @@ class Kit(ABC, Generic[_Found]):
     def command(self) -> str:
         """The command that builds it."""
         return f"espbench build {self.name}"
+
+    @property
+    def processor_fits(self) -> Readiness:
+        """Whether machines with this machine's processor can build the parts, whatever is installed on them."""
+        here = platform.machine()
+        return Readiness(
+            self.name,
+            self.processor in ("", here),
+            f"{self.built} are made by Debian's programs for {self.processor}, and this machine is {here}",
+            f"build and measure on a machine that is {self.processor}",
+        )
 
     def find(self) -> _Found | None:
         """Return the parts in the cache that have exactly the present inputs, without network.
@@ -95,12 +110,19 @@ class Kit(ABC, Generic[_Found]):
 
     def require(self) -> _Found:
         """Return the finished parts. Raise MachineLacks if they are not in the cache."""
+        self._demand_processor()
         if (built := self.find()) is None:
             raise MachineLacks(f"{self.built} are not built{self._damage()}", self.command)
         return built
 
+    def _demand_processor(self) -> None:
+        if not (fits := self.processor_fits).ready:
+            raise MachineLacks(fits.missing, fits.install)
+
     def readiness(self) -> Readiness:
         """Return whether the parts are in the cache; if not, the answer has the command that builds them."""
+        if not (fits := self.processor_fits).ready:
+            return fits
         if self.find() is not None:
             return Readiness(self.name, True, note=self.note)
         tooling = tools.need(self.built, self.without)
@@ -130,6 +152,7 @@ class Kit(ABC, Generic[_Found]):
         Raise MachineLacks if programs, room or sources are missing, EspbenchError, with the log's end, if a program
         fails. The cache always has complete parts only.
         """
+        self._demand_processor()
         if not again and (built := self.find()) is not None:
             return built  # without a wait for another build
         for place in (cache_dir(), recipe.store()):
@@ -338,14 +361,15 @@ def _fetch(todo: list[Part], registry: Registry, progress: Progress) -> str:
     """
     names = [name for part in todo for name in part.sources]
     needed = list(dict.fromkeys(name for part in todo for name in recipe.packages_of(part)))
-    grouped = {name for part in todo if part.group for name in recipe.packages_of(part)}
+    grouped = {name: part.name for part in todo if part.group for name in recipe.packages_of(part)}
     runner = _runner("sources", registry, progress)
     sources.fetch(names, runner, progress.note)
     packages.fetch(needed, runner, progress.note)
     taken, binary = recipe.used(), recipe.used_packages()
     fetched = [taken[name] for name in names] + [binary[name] for name in needed if name not in grouped]
-    said = ", ".join(f"{package.name} {package.version}" for package in fetched)
-    return said + (f"{', ' if said else ''}{len(grouped)} packages of the userland" if grouped else "")
+    said = [f"{package.name} {package.version}" for package in fetched]
+    counted = Counter(grouped.values()).items()
+    return ", ".join([*said, *(f"{count} packages for {part}" for part, count in counted)])
 
 
 def _runner(step: str, registry: Registry, progress: Progress) -> Runner:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from espbench.platforms.virtual.parts import recipe, tools
+from espbench.platforms.virtual.parts import compiler, recipe, tools
 from espbench.platforms.virtual.parts.cpio import Entry, archive, zipped
 from espbench.platforms.virtual.parts.tools import Runner
 
-FLAGS = ("-std=gnu11", "-Os", "-static", "-Wall", "-Wextra", "-Werror", "-s")
+FLAGS = ("-std=gnu11", "-Os", "-Wall", "-Wextra", "-Werror")
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
@@ -22,13 +22,15 @@ def build(work: Path, runner: Runner) -> Mapping[str, Path]:
     return {product.name: product}
 
 
-def build_native(work: Path, runner: Runner) -> Mapping[str, Path]:
-    """Return the product `initramfs.cpio` for this machine's own kind of CPU, made below `work`.
+def build_x86(work: Path, runner: Runner) -> Mapping[str, Path]:
+    """Return the product `initramfs.cpio` for x86-64 guests, made below `work`.
 
-    It is not compressed, because the guest would need time to decompress it.
+    It is not compressed, because the guest would need time to decompress it. Its init is made by the pinned compiler:
+    with another init the layout of a guest's memory changes, and with it the figures (decision 0063).
     """
     program = work / "init"
-    compile_init("gcc", program, runner, "*.c", "x86/*.c")
+    root_of_compiler = compiler.unpacked(recipe.X86_GUEST, work / "compiler", runner)
+    compiler.compile_static(root_of_compiler, _sources("*.c", "x86/*.c"), _flags(), program, runner)
     product = work / "initramfs.cpio"
     product.write_bytes(archive(root(program.read_bytes())))
     return {product.name: product}
@@ -43,9 +45,22 @@ def root(init: bytes) -> list[Entry]:
     ]
 
 
-def compile_init(compiler: str, program: Path, runner: Runner, *patterns: str) -> None:
-    """Compile the guest's /init from files of init/ (by default those for all guests), for the compiler's machine."""
-    ours = recipe.folder() / "init"
-    files = [str(file) for pattern in patterns or ("*.c",) for file in sorted(ours.glob(pattern))]
-    command = [compiler, *FLAGS, f"-ffile-prefix-map={ours}=.", "-o", str(program), *files]
+def compile_init(gcc: str, program: Path, runner: Runner, *patterns: str) -> None:
+    """Compile the guest's /init from files of init/ (by default those for all guests), for this gcc's machine."""
+    files = map(str, _sources(*patterns or ("*.c",)))
+    command = [gcc, *_flags(), "-static", "-s", "-o", str(program), *files]
     runner.run(command, program.parent, "compiling the guest's init")
+
+
+def _sources(*patterns: str) -> list[Path]:
+    """Return the files of init/ that match the patterns."""
+    return [file for pattern in patterns for file in sorted(_folder().glob(pattern))]
+
+
+def _flags() -> Sequence[str]:
+    """Return the compiler's options for /init, which does not contain the folder of its files."""
+    return [*FLAGS, f"-ffile-prefix-map={_folder()}=."]
+
+
+def _folder() -> Path:
+    return recipe.folder() / "init"

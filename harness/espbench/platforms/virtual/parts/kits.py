@@ -73,7 +73,7 @@ X86_KIT = GuestKit(
     qemu=X86_QEMU,
     userland=X86_USERLAND,
     steps={
-        X86_GUEST.name: guest.build_native,
+        X86_GUEST.name: guest.build_x86,
         X86_KERNEL.name: x86_kernel.build,
         X86_USERLAND.name: userland.build,
         X86_QEMU.name: _x86_qemu,
@@ -81,5 +81,6 @@ X86_KIT = GuestKit(
     without=(
         f"{CROSS}gcc", "/usr/powerpc-linux-gnu/include/stdio.h", "flex", "bison", "bc", "nettle", "gmp",
     ),
+    processor="x86_64",
 )  # fmt: skip
 KITS: tuple[Kit[Any], ...] = (E500_KIT, X86_KIT, E500_STRONGSWAN_KIT)
