@@ -15,12 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.claims import Points, claims
+from espbench.claims import Points, claims, judge_all
 from espbench.claims.points import points
 from espbench.reporting.parts.wording import goal_name, number
 from espbench.reporting.published import published_documents
 from espbench.reporting.published.published_figures import figures
-from espbench.reporting.published.published_view import accelerator_table, kernel_table
+from espbench.reporting.published.published_view import (
+    UNEXPLAINED,
+    accelerator_table,
+    kernel_table,
+    published_view,
+)
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult, Variant
@@ -90,6 +95,18 @@ def test_every_claim_is_in_every_document(page: Path) -> None:
     assert len(rows) == len(ids)
     document = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     assert [entry["id"] for entry in document["claims"]] == ids
+
+
+@pytest.mark.parametrize(("because", "shown"), [("", UNEXPLAINED), ("it is so", "It is so")])
+def test_a_difference_without_a_reason_is_marked(because: str, shown: str) -> None:
+    """In its row, and counted at the top; a claim that agrees needs no reason."""
+    (any_claim,) = [c for c in claims() if c.id == "link-clear"]
+    differing = any_claim.model_copy(update={"value": 1.0, "because": because})
+    view = published_view(judge_all([differing, any_claim], Points(())), Points(()), ["made up"])
+    rows = [row for section in view.sections for row in section.rows]
+    assert [(row.word, row.why) for row in rows] == [("differs", shown), ("agrees", "")]
+    counted = "Claims that differ without a written reason: 1." in view.conclusion
+    assert counted == (not because)
 
 
 def test_what_runs_do_not_answer_is_folded_away_and_counted(page: Path) -> None:
