@@ -21,6 +21,7 @@ from espbench.terms import Direction
 
 Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software", "lean", "lean-software"]
 Unit = Literal["Mbps", "%", "x", "B", "ms", "instructions", "algorithms", ""]
+Unpredicted = Literal["", "none written down", "figure known", "follows from the profile"]
 Size = Annotated[int, Field(ge=64, le=1518)]
 
 
@@ -391,7 +392,7 @@ class Claim(_Data):
     holds or does not. tolerance: our value agrees if it differs by at most this share of the value. ours: the quantity
     of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
     can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is
-    known. predicted: our expectation, written before the run.
+    known. predicted: our expectation, written before the run. unpredicted: why a claim that runs measure has none.
     """
 
     id: str
@@ -412,6 +413,7 @@ class Claim(_Data):
     note: str = ""
     because: str = ""
     predicted: str = ""
+    unpredicted: Unpredicted = ""
 
     @model_validator(mode="after")
     def _either(self) -> Claim:
@@ -425,6 +427,8 @@ class Claim(_Data):
             raise ValueError(f"{self.id}: {self.device} is not among the devices of {self.document}")
         if (self.value is None) != (self.unit == ""):
             raise ValueError(f"{self.id}: a value has a unit, a statement has neither")
+        if self.predicted and self.unpredicted:
+            raise ValueError(f"{self.id}: a claim with a prediction does not say why it has none")
         return self
 
     def dut(self, configuration: Configuration | AcceleratorTest | PublicKeyTest | None = None) -> str:

@@ -22,6 +22,7 @@ from espbench.reporting.published import published_documents
 from espbench.reporting.published.published_figures import figures
 from espbench.reporting.published.published_view import (
     UNEXPLAINED,
+    UNPREDICTED,
     accelerator_table,
     kernel_table,
     published_view,
@@ -107,6 +108,13 @@ def test_a_difference_without_a_reason_is_marked(because: str, shown: str) -> No
     assert [(row.word, row.why) for row in rows] == [("differs", shown), ("agrees", "")]
     counted = "Claims that differ without a written reason: 1." in view.conclusion
     assert counted == (not because)
+
+
+def test_the_page_says_which_rows_nobody_predicted(page: Path) -> None:
+    number = sum(c.unpredicted == "none written down" for c in claims())
+    assert number > 30
+    for file in (page, page.with_suffix(".md")):
+        assert file.read_text(encoding="utf-8").count(UNPREDICTED) == number
 
 
 def test_what_runs_do_not_answer_is_folded_away_and_counted(page: Path) -> None:

@@ -178,6 +178,30 @@ def test_every_row_that_is_known_to_differ_says_why() -> None:
     assert [row for row in [*DIFFERING, *sorted(expected)] if not reasons[row]] == []
 
 
+def _runs_judge(one: Claim) -> bool:
+    """Whether a run decides the claim: its figure neither follows by arithmetic nor went into the calibration."""
+    return one.ours is not None and one.ours.quantity != "computed" and not one.calibration
+
+
+def test_a_row_that_runs_judge_has_a_prediction_or_says_why_it_has_none() -> None:
+    assert [c.id for c in claims() if _runs_judge(c) and not (c.predicted or c.unpredicted)] == []
+    assert [c.id for c in claims() if c.unpredicted and not _runs_judge(c)] == []
+    with pytest.raises(ValueError, match="does not say why"):
+        claim(lacks="a bus", predicted="agrees", unpredicted="figure known")
+
+
+def test_the_document_has_the_numbers_of_rows_with_and_without_predictions() -> None:
+    text = " ".join((ROOT / "docs/powerquicc.md").read_text(encoding="utf-8").split())
+    (numbers,) = re.findall(
+        r"Of (\d+) rows that runs judge, (\d+) have a prediction\. Of (\d+) the figure was known when the row was "
+        r"written, (\d+) follow from a profile, and of (\d+) no prediction was written down", text
+    )  # fmt: skip
+    judged_by_runs = [c for c in claims() if _runs_judge(c)]
+    kinds = [c.unpredicted for c in judged_by_runs]
+    of_kinds = [kinds.count(kind) for kind in ("", "figure known", "follows from the profile", "none written down")]
+    assert [int(number) for number in numbers] == [len(judged_by_runs), *of_kinds]
+
+
 def test_a_claim_without_our_side_says_why() -> None:
     with pytest.raises(ValueError, match="cannot"):
         claim()

@@ -27,6 +27,7 @@ SYMBOLS: dict[Word, str] = {
 }  # fmt: skip
 STANDS_IN = "core: e500 standing in for e300"
 UNEXPLAINED = "Not explained: no reason is written down for this difference"
+UNPREDICTED = "No prediction was written down before the first run."
 _GENERAL = "No single device"
 _ABOUT_GENERAL = "Claims about methods, stacks, accelerators and ciphers that name no device, or several"
 _UNITS = {"x": "×", "": ""}
@@ -64,6 +65,7 @@ class ClaimRow:
     why: str
     note: str
     predicted: str
+    unpredicted: str  # that nobody wrote a prediction down; empty if there is one, or the row says why there is none
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,7 @@ def _row(j: Judged) -> ClaimRow:
         why=_why(j) if compared else _missing(j),
         note=claim.note,
         predicted=claim.predicted,
+        unpredicted=UNPREDICTED if claim.unpredicted == "none written down" else "",
     )
 
 
