@@ -19,6 +19,8 @@ static const struct accel_suite suites[] = {
 	  "authenc(hmac(md5-generic),cbc(des3_ede-generic))", 24, 16, 12 },
 	{ "aes128-sha1", "authenc(hmac(sha1),cbc(aes))",
 	  "authenc(hmac(sha1-generic),cbc(aes-generic))", 16, 20, 12 },
+	{ "aes256-sha1", "authenc(hmac(sha1),cbc(aes))",
+	  "authenc(hmac(sha1-generic),cbc(aes-generic))", 32, 20, 12 },
 	{ "aes256-sha256", "authenc(hmac(sha256),cbc(aes))",
 	  "authenc(hmac(sha256-generic),cbc(aes-generic))", 32, 32, 16 },
 };

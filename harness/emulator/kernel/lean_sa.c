@@ -6,8 +6,8 @@
  *   sa in|out SPI SOURCE DESTINATION LOCAL MASK REMOTE MASK WINDOW ICV ALGORITHM CIPHER-KEY AUTH-KEY
  *   flush
  *
- * SPI, addresses, masks and keys in hex, `-` for no key; the window in packets, the ICV in bytes; the algorithm as
- * the crypto API names it. From `ports` on the two interfaces' packets are taken. Reading says what there is and
+ * SPI, addresses, masks and keys in hex, `-` for no key (NULL/NULL has none); the window in packets, the ICV in bytes;
+ * the algorithm as the crypto API names it. From `ports` on the two interfaces' packets are taken. Reading says what there is and
  * what it has done; keys are never shown.
  */
 #include <crypto/aead.h>
@@ -62,7 +62,10 @@ static int bytes_of(const char *digits, u8 *key)
 	return length % 2 || hex2bin(key, digits, length / 2) ? -1 : (int)(length / 2);
 }
 
-/* Cipher and HMAC have a key each, packed as the crypto API has it; a combined algorithm has one. */
+/*
+ * Cipher and HMAC have a key each, packed as the crypto API has it, both empty for NULL/NULL; a combined algorithm has
+ * one key.
+ */
 static int set_keys(struct crypto_aead *tfm, const char *cipher, const char *authentication)
 {
 	struct {
@@ -78,7 +81,7 @@ static int set_keys(struct crypto_aead *tfm, const char *cipher, const char *aut
 	cipher_bytes = bytes_of(cipher, cipher_key);
 	if (authentication_bytes < 0 || cipher_bytes < 0)
 		return -EINVAL;
-	if (!authentication_bytes)
+	if (!authentication_bytes && cipher_bytes)
 		return crypto_aead_setkey(tfm, cipher_key, cipher_bytes);
 	packed.attribute.rta_type = CRYPTO_AUTHENC_KEYA_PARAM;
 	packed.attribute.rta_len = RTA_LENGTH(sizeof(packed.parameter));

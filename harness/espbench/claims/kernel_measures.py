@@ -32,6 +32,8 @@ USUAL = "gcc"
 USUAL_DATA = 2048  # bytes for each thread
 FASTER = (0.165, 0.335)  # figure 9: increase of the clocks of DRAM and SRAM
 _NEW = "ixp2800"
+_LONG_QUEUES, _LARGE_LOCAL = "ixp2800-long-queues", "ixp2800-large-local"  # as the paper's conclusion proposes
+_WITH_TABLES = ("aes", "blowfish")  # four tables of a kilobyte, of which two fit in the local memory
 _NEAR_LINEAR = 7.0  # least gain by 8 engines
 _FLAT = 1.1  # greatest gain by twice the engines
 _NEARLY_DOUBLED = 1.8
@@ -40,6 +42,8 @@ _BUSY = 0.95  # least share of an engine's time
 _FULL_GAIN = 2.3  # least gain by a clock that is 2.33 times as high
 _HELPED = 1.1  # least gain by four threads that counts as one
 _SLOWER = 0.98  # greatest share of another speed that counts as slower
+_FASTER = 1.02  # and least one that counts as faster
+_STALLED_LESS = 1.0  # percentage points of an engine's time that count as less
 
 
 class Lacking(Exception):
@@ -664,6 +668,27 @@ def _little_for_computing(k: Kernels, dut: str) -> OurValue:
     return ranged([*gains.values()], text=_listed(gains, "{:+.1f}"))
 
 
+def _longer_queues(k: Kernels, dut: str) -> OurValue:
+    """Return whether engines stand for less of their time in some kernel with longer queues, and for more in none."""
+    usual, longer = (
+        {n: 100 * k.one(processor, n, 2, engines=8, threads=8).stalled for n in KERNELS}
+        for processor in (_NEW, _LONG_QUEUES)
+    )
+    falls = {n: usual[n] - longer[n] for n in KERNELS}
+    holds = max(falls.values()) > _STALLED_LESS and min(falls.values()) >= -_STALLED_LESS
+    text = ", ".join(f"{n} {usual[n]:.0f} → {longer[n]:.0f} %" for n in KERNELS)
+    return statement((), text, holds=holds)
+
+
+def _larger_local(k: Kernels, dut: str) -> OurValue:
+    """Return whether the ciphers whose tables do not fit in the local memory are faster where they do."""
+    gains = {
+        n: k.one(_LARGE_LOCAL, n, 2, engines=8, threads=8).mbps / k.one(_NEW, n, 2, engines=8, threads=8).mbps
+        for n in KERNELS
+    }
+    return statement((), _listed(gains, "{:.2f}"), holds=all(gains[n] >= _FASTER for n in _WITH_TABLES))
+
+
 MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "latency growth": _latency_growth,
     "latency over half": _latency_over_half,
@@ -742,4 +767,6 @@ MEASURES: dict[str, Callable[[Kernels, str], OurValue]] = {
     "hashes gain nothing": _hashes_gain_nothing,
     "rc4, rc5, rc6 gain most": _rivest_gains_most,
     "little for des and idea": _little_for_computing,
+    "longer queues": _longer_queues,
+    "larger local memory": _larger_local,
 }

@@ -10,6 +10,7 @@ from functools import singledispatch
 from itertools import pairwise
 
 from espbench.catalogue.board_crypto import DEFAULT
+from espbench.catalogue.board_crypto import Behaviour as EngineUse
 from espbench.claims.bus_measures import bus_count, bus_increase, bus_share
 from espbench.claims.computed import computed
 from espbench.claims.kernel_measures import answer
@@ -18,7 +19,9 @@ from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
     AcceleratorSuites,
+    AcceleratorTimer,
     AcceleratorTrend,
+    AcceleratorUses,
     AcceleratorVariant,
     BusCount,
     BusIncrease,
@@ -37,6 +40,7 @@ from espbench.claims.model import (
     Measure,
     PublicKeyCpu,
     PublicKeyGain,
+    PublicKeyIntensity,
     PublicKeyOverhead,
     PublicKeyTable,
     PublicKeyTest,
@@ -320,14 +324,14 @@ def _goal_gain(m: GoalGain, claim: Claim, measured: Points) -> OurValue:
     return ranged(gains, used, text)
 
 
-def _accelerated(dut: str, measured: Points) -> list[AcceleratorResult]:
-    """Return the device's results of the usual accelerator test: no variant, engine used asynchronously."""
-    return [a for a in _of_articles(dut, measured) if not a.variant.words]
+def _accelerated(dut: str, measured: Points, crypto: EngineUse = DEFAULT) -> list[AcceleratorResult]:
+    """Return the device's results of the usual accelerator test, without a variant; by default asynchronous use."""
+    return [a for a in _of_articles(dut, measured, crypto) if not a.variant.words]
 
 
-def _of_articles(dut: str, measured: Points) -> list[AcceleratorResult]:
+def _of_articles(dut: str, measured: Points, crypto: EngineUse = DEFAULT) -> list[AcceleratorResult]:
     """Return the device's results of all variants, sorted by operations: of several, the last counts."""
-    of_dut = (a for a in measured.accelerator if (a.dut, a.crypto) == (dut, DEFAULT))
+    of_dut = (a for a in measured.accelerator if (a.dut, a.crypto) == (dut, crypto))
     return sorted(of_dut, key=lambda a: a.operations)
 
 
@@ -406,13 +410,41 @@ def _accelerator_spread(m: AcceleratorSpread, claim: Claim, measured: Points) ->
 def _accelerator_suites(m: AcceleratorSuites, claim: Claim, measured: Points) -> OurValue:
     times = {
         a.suite: a.at_once_ns / a.operations
-        for a in _accelerated(claim.dut(m), measured)
+        for a in _accelerated(claim.dut(m), measured, m.crypto)
         if a.size == m.size and a.suite in (m.of, m.to)
     }
     if absent := [suite for suite in (m.of, m.to) if suite not in times]:
-        return lacking(f"{claim.dut(m)}: accelerator test of {', '.join(absent)} at {m.size} B")
+        return lacking(f"{claim.dut(m)}: accelerator test of {', '.join(absent)} at {m.size} B, {m.crypto}")
     text = ", ".join(f"{suite} {ns / 1e3:.2f} µs" for suite, ns in times.items())
     return ranged([times[m.of] / times[m.to]], text=text)
+
+
+def _each_ns(m: AcceleratorUses | AcceleratorTimer, dut: str, use: EngineUse, measured: Points) -> float | None:
+    """Return the time of an operation with this use of the engine, `n+1 after n`, ns; None if it was not measured."""
+    times = [
+        a.after_ns / a.operations
+        for a in _accelerated(dut, measured, use)
+        if (a.suite, a.size) == (m.suite, m.size)
+    ]
+    return times[-1] if times else None
+
+
+@_measure.register
+def _accelerator_uses(m: AcceleratorUses, claim: Claim, measured: Points) -> OurValue:
+    of, to = (_each_ns(m, claim.dut(m), use, measured) for use in (m.of, m.to))
+    if of is None or to is None:
+        absent = m.of if of is None else m.to
+        return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B, {absent}")
+    return ranged([of / to], text=f"{m.of} {of / 1e3:.2f} µs, {m.to} {to / 1e3:.2f} µs")
+
+
+@_measure.register
+def _accelerator_timer(m: AcceleratorTimer, claim: Claim, measured: Points) -> OurValue:
+    each = _each_ns(m, claim.dut(m), DEFAULT, measured)
+    if each is None:
+        return lacking(f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B")
+    text = f"an operation takes {each / 1e3:.2f} µs, a step of the timer {m.tick_ns / 1e3:,.6g} µs"
+    return statement((), text, holds=each < m.tick_ns)
 
 
 @_measure.register
@@ -442,5 +474,6 @@ def _accelerator_trend(m: AcceleratorTrend, claim: Claim, measured: Points) -> O
 @_measure.register(PublicKeyOverhead)
 @_measure.register(PublicKeyGain)
 @_measure.register(PublicKeyCpu)
+@_measure.register(PublicKeyIntensity)
 def _public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
     return public_key(m, claim, measured)

@@ -14,6 +14,8 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from espbench.catalogue.board_crypto import DEFAULT
+from espbench.catalogue.board_crypto import Behaviour as EngineUse
 from espbench.errors import EspbenchError
 from espbench.paths import data_dir, own_yaml
 from espbench.results.published import Qualifier, documents
@@ -21,6 +23,7 @@ from espbench.terms import Direction
 
 Behaviour = Literal["plain", "null", "async", "polling", "dual-pass", "software", "lean", "lean-software"]
 Unit = Literal["Mbps", "%", "x", "B", "ms", "instructions", "algorithms", ""]
+Unpredicted = Literal["", "none written down", "figure known", "follows from the profile"]
 Size = Annotated[int, Field(ge=64, le=1518)]
 
 
@@ -202,11 +205,39 @@ class AcceleratorVariant(_Data):
 
 
 class AcceleratorSuites(_Data):
-    """The ratio of the time of one suite to that of another, `all at once`, at one block size."""
+    """The ratio of the time of one suite to that of another, `all at once`, at one block size.
+
+    crypto: how the driver uses the engine.
+    """
 
     quantity: Literal["accelerator suites"]
     of: str
     to: str
+    size: int
+    crypto: EngineUse = DEFAULT
+    dut: str = ""
+
+
+class AcceleratorUses(_Data):
+    """The ratio of the time of one use of the engine to that of another, `n+1 after n`, at one block size."""
+
+    quantity: Literal["accelerator uses"]
+    of: EngineUse
+    to: EngineUse
+    suite: str
+    size: int
+    dut: str = ""
+
+
+class AcceleratorTimer(_Data):
+    """A timer that counts in steps of tick_ns cannot show the time of a single operation (`n+1 after n`).
+
+    The time is the mean of many operations, and the tick an assumption; no timer is read.
+    """
+
+    quantity: Literal["accelerator timer"]
+    tick_ns: float = Field(gt=0)
+    suite: str
     size: int
     dut: str = ""
 
@@ -337,6 +368,16 @@ class PublicKeyCpu(_Data):
     dut: str = ""
 
 
+class PublicKeyIntensity(_Data):
+    """The least ratio of the CPU time of RSA with a full exponent, in software, to that of a cipher and its hash.
+
+    The latter is the software's in the driver-level test, for the most expensive block of at least 1024 bytes.
+    """
+
+    quantity: Literal["public key intensity"]
+    dut: str = ""
+
+
 class Kernels(_Data):
     """A figure of cipher kernels on network processors: one of kernel_measures.MEASURES, on the claim's device."""
 
@@ -363,6 +404,8 @@ Measure = Annotated[
     | AcceleratorTrend
     | AcceleratorSuites
     | AcceleratorVariant
+    | AcceleratorUses
+    | AcceleratorTimer
     | LowLevel
     | BusCount
     | BusShare
@@ -373,15 +416,25 @@ Measure = Annotated[
     | PublicKeyOverhead
     | PublicKeyGain
     | PublicKeyCpu
+    | PublicKeyIntensity
     | Kernels,
     Field(discriminator="quantity"),
 ]
 
 
 AcceleratorTest = (
-    Accelerator | AcceleratorSpread | AcceleratorTrend | AcceleratorSuites | AcceleratorVariant | LowLevel
+    Accelerator
+    | AcceleratorSpread
+    | AcceleratorTrend
+    | AcceleratorSuites
+    | AcceleratorVariant
+    | AcceleratorUses
+    | AcceleratorTimer
+    | LowLevel
 )
-PublicKeyTest = PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain | PublicKeyCpu
+PublicKeyTest = (
+    PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain | PublicKeyCpu | PublicKeyIntensity
+)
 
 
 class Claim(_Data):
@@ -391,7 +444,7 @@ class Claim(_Data):
     holds or does not. tolerance: our value agrees if it differs by at most this share of the value. ours: the quantity
     of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
     can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is
-    known. predicted: our expectation, written before the run.
+    known. predicted: our expectation, written before the run. unpredicted: why a claim that runs measure has none.
     """
 
     id: str
@@ -412,6 +465,7 @@ class Claim(_Data):
     note: str = ""
     because: str = ""
     predicted: str = ""
+    unpredicted: Unpredicted = ""
 
     @model_validator(mode="after")
     def _either(self) -> Claim:
@@ -425,6 +479,8 @@ class Claim(_Data):
             raise ValueError(f"{self.id}: {self.device} is not among the devices of {self.document}")
         if (self.value is None) != (self.unit == ""):
             raise ValueError(f"{self.id}: a value has a unit, a statement has neither")
+        if self.predicted and self.unpredicted:
+            raise ValueError(f"{self.id}: a claim with a prediction does not say why it has none")
         return self
 
     def dut(self, configuration: Configuration | AcceleratorTest | PublicKeyTest | None = None) -> str:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from espbench.catalogue.board_crypto import DEFAULT
 from espbench.claims.model import (
     Claim,
     PublicKeyCpu,
     PublicKeyGain,
+    PublicKeyIntensity,
     PublicKeyOverhead,
     PublicKeyTable,
     PublicKeyTest,
@@ -25,6 +27,7 @@ _EMPTY_MS = (
     0.001  # the empty operation that is subtracted keeps the unit busy for 31 cycles: 0.94 µs at 33 MHz
 )
 _SMALL = 3
+_LARGE_BLOCK = 1024  # bytes, at least: what a packet has at most, or nearly
 
 
 def public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
@@ -42,6 +45,8 @@ def public_key(m: PublicKeyTest, claim: Claim, measured: Points) -> OurValue:
             return _gain(m, results, dut)
         case PublicKeyCpu():
             return _cpu(results, dut)
+        case PublicKeyIntensity():
+            return _intensity(results, measured, dut)
 
 
 def _at(results: Sequence[PublicKeyResult], entry: Printed) -> PublicKeyResult | None:
@@ -149,6 +154,25 @@ def _cpu(results: Sequence[PublicKeyResult], dut: str) -> OurValue:
         for unit, software in _both_ways(results)
     }
     return _ratios(gains, dut)
+
+
+def _intensity(results: Sequence[PublicKeyResult], measured: Points, dut: str) -> OurValue:
+    """Return how many times the software's time of a large block's cipher and hash RSA with a full exponent takes."""
+    blocks = {
+        f"{a.suite} of {a.size} B": a.after_ns / a.operations / 1e6
+        for a in measured.accelerator
+        if (a.dut, a.crypto) == (dut, "software") and a.size >= _LARGE_BLOCK and not a.variant.words
+    }
+    if not blocks:
+        return lacking(f"{dut}: accelerator test in software at {_LARGE_BLOCK} B or more")
+    most = max(blocks, key=blocks.__getitem__)
+    times = {
+        _words(r): r.ms / blocks[most]
+        for r in results
+        if r.by == "software" and r.operation.startswith("rsa") and r.exponent_bits != _SMALL
+    }
+    ratios = _ratios(times, dut)
+    return replace(ratios, text=f"times {most}: {ratios.text}") if ratios.exists else ratios
 
 
 def _ratios(gains: Mapping[str, float], dut: str) -> OurValue:

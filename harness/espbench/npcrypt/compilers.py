@@ -89,7 +89,7 @@ def compiled(kernel: Kernel, compilation: Compilation, processor: Processor, fol
         *_FLAGS,
         f"-{compilation.option}",
         f"-DLEVEL={compilation.level}",
-        *(["-DLOCAL_MEMORY"] if processor.stated.local_memory else []),
+        *([f"-DLOCAL_MEMORY={local}"] if (local := processor.stated.local_memory) else []),
     ]
     objects = []
     for source in ("start.S", kernel.source, "multiply.c"):

@@ -11,6 +11,8 @@
 FAST uint32_t aes_key[44];
 #if LEVEL == 0
 SECOND uint32_t aes_t0[256], aes_t1[256], aes_t2[256], aes_t3[256], aes_t4[256];
+#elif defined ALL_LOCAL
+LOCAL uint32_t aes_t0[256], aes_t1[256], aes_t2[256], aes_t3[256];
 #elif defined LOCAL_MEMORY
 LOCAL uint32_t aes_t0[256], aes_t1[256];
 SCRATCH uint32_t aes_t2[256], aes_t3[256];
@@ -51,7 +53,7 @@ struct context {
 #define FAR_COLUMN(n) (GET(4 * (n)) ^ GET(4 * (n) + 1) ^ GET(4 * (n) + 2) ^ GET(4 * (n) + 3))
 #endif
 
-#if LEVEL >= 2
+#if LEVEL >= 2 && !defined ALL_LOCAL
 #define ROUND(s, t, k) \
     LOOK_UP_COLUMN(0, s##0, s##1, s##2, s##3); \
     LOOK_UP_COLUMN(1, s##1, s##2, s##3, s##0); \

@@ -10,6 +10,8 @@
 FAST uint32_t blowfish_p[18];
 #if LEVEL == 0
 SECOND uint32_t blowfish_s0[256], blowfish_s1[256], blowfish_s2[256], blowfish_s3[256];
+#elif defined ALL_LOCAL
+LOCAL uint32_t blowfish_s0[256], blowfish_s1[256], blowfish_s2[256], blowfish_s3[256];
 #elif defined LOCAL_MEMORY
 LOCAL uint32_t blowfish_s0[256], blowfish_s1[256];
 SCRATCH uint32_t blowfish_s2[256], blowfish_s3[256];
@@ -24,7 +26,7 @@ struct context {
 
 #define LOOK_UP(number, table, index) READ(number, &(table)[index], 1, LOOKED_UP)
 
-#if LEVEL >= 2 && defined LOCAL_MEMORY
+#if LEVEL >= 2 && defined LOCAL_MEMORY && !defined ALL_LOCAL
 #define ROUND(l, r, i) \
     do { \
         l ^= blowfish_p[i]; \
@@ -34,7 +36,7 @@ struct context {
         WAIT(LOOKED_UP); \
         r ^= (sum ^ GET(0)) + GET(1); \
     } while (0)
-#elif LEVEL >= 2
+#elif LEVEL >= 2 && !defined ALL_LOCAL
 #define ROUND(l, r, i) \
     do { \
         l ^= blowfish_p[i]; \

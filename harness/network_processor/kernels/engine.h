@@ -85,6 +85,11 @@ extern uint32_t engine_in[64], engine_out[64];
 #define SECOND SRAM
 #endif
 
+/* Four tables of a kilobyte, the key and the rest of a cipher fit in the fastest memory. */
+#if defined LOCAL_MEMORY && LOCAL_MEMORY >= 8192
+#define ALL_LOCAL
+#endif
+
 /* Signals. */
 #define ARRIVED 0
 #define WRITTEN 1

@@ -132,6 +132,8 @@ BARELY_SLOWER = {"cycles": 20_680, "code": count(simple=500)}  # 1 % slower, and
         ),
         ("tables behind", changed(kernel=("des", "rc5", "rc6", "idea"), to=FAST | {"storage": LOCAL})),
         ("busy gain nothing", changed(level=2, engines=1, to={"idle": 0.0, "stalled": 0.0})),
+        ("longer queues", changed(dut="ixp2800-long-queues", kernel="seal", to={"stalled": 0.0})),
+        ("larger local memory", changed(dut="ixp2800-large-local", kernel=("aes", "blowfish"), to=FAST)),
     ],
 )
 def test_a_statement_can_hold_and_can_fail(what: str, results: list[KernelResult]) -> None:
@@ -289,6 +291,7 @@ def test_the_kernel_that_a_claim_names_must_have_most_or_least(
         assert {shares[said.removeprefix(f"not {kernel} but ")]} == {extreme}
 
 
+STALLED_LONGER = made(dut="ixp2800-long-queues", kernel="rc5", level=2, engines=8, threads=8, stalled=0.2)
 BUSY_AND_GAINING = [
     r.model_copy(update={"idle": 0.0, "stalled": 0.0, "cycles": 20_480}) for r in everything()
 ]  # eight threads in the time of one
@@ -319,6 +322,9 @@ BUSY_AND_GAINING = [
         ("busy gain nothing", everything()),
         ("busy gain nothing", BUSY_AND_GAINING),
         ("idles most", changed(dut="ixp2400", level=0, to={"idle": 0.5})),
+        ("longer queues", changed(dut="ixp2800-long-queues", to={"stalled": 0.2})),
+        ("longer queues", [*changed(dut="ixp2800-long-queues", to={"stalled": 0.0}), STALLED_LONGER]),
+        ("larger local memory", changed(dut="ixp2800-large-local", kernel="aes", to=FAST)),
     ],
 )
 def test_a_statement_fails_by_each_of_its_parts(what: str, results: list[KernelResult]) -> None:

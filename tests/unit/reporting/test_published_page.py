@@ -15,12 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espbench.claims import Points, claims
+from espbench.claims import Points, claims, judge_all
 from espbench.claims.points import points
 from espbench.reporting.parts.wording import goal_name, number
 from espbench.reporting.published import published_documents
 from espbench.reporting.published.published_figures import figures
-from espbench.reporting.published.published_view import accelerator_table, kernel_table
+from espbench.reporting.published.published_view import (
+    UNEXPLAINED,
+    UNPREDICTED,
+    accelerator_table,
+    kernel_table,
+    published_view,
+)
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory, accelerator
 from espbench.results.accelerator import AcceleratorResult, Variant
@@ -90,6 +96,41 @@ def test_every_claim_is_in_every_document(page: Path) -> None:
     assert len(rows) == len(ids)
     document = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     assert [entry["id"] for entry in document["claims"]] == ids
+
+
+@pytest.mark.parametrize(("because", "shown"), [("", UNEXPLAINED), ("it is so", "It is so")])
+def test_a_difference_without_a_reason_is_marked(because: str, shown: str) -> None:
+    """In its row, and counted at the top; a claim that agrees needs no reason."""
+    (any_claim,) = [c for c in claims() if c.id == "link-clear"]
+    differing = any_claim.model_copy(update={"value": 1.0, "because": because})
+    view = published_view(judge_all([differing, any_claim], Points(())), Points(()), ["made up"])
+    rows = [row for section in view.sections for row in section.rows]
+    assert [(row.word, row.why) for row in rows] == [("differs", shown), ("agrees", "")]
+    counted = "Claims that differ without a written reason: 1." in view.conclusion
+    assert counted == (not because)
+
+
+def test_what_is_computed_with_an_assumed_time_is_no_measurement() -> None:
+    """The low-level accelerator and the coarse timer: of each, a run gives one side only."""
+    measured = [
+        AcceleratorResult(
+            dut="mpc8548e", suite="3des-sha1", size=size, operations=1000, driver="made-up", after_ns=us * 1_000_000,
+            at_once_ns=us * 500_000, full=0,
+        )
+        for size, us in ((64, 4), (256, 5))
+    ]  # fmt: skip
+    points_of_it = Points((), tuple(measured))
+    view = published_view(judge_all(claims(), points_of_it), points_of_it, ["made up"])
+    basis = {row.id: row.basis for section in view.sections for row in section.rows}
+    names = ("low-level", "low-level-no-crossover", "accelerator-timer")
+    assert [basis[name] for name in names] == ["computed"] * 3
+
+
+def test_the_page_says_which_rows_nobody_predicted(page: Path) -> None:
+    number = sum(c.unpredicted == "none written down" for c in claims())
+    assert number > 30
+    for file in (page, page.with_suffix(".md")):
+        assert file.read_text(encoding="utf-8").count(UNPREDICTED) == number
 
 
 def test_what_runs_do_not_answer_is_folded_away_and_counted(page: Path) -> None:

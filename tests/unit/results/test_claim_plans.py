@@ -99,9 +99,10 @@ def accelerator_of(name: str) -> list[AcceleratorResult]:
         AcceleratorResult(
             dut=profile.name, suite=suite, size=size, operations=asked.operations, driver="made-up",
             after_ns=4_000_000, at_once_ns=1_000_000, full=0,
-            variant=Variant.model_validate(variant.model_dump()),
+            variant=Variant.model_validate(variant.model_dump()), crypto=crypto,
         )
         for profile in profiles_of(name)
+        for crypto in asked.crypto
         for suite in asked.suites
         for size in asked.sizes
         for variant in asked.variants

@@ -56,6 +56,29 @@ def test_a_pair_of_sizes_that_is_held_out_is_some_percent_off() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("block_us", "word"), [(200, "agrees"), (5_000, "differs")])
+def test_rsa_in_software_is_held_against_the_dearest_large_block(block_us: int, word: str) -> None:
+    """With a full exponent, or by the primes; a small exponent and small blocks do not count."""
+    rsa = {"by": "software", "overhead_ns": 0}
+    times = [
+        result(Printed(512, 512, 266, 0.0), whole_ns=4_000_000, **rsa),
+        result(Printed(512, 3, 266, 0.0), whole_ns=10_000, **rsa),
+    ]
+    blocks = [
+        AcceleratorResult(
+            dut="mpc8548e", suite="3des-sha1", size=size, operations=1000, crypto="software", driver="made-up",
+            after_ns=1_000_000 * us, at_once_ns=1, full=0,
+        )
+        for size, us in ((64, 9_000_000), (1024, block_us))
+    ]  # fmt: skip
+    (asked,) = [c for c in claims() if c.id == "rsa-intensive"]
+    (one,) = judge_all([asked], Points((), tuple(blocks), public_keys=tuple(times)))
+    assert one.word == word
+    assert one.ours.text == f"times 3des-sha1 of 1024 B: 512/512: {4_000 / block_us:,.2f}"
+    for lacking in (Points((), tuple(blocks)), Points((), public_keys=tuple(times))):
+        assert judge_all([asked], lacking)[0].word == "not measured"
+
+
 def test_times_of_a_guest_agree_as_printed() -> None:
     judged = words([result(entry) for entry in table()])
     assert judged["rsa-held-out-measured"][0] == judged["rsa-fitted-measured"][0] == "agrees"

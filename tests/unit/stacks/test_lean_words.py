@@ -55,6 +55,16 @@ def test_an_sa_is_said_from_each_gateways_side() -> None:
     assert office == f"sa in {addresses} c6130000 ffff0000 c6120000 ffff0000 32 12 {keys}"
 
 
+def test_an_sa_without_keys_says_so() -> None:
+    """NULL/NULL: both keys are empty, and there is no ICV."""
+    null = SecurityAssociation(
+        source="10.9.0.1", destination="10.9.0.2", spi=0xC0DE, selector=Selector("", ""), mode="tunnel", reqid=1,
+        encryption=Algorithm("ecb(cipher_null)", b""), integrity=Algorithm("digest_null", b"", 0),
+    )  # fmt: skip
+    line = sa_line(null, SideView.of("home", TUNNEL), suites()["null-null"])
+    assert line.endswith(" 32 0 authenc(digest_null,ecb(cipher_null)) - -")
+
+
 @pytest.mark.parametrize(
     ("suite", "name"),
     [

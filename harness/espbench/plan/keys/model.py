@@ -124,7 +124,7 @@ class Accelerator(Strict):
         64, 128, 256, 512, 1024, 1456
     )
     """Block sizes, bytes; multiples of 16."""
-    suites: list[Literal["3des-sha1", "3des-md5", "aes128-sha1", "aes256-sha256"]] = _list_of(
+    suites: list[Literal["3des-sha1", "3des-md5", "aes128-sha1", "aes256-sha1", "aes256-sha256"]] = _list_of(
         "3des-sha1", "aes128-sha1"
     )
     """Cipher and hash, computed by one request to the driver."""

@@ -42,6 +42,7 @@ SUITES = {
     "3des-sha1": Algorithm("authenc(hmac(sha1),cbc(des3_ede))", TripleDES, 24, "sha1", 20, 8, 12),
     "3des-md5": Algorithm("authenc(hmac(md5),cbc(des3_ede))", TripleDES, 24, "md5", 16, 8, 12),
     "aes128-sha1": Algorithm("authenc(hmac(sha1),cbc(aes))", AES, 16, "sha1", 20, 16, 12),
+    "aes256-sha1": Algorithm("authenc(hmac(sha1),cbc(aes))", AES, 32, "sha1", 20, 16, 12),
     "aes256-sha256": Algorithm("authenc(hmac(sha256),cbc(aes))", AES, 32, "sha256", 32, 16, 16),
 }
 

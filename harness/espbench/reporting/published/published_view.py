@@ -26,8 +26,12 @@ SYMBOLS: dict[Word, str] = {
     "agrees": "✓", "differs": "✗", "not measured": "·", "cannot be measured here": "–",
 }  # fmt: skip
 STANDS_IN = "core: e500 standing in for e300"
+UNEXPLAINED = "Not explained: no reason is written down for this difference"
+UNPREDICTED = "No prediction was written down before the first run."
 _GENERAL = "No single device"
 _ABOUT_GENERAL = "Claims about methods, stacks, accelerators and ciphers that name no device, or several"
+# A run gives at most one side of these; the other is arithmetic with an assumed time.
+_BY_ARITHMETIC = ("computed", "low level", "accelerator timer")
 _UNITS = {"x": "×", "": ""}
 _QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
 _STACKS = {
@@ -63,6 +67,7 @@ class ClaimRow:
     why: str
     note: str
     predicted: str
+    unpredicted: str  # that nobody wrote a prediction down; empty if there is one, or the row says why there is none
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,8 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
         sentences.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
     if by_arithmetic:
         sentences.append(f"Of those that arithmetic alone decides, {agreeing(by_arithmetic)} agree.")
+    if unexplained := sum(map(is_unexplained, judged)):
+        sentences.append(f"Claims that differ without a written reason: {unexplained}.")
     unmeasured = [j for j in judged if j.word == "not measured"]
     if missing := sum(not j.claim.lacks for j in unmeasured):
         sentences.append(f"{plural(missing, 'claim')} could be measured and were not, in these runs.")
@@ -222,10 +229,23 @@ def _row(j: Judged) -> ClaimRow:
         symbol=SYMBOLS[j.word],
         basis=_basis(claim) if compared else "",
         tolerance=_tolerance(claim) if compared else "",
-        why=j.why[:1].upper() + j.why[1:] if compared else _missing(j),
+        why=_why(j) if compared else _missing(j),
         note=claim.note,
         predicted=claim.predicted,
+        unpredicted=UNPREDICTED if claim.unpredicted == "none written down" else "",
     )
+
+
+def _why(j: Judged) -> str:
+    """Return the reason of a difference, or that none is written down; empty if the claim agrees."""
+    if is_unexplained(j):
+        return UNEXPLAINED
+    return j.why[:1].upper() + j.why[1:]
+
+
+def is_unexplained(j: Judged) -> bool:
+    """Return whether our value differs and nobody has written down why."""
+    return j.word == "differs" and not j.why
 
 
 def _missing(j: Judged) -> str:
@@ -241,7 +261,7 @@ def _missing(j: Judged) -> str:
 def _basis(claim: Claim) -> str:
     if claim.calibration:
         return "used for calibration"
-    return "computed" if claim.ours is not None and claim.ours.quantity == "computed" else "not fitted"
+    return "computed" if claim.ours is not None and claim.ours.quantity in _BY_ARITHMETIC else "not fitted"
 
 
 def _published(claim: Claim) -> str:

@@ -32,6 +32,7 @@ SUITES = {
     "3des-sha1": "sha1 3des",
     "3des-md5": "md5 3des",
     "aes128-sha1": "sha1 aes",
+    "aes256-sha1": "sha1 aes",
     "aes256-sha256": "sha256 aes",
 }
 NO_TESTS = "cryptomgr.notests=1"

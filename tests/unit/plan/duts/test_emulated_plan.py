@@ -161,11 +161,6 @@ def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
         ("xfrm]", "{stack: lean-esp, mode: transport}]", "expected no mode on lean-esp, got mode; it has no"),
         ("xfrm]", "lean-esp]\nip_versions: [6]", "ip_versions: expected 4 with lean-esp, got"),
         (
-            "xfrm]\nsuites: [3des-sha1]",
-            "lean-esp]\nsuites: [3des-sha1, null-null]",
-            "suites: expected suites with a key with lean-esp, so not null-null",
-        ),
-        (
             "xfrm]\nsuites: [3des-sha1]\nframe_sizes: [512]",
             "lean-esp]\nsuites: [3des-sha1]\nframe_sizes: [1457]",
             "expected frames of at most 1456 B with lean-esp (it does not fragment",
