@@ -20,7 +20,8 @@ A cell is red (exit code 1), in comparison with the same cell without noise, if
 A DUT that meets a goal only by chance has no mean. Its cell is red if noise gives it a figure significantly more often.
 The shares of OK, of lower bounds, and of cases without a figure are printed.
 
-`--excuse-failures` judges as an earlier espbench did: disturbed trials that passed count. With it, cells must be red.
+`--excuse-failures` judges as an earlier espbench did: disturbed trials that passed count. With it, cells must be red;
+`--must-be-red` inverts the exit code: 0 if a cell is red. A crash or a wrong option is a failure in both cases.
 
     python benchmarks/judgement/null_experiment.py [--cases 1000] [--dut NAME …] [--noise NAME …] [--rates 0.1 0.3]
 """
@@ -189,11 +190,11 @@ class SimulatedCase:
         """Return one outcome for each loss goal."""
         running = ThroughputCase(self._cell.case, LIMITS, [512])
         while (asked := running.next()) is not None:
-            made = self._trial(asked, len(running.trials))
+            made = self.trial(asked, len(running.trials))
             running.add(excuse_failures(made) if self._cell.old else made)
         return running.outcomes("simulated", "baseline")
 
-    def _trial(self, asked: Request, sequence: int) -> Trial:
+    def trial(self, asked: Request, sequence: int) -> Trial:
         """Make espbench's record of a trial."""
         cell = self._cell
         disturbed = self._noise.random() < cell.rate
@@ -341,8 +342,8 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
                     yield Cell(case, dut, noise, rate, old=options.excuse_failures)
 
 
-def main() -> int:
-    """Print a row for each cell and goal; return the exit code: 1 if a cell is red."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a row for each cell and goal; return the exit code: 1 if a cell is red (with --must-be-red: if none is)."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -359,7 +360,8 @@ def main() -> int:
         "--rates", nargs="+", type=float, default=RATES, help="the share of trials with noise"
     )
     parser.add_argument("--excuse-failures", action="store_true", help="judge as an earlier espbench did")
-    options = parser.parse_args()
+    parser.add_argument("--must-be-red", action="store_true", help="exit with 0 if a cell is red, with 1 if none is")
+    options = parser.parse_args(arguments)
     print(f"| {' | '.join(COLUMNS)} | |")
     print(f"|---|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")
     quiet: dict[tuple[str, float], Figures] = {}
@@ -378,7 +380,7 @@ def main() -> int:
                 red = red or is_red
                 print(text, flush=True)
     print("\nred: a figure moves with the noise" if red else "\nno figure moves with the noise")
-    return int(red)
+    return int(red != options.must_be_red)
 
 
 if __name__ == "__main__":

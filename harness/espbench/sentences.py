@@ -140,6 +140,7 @@ class Code(StrEnum):
     MAXIMUM_LOWERED = "maximum-lowered"
     NOT_MONOTONE = "not-monotone"
     LOSS_VERIFIED = "loss-verified"
+    TRIAL_BY_TRIAL = "trial-by-trial"
     DISTURBED_PASS = "disturbed-pass"
     EXCEEDED = "exceeded"
     AT_BOUND = "at-bound"
@@ -431,6 +432,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",
     Code.LOSS_VERIFIED: "loss verification: {lossy} of {trials} trials at this load lost frames ({lost:,} in all); "
     "the last one did not",
+    Code.TRIAL_BY_TRIAL: "judged trial by trial: MLRsearch compares the loss ratio of each single trial with the goal of "
+    "{goal:goal}, so a DUT that loses more may meet it by chance; bisection has a test with stated errors",
     Code.DISTURBED_PASS: "the final trial that passed was disturbed, which can only make a DUT look slower: {why}",
     Code.EXCEEDED: "{missed} of {trials} final trials at this load missed the goal",
     Code.LOST_WITHOUT_ATTACK: "without an attack, the load itself missed the loss goal of {goal:goal}: no attack can "
@@ -603,6 +606,7 @@ FLAGS: Mapping[str, str] = {
     Code.MAXIMUM_LOWERED: "maximum lowered",
     Code.NOT_MONOTONE: "not monotone",
     Code.LOSS_VERIFIED: "loss verification",
+    Code.TRIAL_BY_TRIAL: "judged trial by trial",
     Code.AT_BOUND: "at a lower bound",
     Code.LOST_WITHOUT_ATTACK: "loss without an attack",
     Code.AT_BOUND_BUFFER: "at a lower bound",

@@ -254,6 +254,12 @@ class _Trial:
             "senders_run_ms": run_ms, "senders_wait_ms": wait_ms, "receivers_run_ms": 0.0, "receivers_wait_ms": 0.0,
             "clock_step_ns": self._steps.step_ns,
             "stopped_early": self._stopped_early,
+            "warnings": [
+                f"the receive offload of {self._bench.ports[name].interface} merges frames, which then count as damaged "
+                f"(ethtool -K {self._bench.ports[name].interface} gro off)"
+                for name, count in self._ports.items()
+                if count.merged
+            ],
             "notes": [],
             "not_measured": NOT_MEASURED,
         }  # fmt: skip

@@ -169,6 +169,11 @@ class DamagedLog(_OfAFinishedRun):
     )
     repetitions = 40
 
+    def __enter__(self) -> Self:
+        super().__enter__()
+        all_reached(self._finished / "trials.jsonl", self.repetitions)
+        return self
+
     def run_one(self, repetition: int, seed: int) -> Verdict:
         """Delete a line in even repetitions, flip a bit in odd ones (see `damaged`), and resume the run."""
         directory = self._copy(str(repetition))
@@ -211,6 +216,7 @@ class DamagedKernels(FolderRow):
             if run.ended() != 0 or run.directory is None:
                 raise RuntimeError(f"a run that nobody disturbed did not end as it should: {run.said[-500:]}")
             self._finished = run.directory
+        all_reached(self._finished / kernels.FILE, self.repetitions)
         return self
 
     def run_one(self, repetition: int, seed: int) -> Verdict:
@@ -246,12 +252,21 @@ def kernel_files(directory: Path) -> dict[str, bytes]:
     }
 
 
+def all_reached(log: Path, repetitions: int) -> None:
+    """Raise RuntimeError if these repetitions do not both delete and flip each line of the log."""
+    lines = len(log.read_bytes().splitlines())
+    if repetitions < 2 * lines:
+        raise RuntimeError(
+            f"{log.name} has {lines} lines: expected at least {2 * lines} repetitions, got {repetitions}"
+        )
+
+
 def damaged(lines: list[bytes], repetition: int, seed: int) -> tuple[list[bytes], str]:
     """Delete a line in even repetitions, flip one bit of it in odd ones; return the lines, and what was done.
 
-    The lines are 7 apart, so that few repetitions also have lines from the beginning and from the end.
+    Two repetitions after each other have the same line, and the next two the next one.
     """
-    number = (repetition // 2 * 7) % len(lines)
+    number = repetition // 2 % len(lines)
     before, line, after = lines[:number], lines[number], lines[number + 1 :]
     where = f"line {number + 1} of {len(lines)}"
     if repetition % 2:

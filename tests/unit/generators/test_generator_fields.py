@@ -1,28 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever the native generator tells of a trial, and of a port, is read: no field is dropped unseen.
+"""Whatever the native generator tells of a trial, and of a port, is used: no field is dropped unseen.
 
 `traffic/src/protocol/trial_result.json` has every field there is; a test of the generator holds it against the
-structures that it sends.
+structures that it sends. The models have each of them, and the program reads each field of the models by its name.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
-from espbench.generators.base import Offered, OpenedPort
+from espbench.generators import base
+from espbench.generators.base import EspCounts, LinkCounts, Offered, OpenedPort
 from espbench.runs.setups import Setups
+from espbench.terms import Latency
 
 RESULT = Path(__file__).parents[3] / "traffic" / "src" / "protocol" / "trial_result.json"
 EVENTS = RESULT.with_name("event.rs")
+HARNESS = Path(base.__file__).parents[1]
 # The client has seen to which answer it is, and to which command.
-IGNORED = {"event", "id"}
+ENVELOPE = {"event", "id"}
+# The record of a trial has these models as they are.
+RECORDED_WHOLE = {Latency, EspCounts, LinkCounts}
+# No module of the program reads these fields, for the reason after each.
+IGNORED = {
+    "Offered.last_tx_ns": "the end of sending is start_ns + duration_s, which has the interval of the last frame too",
+    "StreamCounts.tx_refused": "part of tx_frames: lost, and at which place the gateway's counters say",
+    "StreamCounts.tx_retries": "a frame that was offered again left later, which lateness_us has",
+    "StreamCounts.last_rx_ns": "drain_s has the same time, after the last frame sent",
+    "StreamCounts.gaps": "no test asks for a list of gaps (gaps_over_s); longest_gap is used",
+    "StreamCounts.gaps_more": "as gaps",
+    "StreamCounts.sealed_before": "the frames and their times are the same; only tests of the generator look at it",
+    "Slice.mean_us": "a queue is judged by the lowest latency of each slice",
+    "NoiseCounts.tx_refused": "part of tx_frames, as for a stream",
+    "PortCounts.rx_total": "the sum of what streams, foreign and esp count; for those who debug a port",
+    "PortCounts.merged": "these frames count as damaged, and the generator adds a warning to the trial",
+    "OpenedPort.speed_mbps": "espbench reads the speed of the links itself, before and after each trial",
+}
 
 
 def model_of(annotation: Any) -> type[BaseModel] | None:
@@ -48,7 +70,7 @@ def apart(model: type[BaseModel], reported: dict[str, Any], where: str = "") -> 
 
 def test_every_field_of_a_trial_is_read() -> None:
     """No field is waited for that never comes."""
-    fields = {name: value for name, value in json.loads(RESULT.read_text()).items() if name not in IGNORED}
+    fields = {name: value for name, value in json.loads(RESULT.read_text()).items() if name not in ENVELOPE}
     differences = {*apart(Offered, fields)}
     # One model for two kinds of stalls.
     differences -= {
@@ -56,6 +78,44 @@ def test_every_field_of_a_trial_is_read() -> None:
         "streams.tx_stalls.cpu is read and never told",
     }
     assert differences == set()
+
+
+def models(*roots: type[BaseModel]) -> set[type[BaseModel]]:
+    """These models, and all in their fields."""
+    found = {*roots}
+    for root in roots:
+        inner = {model_of(field.annotation) for field in root.model_fields.values()}
+        found |= models(*(model for model in inner if model))
+    return found
+
+
+@cache
+def names_read() -> frozenset[str]:
+    """The names of all attributes that the program reads, but not those of what a module imports (`stalls.merged`)."""
+    names = set()
+    for file in HARNESS.rglob("*.py"):
+        nodes = [*ast.walk(ast.parse(file.read_text()))]
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        imported = {(alias.asname or alias.name).split(".")[0] for node in imports for alias in node.names}
+        names |= {
+            node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Load)
+            and not (isinstance(node.value, ast.Name) and node.value.id in imported)
+        }
+    return frozenset(names)
+
+
+def test_every_field_of_the_models_is_used_or_ignored_with_a_reason() -> None:
+    """A field that nobody reads is a count that changes nothing, such as losses that are not listed."""
+    fields = {
+        f"{model.__name__}.{name}"
+        for model in models(Offered, OpenedPort) - RECORDED_WHOLE
+        for name in model.model_fields
+        if name not in names_read()
+    }
+    assert fields == IGNORED.keys()
 
 
 def test_what_the_generator_remarks_is_kept() -> None:

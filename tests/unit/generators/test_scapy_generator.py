@@ -334,6 +334,7 @@ class Joined:
     """A port whose frames arrive at another one at once; never: a socket by which nothing arrives."""
 
     interface, mtu = "x", 1500
+    merged = b""  # what the receive offload appends to each frame
 
     def __init__(self, never: socket.socket) -> None:
         self.other = self
@@ -344,7 +345,7 @@ class Joined:
         self._arrived.clear()
 
     def send(self, frame: bytes) -> str:
-        self.other._arrived.append((frame, time.time_ns()))
+        self.other._arrived.append((frame + self.merged, time.time_ns()))
         return "sent"
 
     def receive(self) -> tuple[bytes, int] | None:
@@ -354,16 +355,31 @@ class Joined:
         return 0
 
 
-def test_a_trial_says_that_nobody_watched_the_host() -> None:
-    """Zero stalls without a watcher would look like a host that never stood still."""
+def trial(merged: bytes = b"") -> Offered:
+    """Make a trial of five frames; merged: what the receive offload appends to each of them."""
     asked = {"id": "t", "duration_s": 0.05, "residue_s": 1.0, "quiet_s": 0.05, "streams": [stream()]}
     one, other = socket.socketpair()
     with one, other:
         west, east = Joined(one), Joined(other)
-        west.other = east
+        west.other, west.merged = east, merged
         ports = cast(dict[str, Port], {"west": west, "east": east})
         bench = Bench(ports, KEY, lambda: False, lambda port, frame: None, lambda event: None)
-        offered = Offered.model_validate(run(bench, asked))
+        return Offered.model_validate(run(bench, asked))
+
+
+def test_frames_that_the_receive_offload_merged_are_told() -> None:
+    """They count as damaged, and the trial says why."""
+    assert trial().warnings == []
+    offered = trial(merged=bytes(1000))
+    assert (offered.streams[0].rx_frames, offered.streams[0].corrupted) == (0, 5)
+    assert [*map(str, offered.warnings)] == [
+        "the receive offload of x merges frames, which then count as damaged (ethtool -K x gro off)"
+    ]
+
+
+def test_a_trial_says_that_nobody_watched_the_host() -> None:
+    """Zero stalls without a watcher would look like a host that never stood still."""
+    offered = trial()
     assert offered.streams[0].tx_frames == offered.streams[0].rx_frames == 5
     assert (offered.host_stalls, offered.host_stall_ms_total, offered.cpu_speed) == ([], {}, {})
     assert not offered.stalls_watched

@@ -172,6 +172,25 @@ def _measured_on(folder: Path, *, starved: bool) -> Outcome:
     return outcome
 
 
+@pytest.mark.parametrize(("search", "limit_fps", "told"), [
+    ("mlr", 50_000, {1e-5: True, 0.0: False}), ("mlr", 10, {1e-5: False, 0.0: False}),
+    ("bisection", 50_000, {1e-5: False, 0.0: False}),
+])  # fmt: skip
+def test_a_goal_that_is_judged_trial_by_trial_has_a_remark(
+    tmp_path: Path, search: str, limit_fps: float, told: dict[float, bool]
+) -> None:
+    """MLRsearch lets one lost frame of 100,000 meet 0.001 %; without a figure there is nothing to remark."""
+    measured = case(tmp_path, "0, 0.001%")
+    assert isinstance(measured.settings, Throughput)
+    asked = {"search": search, "preset": "rfc2544" if search == "mlr" else None}
+    measured = replace(measured, settings=measured.settings.model_copy(update=asked))
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, MAXIMUM, None), [512])
+    while (wanted := running.next()) is not None:
+        running.add(answer(wanted, measured, len(running.trials), limit_fps=limit_fps))
+    outcomes = running.outcomes("dut", "baseline")
+    assert {o.loss_goal: Code.TRIAL_BY_TRIAL in [w.code for w in o.warnings] for o in outcomes} == told
+
+
 @pytest.mark.parametrize(
     ("passing_pct", "missing_pct", "codes"),
     [

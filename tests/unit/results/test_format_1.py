@@ -143,7 +143,7 @@ def test_every_code_that_the_program_looks_at_is_read() -> None:
         Code.SLOW_CPU, Code.SLOW_MISS, Code.SLOW_LOSSES, Code.HOST_SLOW,  # nobody measured the speed of CPUs then
         Code.HOST_STALL_AT_THE_END,  # a recovery could end with a frame that was lost in a stall then
         Code.FASTER_THAN_PLAIN, Code.SLOWER_THAN_LARGER,  # nobody compared the figures of a run then
-        Code.OTHERS_COUNT,  # nobody was told then
+        Code.OTHERS_COUNT, Code.TRIAL_BY_TRIAL,  # nobody was told then
         Code.NOT_OVERLOADED_BY_PLAN,  # the plan's load was called the throughput then
         Code.NO_PUBLIC_KEY_RATES,  # operations without a rate were not told then
         Code.LOST_WITHOUT_ATTACK,  # such an attack was called harmless or not by chance then

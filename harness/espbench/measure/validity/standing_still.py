@@ -11,7 +11,7 @@ from espbench.generators.base import Offered
 from espbench.measure.inputs.setup import Request
 from espbench.measure.validity import backlog, stalls
 from espbench.measure.validity.backlog import Backlog
-from espbench.measure.validity.faults import disturbance, outage_faults, stalls_are_cut
+from espbench.measure.validity.faults import disturbance, losses_are_cut, outage_faults, stalls_are_cut
 from espbench.sentences import Code
 from espbench.terms import Reason
 
@@ -56,7 +56,7 @@ def standing_still(
     own_ms = stalls.own_ms(us_per_frame)
     spans = stalls.windows(host_stalls, tx_stalls, own_ms)
     cut = stalls_are_cut(offered)
-    lost = [0 if cut else stalls.lost_within(stream, spans) for stream in streams]
+    lost = [0 if cut or losses_are_cut(offered) else stalls.lost_within(stream, spans) for stream in streams]
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
     reasons = disturbance(share, by_host, host_record, final=request.phase == "final")

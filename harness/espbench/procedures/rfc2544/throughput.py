@@ -240,6 +240,8 @@ class ThroughputCase:
 
     def _flags(self, fps: float | None, result: GoalResult, final: Trial | None) -> list[Remark]:
         flags = self._slowness(result, final) if fps is not None else []
+        if fps is not None and self.settings.search == "mlr" and result.goal > 0:
+            flags.append(Remark.of(Code.TRIAL_BY_TRIAL, goal=result.goal))
         ceiling_fps = self.bounds.ceiling_fps
         if fps is not None and ceiling_fps and self._is_tester_limited(fps, ceiling_fps):
             flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=ceiling_fps))

@@ -69,6 +69,7 @@ def trial_of(
     host_stalls = [Stall(cpu=1, at_ns=int(at_s * 1e9), ms=ms) for at_s, ms in stalls]
     stream = SimpleNamespace(
         slices=slices(2.0, latency_us), tx_stalls=[], tx_stalls_more=0, tx_stalls_more_ms=0.0, tx_frames=4000,
+        loss_episodes_more=0,
         rx_frames=4000, lost=0,
         loss_episodes=[LossEpisode(from_ns=at, to_ns=at, frames=7) for at in lost_ns],
     )  # fmt: skip

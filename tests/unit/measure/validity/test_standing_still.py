@@ -60,6 +60,16 @@ def test_a_recovery_does_not_end_with_a_frame_that_was_lost_in_a_stall(
     assert [reason.code for reason in made.reasons] == [Code.HOST_STALL_AT_THE_END] * void
 
 
+@pytest.mark.parametrize(("unlisted", "excused"), [(0, 3), (1, 0)])
+def test_no_loss_is_excused_if_some_losses_are_not_listed(unlisted: int, excused: int) -> None:
+    """Three frames were lost in a stall; how many of the unlisted ones were is not known."""
+    one = stream(10.0, 1_000_000, 3 + unlisted, loss_episodes_more=unlisted)
+    listed = LossEpisode(from_ns=5_000 * MS, to_ns=5_000 * MS, frames=3)
+    one = one.model_copy(update={"loss_episodes": [listed]})
+    judged = still(10.0, one, host_stalls=[Stall(cpu=0, at_ns=4_990 * MS, ms=20.0)])
+    assert (judged.lost, judged.reasons) == ([excused], [])
+
+
 def pauses(per_second: int, seconds: float, listed: int) -> dict[str, Any]:
     """So many pauses of 2 ms a second, each made good after 20 ms more; the generator lists the first of them."""
     whole = [

@@ -219,7 +219,19 @@ def test_damage_is_to_one_line_and_the_lines_take_turns() -> None:
         else:
             assert len(got) == 9, what
             assert set(got) < set(lines), what
-    assert len({tampered.damaged(lines, 2 * n, 0)[1] for n in range(10)}) == 10
+
+
+@pytest.mark.parametrize("length", [1, 7, 14, 20])
+def test_each_line_of_a_log_is_damaged(tmp_path: Path, length: int) -> None:
+    """Each is deleted once and flipped once, also in a log whose length 7 divides; fewer repetitions are refused."""
+    lines = [b'{"line": %d}\n' % number for number in range(length)]
+    done = {tampered.damaged(lines, repetition, 0)[1] for repetition in range(2 * length)}
+    assert len(done) == 2 * length
+    log = tmp_path / "trials.jsonl"
+    log.write_bytes(b"".join(lines))
+    tampered.all_reached(log, 2 * length)
+    with pytest.raises(RuntimeError, match=f"{length} lines: expected at least {2 * length} repetitions"):
+        tampered.all_reached(log, 2 * length - 1)
 
 
 def outcome(**changes: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
+from pathlib import Path
 
 import null_experiment as null
 import pytest
@@ -17,6 +18,7 @@ from espbench.terms import Outcome
 from support.simulated import noisy_host
 from support.simulated.noisy_host import Disturbance, Span, offer, sending
 
+MAKEFILE = Path(__file__).parents[4] / "Makefile"
 CASES = 90
 FINAL = Request(40_000.0, 10.0, "final", 0)
 
@@ -34,6 +36,30 @@ def test_starvation_moves_no_figure_and_would_with_the_old_rule() -> None:
     assert null.problems(figures_of("hiccups", "starvation", 0.3), quiet, sharp=False) == []
     old = null.problems(figures_of("hiccups", "starvation", 0.3, old=True), quiet, sharp=False)
     assert "the mean moved" in old
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 0), (["--must-be-red"], 1), (["--red"], 1), (["--red", "--must-be-red"], 0)]
+)
+def test_the_exit_code_tells_red_from_a_crash(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], code: int
+) -> None:
+    """What must be red is an error if no cell is, if an option is wrong, and if the experiment crashes."""
+    red = ["the mean moved"] if "--red" in options else []
+    monkeypatch.setattr(null, "problems", lambda *_, **__: red)
+    few = ["--cases", "1", "--dut", "hard limit", "--noise", "steal", *(o for o in options if o != "--red")]
+    assert null.main(few) == code
+    with pytest.raises(SystemExit, match="2"):
+        null.main([*few, "--wrong"])
+    monkeypatch.setattr(null, "Figures", None)
+    with pytest.raises(AttributeError):
+        null.main(few)
+
+
+def test_the_rule_of_before_must_be_red() -> None:
+    """`make bench` would take a crash for red if it only inverted the exit code."""
+    called = [line for line in MAKEFILE.read_text().splitlines() if "--excuse-failures" in line]
+    assert ["--must-be-red" in line and "! $(PY)" not in line for line in called] == [True]
 
 
 def _figures(ok: list[float], bounds: list[float], none: int = 0) -> Figures:

@@ -81,6 +81,33 @@ def test_a_test_that_a_stall_broke_is_run_again_and_named(session: Session) -> N
     result.stdout.fnmatch_lines([f"*{host_stalls.TITLE}*", "*::test_it: 1 stalls*lost 3 frames*"])
 
 
+@pytest.mark.parametrize(("before_s", "explains"), [(0.1, True), (9.0, True), (11.0, False), (100.0, False)])
+def test_only_a_stall_shortly_before_a_failure_explains_it(before_s: float, explains: bool) -> None:
+    """A test of two minutes fails, and the CPUs stood still once, for 50 ms."""
+    failed = 120_000 * MS
+    stood_still = failed - int(before_s * 1e9)
+    attempt = host_stalls.Attempt([(stood_still - 50 * MS, stood_still)], 0, failed)
+    assert (attempt.explains, attempt.count) == (explains, 1)
+
+
+PASSES_LATER = "seen_{n} = []\ndef test_{n}():\n    seen_{n}.append(1)\n    assert len(seen_{n}) > 1, 'lost 3 frames'\n"
+
+
+def test_up_to_five_tests_may_pass_later_and_six_fail_the_session(
+    session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The summary counts them, and those of the parts before."""
+    monkeypatch.setenv(host_stalls.COUNTED_IN, str(tmp_path / "again"))
+    five = session(always, *(PASSES_LATER.format(n=n) for n in range(5)))
+    five.assert_outcomes(passed=5)
+    assert five.ret == pytest.ExitCode.OK
+    five.stdout.fnmatch_lines(["5 tests passed only at a further attempt, because the host stood still"])
+    six = session(always, PASSES_LATER.format(n=6))
+    six.assert_outcomes(passed=1)
+    assert six.ret == pytest.ExitCode.TESTS_FAILED
+    six.stdout.fnmatch_lines(["FAILED: 6 tests passed only at a further attempt, *, more than 5: *"])
+
+
 def test_up_to_three_skipped_tests_are_excused_and_four_fail_the_session(session: Session) -> None:
     """Each failed three times on a host that hardly ran; the summary says what that means."""
     three = session(always, *(FAILING.format(n=n) for n in range(3)))
