@@ -15,20 +15,14 @@ from support.virtual.side_by_side import PATIENCE_S
 _SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
 
 
-class DaskCluster:
-    """A scheduler, and the programs that are started for it. env: the environment of all of them, and of clients."""
+class Programs:
+    """The programs of a cluster. env: the environment of all of them, and of clients."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self.env = env | certificates(folder)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
-        self.address = f"tls://127.0.0.1:{port}"
+        self.env = env
         self._processes: list[subprocess.Popen[bytes]] = []
-        self.scheduler = self.start(
-            [sys.executable, "-c", _SCHEDULER, "--protocol", "tls", "--no-dashboard", "--port", port]
-        )
 
     def start(self, command: list[str], **env: str) -> subprocess.Popen[bytes]:
         """Start a program that ends with the cluster; env: additional environment variables of it."""
@@ -59,6 +53,26 @@ class DaskCluster:
         for process in reversed(self._processes):
             process.kill()
             process.wait()
+
+
+class DaskCluster(Programs):
+    """A scheduler, and the programs that are started for it."""
+
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        folder.mkdir(exist_ok=True)
+        super().__init__(folder, env | certificates(folder))
+        port = str(free_port())
+        self.address = f"tls://127.0.0.1:{port}"
+        self.scheduler = self.start(
+            [sys.executable, "-c", _SCHEDULER, "--protocol", "tls", "--no-dashboard", "--port", port]
+        )
+
+
+def free_port() -> int:
+    """Return the number of a TCP port that nobody uses on 127.0.0.1."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
 
 
 def certificates(folder: Path) -> dict[str, str]:

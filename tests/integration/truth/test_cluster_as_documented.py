@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificates, the settings and the commands of docs/many-machines.md make a cluster that only its users reach."""
+"""The certificates, the settings and the commands of docs/many-machines.md make a cluster that only its users reach.
+
+Its workers, with their nannies, measure a plan as one job does.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-import socket
+import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 import yaml
-from campaign import ROOT
+from campaign import ROOT, truth
+from campaign.observed import TRUTH, Observed, environment
+
+from espbench.this_machine.processes import descendants, parent
+from support.dask_cluster import Programs, free_port
+from support.virtual import side_by_side
+from support.virtual.side_by_side import PATIENCE_S, ended, files, until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("distributed")]
 
 TEXT = (ROOT / "docs/many-machines.md").read_text()
 PLACE = "/etc/espbench"
-_PATIENCE_S = 120.0
+PRELOADED = "from campaign import truth_run; truth_run.put_in_place()"
+WORKERS = 2
 _PAGES = ("/info/main/workers.html", "/metrics", "/json/counts.json", "/status")
 
 
@@ -60,40 +71,89 @@ def test_a_scheduler_shows_its_work_to_nobody(folder: Path) -> None:
     assert "/info/main/workers.html" in pages(folder)
 
 
-def pages(folder: Path) -> set[str]:
-    """Start a scheduler as documented, but at free ports; return the pages that it shows."""
-    (command,) = re.findall(r"^dask scheduler .*?(?=  +#)", TEXT, re.MULTILINE)
-    words = shlex.split(command)
-    ports = [free_port(), free_port()]
-    words[words.index("8786")] = str(ports[0])
-    script = "from distributed.cli.dask_scheduler import main; main()"
-    with (folder / "log").open("wb") as log:
-        scheduler = subprocess.Popen(
-            [sys.executable, "-c", script, *words[2:], "--host", "127.0.0.1",
-             "--dashboard-address", f"127.0.0.1:{ports[1]}"],
-            env=os.environ | {"DASK_CONFIG": str(folder)}, stdout=log, stderr=log,
-        )  # fmt: skip
+@pytest.mark.needs("generator", "gcc")
+def test_a_run_on_this_cluster_leaves_the_files_of_one_job(folder: Path, tmp_path: Path) -> None:
+    """Also if a worker is killed: its nanny starts another one, and the run goes on."""
+    trials = {"trial": "5s", "final_trial": "10s"}  # so long that the worker is killed while it measures
+    file = truth.written(tmp_path / "plan", truth.plan(throughput=trials))
+    with side_by_side.started(tmp_path / "one", file, "--out", tmp_path / "one/runs", "--jobs", "1") as run:
+        one_job = files(ended(run))
+    with workers(folder) as (cluster, address):
+
+        def on_cluster(name: str) -> Observed:
+            options = (file, "--out", tmp_path / name / "runs", "--cluster", address)
+            return Observed(tmp_path / name, *options, program=TRUTH, env=cluster.env)
+
+        with on_cluster("many") as run:
+            assert files(ended(run)) == one_job
+        with on_cluster("killed") as run:
+            until(run, lambda: run.lines() >= 1)
+            os.kill(parent(a_process_with_a_task(run)), signal.SIGKILL)
+            directory = ended(run)
+        assert re.search(r"its machine was lost: the worker at tls://\S+ ended; begun again", run.said)
+        assert files(directory) == one_job
+        cluster.until(lambda: cluster.registered == WORKERS + 1)
+
+
+def a_process_with_a_task(run: Observed) -> int:
+    """Return a process that measures a case; its parent is the Dask worker."""
+    for process in descendants(os.getpid()):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if b"campaign.truth_worker" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                return process
+    raise AssertionError(run.said)
+
+
+def documented(command: str) -> list[str]:
+    """Return the words of the first example of a command of Dask, as a program of this Python."""
+    example, *_ = re.findall(rf"^{command} .*?(?=  +#)", TEXT, re.MULTILINE)
+    return [sys.executable, "-m", *shlex.split(example)]
+
+
+@contextmanager
+def scheduler(folder: Path) -> Iterator[tuple[Programs, int, int]]:
+    """Start a scheduler as documented, but at free ports of 127.0.0.1: yield it, its port and that of its pages."""
+    port, pages_port = free_port(), free_port()
+    words = documented("dask scheduler")
+    words[words.index("8786")] = str(port)
+    env = environment(DASK_CONFIG=str(folder), DASK_TEMPORARY_DIRECTORY=str(folder / "scratch"))
+    cluster = Programs(folder, env)
     try:
-        deadline = time.monotonic() + _PATIENCE_S
-        while "Scheduler at:" not in (folder / "log").read_text():
-            assert time.monotonic() < deadline, (folder / "log").read_text()
-            time.sleep(0.1)
-        assert f"tls://127.0.0.1:{ports[0]}" in (folder / "log").read_text()
-        return {page for page in _PAGES if shown(f"http://127.0.0.1:{ports[1]}{page}")}
+        here = ["--host", "127.0.0.1", "--dashboard-address", f"127.0.0.1:{pages_port}"]
+        cluster.start([*words, *here])
+        cluster.until(lambda: f"Scheduler at: tls://127.0.0.1:{port}" in " ".join(cluster.log.split()))
+        yield cluster, port, pages_port
     finally:
-        scheduler.kill()
-        scheduler.wait()
+        cluster.end()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
+@contextmanager
+def workers(folder: Path) -> Iterator[tuple[Programs, str]]:
+    """Start two workers as documented, whose boxes are the truth DUT: yield their cluster and its address."""
+    with scheduler(folder) as (cluster, port, _):
+        cluster.env |= truth.environment(known=side_by_side.DEEP)
+        words = documented("dask worker")
+        words[words.index("tls://HOST:8786")] = address = f"tls://127.0.0.1:{port}"
+        words[words.index("--nworkers") + 1] = str(WORKERS)
+        # A nanny starts its worker as a new Python, which gets the truth DUT from a module that Dask loads first.
+        nannies = cluster.start(words, DASK_DISTRIBUTED__WORKER__PRELOAD=f"[{PRELOADED!r}]")
+        try:
+            cluster.until(lambda: cluster.registered == WORKERS)
+            yield cluster, address
+        finally:
+            nannies.terminate()  # they end their workers, which they could not do if they were killed
+            nannies.wait(PATIENCE_S)
+
+
+def pages(folder: Path) -> set[str]:
+    """Return the pages that a scheduler shows."""
+    with scheduler(folder) as (_, __, port):
+        return {page for page in _PAGES if shown(f"http://127.0.0.1:{port}{page}")}
 
 
 def shown(url: str) -> bool:
     try:
-        with urlopen(url, timeout=_PATIENCE_S) as answer:
+        with urlopen(url, timeout=PATIENCE_S) as answer:
             return bool(answer.status == 200)
     except HTTPError:
         return False

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from campaign import truth
-from campaign.observed import Observed
+from campaign.observed import Observed, tables
 
 from espbench.this_machine.processes import descendants, parent, start_time
 from support.gateways.boxes import leftovers
@@ -45,9 +45,8 @@ def ended(run: Observed) -> Path:
 
 def files(directory: Path) -> dict[str, Any]:
     """Return the contents of a run that must not depend on the number of jobs; trials without `host`."""
-    compared: dict[str, Any] = {
-        name: (directory / name).read_bytes() for name in ("results.csv", "results.json", "findings.csv")
-    }
+    compared: dict[str, Any] = {**tables(directory)}
+    assert {"results.csv", "results.json"} <= set(compared)
     trials = [json.loads(line) for line in (directory / "trials.jsonl").read_text().splitlines()]
     compared["trials"] = [json.dumps({k: v for k, v in trial.items() if k != "host"}) for trial in trials]
     manifest = json.loads((directory / "manifest.json").read_text())
