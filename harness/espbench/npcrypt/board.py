@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -65,7 +66,7 @@ def measure(
 
 
 def _with_kernel(built: Built, kernel: Path) -> Built:
-    return Built(kernel, built.initramfs, built.qemu, built.manifests, built.userland)
+    return replace(built, kernel=kernel)
 
 
 def _root(built: Built, program: Path, folder: Path) -> Path:

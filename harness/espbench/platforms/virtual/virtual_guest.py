@@ -7,7 +7,7 @@ import mmap
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 from espbench.errors import EspbenchError
 from espbench.platforms.chance import Chance
 from espbench.platforms.gateway import LAST_WORDS_BYTES
-from espbench.platforms.virtual.parts import recipe
 from espbench.this_machine.registry import Registry
 
 PANIC = "Kernel panic"
@@ -40,13 +39,17 @@ class Userland:
 
 @dataclass(frozen=True)
 class Built:
-    """The parts of a guest, as parts.build makes them; manifests, by the part's name, of those that every guest has."""
+    """The parts of a guest, as parts.build makes them; manifests, by the part's name, of those that every guest has.
+
+    qemu_made_of: the key of QEMU's inputs.
+    """
 
     kernel: Path
     initramfs: Path
     qemu: Path
     manifests: Mapping[str, Mapping[str, Any]]
     userland: Userland | None = None
+    qemu_made_of: str = ""
 
 
 def parts_of(built: Built) -> dict[str, str]:
@@ -55,25 +58,26 @@ def parts_of(built: Built) -> dict[str, str]:
     QEMU is compiled on this machine: another compiler makes other bytes of the same program (decision 0064).
     """
     return {
-        part: ", ".join(_identified(manifest, built.qemu.name)) for part, manifest in built.manifests.items()
+        part: ", ".join(
+            f"{name} made of {built.qemu_made_of}" if name == built.qemu.name else f"{name} {_shown(digest)}"
+            for name, digest in manifest["products"].items()
+        )
+        for part, manifest in built.manifests.items()
     }
 
 
 def emulator_of(built: Built) -> dict[str, str]:
     """Return the digest of QEMU's program as this machine compiled it: it is recorded, but no figure depends on it."""
     return {
-        name: f"sha256 {digest[:16]}"
+        name: _shown(digest)
         for manifest in built.manifests.values()
         for name, digest in manifest["products"].items()
         if name == built.qemu.name
     }
 
 
-def _identified(manifest: Mapping[str, Any], qemu: str) -> Iterator[str]:
-    """Yield what identifies each product of a part; qemu: the name of QEMU's program."""
-    for name, digest in manifest["products"].items():
-        key = recipe.key_of(manifest["inputs"])
-        yield f"{name} made of {key}" if name == qemu else f"{name} sha256 {digest[:16]}"
+def _shown(digest: str) -> str:
+    return f"sha256 {digest[:16]}"
 
 
 @dataclass(frozen=True)

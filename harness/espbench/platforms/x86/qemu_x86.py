@@ -124,8 +124,7 @@ class QemuX86Platform:
             alike=None if profile else (machine, single, line_rate_bps),
         )
         bed.facts[EMULATOR] = emulator_of(built)
-        bed.chance = machine.chance
-        bed.profiled = profile is not None
+        bed.chance, bed.profiled = machine.chance, profile is not None
         of_user = {own.daemon: own.held for own in machine.own}
         bed.held = images.held(built.userland, machine.images, of_user) | of_user
         return bed

@@ -48,7 +48,7 @@ def built() -> None:
 def test_the_init_is_the_same_whatever_compiler_this_machine_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a PATH on which every compiler fails, in another folder."""
+    """Every compiler on the PATH fails, and the folder is another."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("gcc", "cc", "as", "ld"):

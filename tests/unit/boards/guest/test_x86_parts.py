@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -84,15 +85,18 @@ def test_another_compiler_is_another_key() -> None:
             assert named[package.file] == package.sha256
 
 
-def manifest(qemu: str, patch: str) -> dict[str, Mapping[str, Any]]:
-    return {
-        "x86-guest": {"inputs": {"init.c": "01"}, "products": {"initramfs.cpio": "02" * 32}},
-        "x86-qemu": {"inputs": {"a.patch": patch}, "products": {"qemu": qemu * 32, "pvh.bin": "03" * 32}},
-    }
-
-
 def built(qemu: str, patch: str = "04") -> Built:
-    return Built(Path("vmlinux"), Path("initramfs.cpio"), Path("/cache/qemu"), manifest(qemu, patch))
+    """Parts as they are found in the cache: QEMU's program has this digest, its patch that one."""
+    products = {
+        X86_KIT.guest: {"initramfs.cpio": "02" * 32},
+        X86_KIT.kernel: {"vmlinux": "03" * 32},
+        X86_KIT.qemu: {"qemu-system-x86_64": qemu * 32, "pvh.bin": "03" * 32},
+    }
+    parts: dict[str, tuple[Path, dict[str, Any]]] = {
+        part.name: (Path(part.name), {"inputs": {"a.patch": patch}, "products": digests})
+        for part, digests in products.items()
+    }
+    return replace(X86_KIT, userland=None).found(parts)
 
 
 def test_the_same_qemu_by_another_compiler_is_the_same_instrument() -> None:
@@ -100,8 +104,8 @@ def test_the_same_qemu_by_another_compiler_is_the_same_instrument() -> None:
     one, other = built("0a"), built("0b")
     assert parts_of(one) == parts_of(other)
     assert (emulator_of(one), emulator_of(other)) == (
-        {"qemu": "sha256 " + "0a" * 8},
-        {"qemu": "sha256 " + "0b" * 8},
+        {X86_KIT.program: "sha256 " + "0a" * 8},
+        {X86_KIT.program: "sha256 " + "0b" * 8},
     )
     assert parts_of(built("0a", patch="05")) != parts_of(one)
     assert parts_of(one)["x86-guest"] == "initramfs.cpio sha256 " + "02" * 8

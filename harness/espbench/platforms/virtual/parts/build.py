@@ -85,7 +85,7 @@ class Kit(ABC, Generic[_Found]):
 
     @property
     def processor_fits(self) -> Readiness:
-        """Whether machines with this machine's processor can build the parts, whatever is installed on them."""
+        """Tell whether machines with this machine's processor can build the parts, whatever is installed on them."""
         here = platform.machine()
         return Readiness(
             self.name,
@@ -268,6 +268,7 @@ class GuestKit(Kit[Built]):
             qemu=folders[self.qemu.name] / self.qemu.products[0],
             manifests={part.name: parts[part.name][1] for part in (self.guest, self.kernel, self.qemu)},
             userland=_userland(*parts[self.userland.name]) if self.userland else None,
+            qemu_made_of=recipe.key_of(parts[self.qemu.name][1]["inputs"]),
         )
 
 

@@ -18,7 +18,7 @@ _MACHINE = "x86_64-linux-gnu"
 _GCC = f"usr/lib/gcc/{_MACHINE}/12"
 _LIBRARIES = (f"lib/{_MACHINE}", f"usr/lib/{_MACHINE}")
 _HEADERS = (f"{_GCC}/include", f"usr/include/{_MACHINE}", "usr/include")
-# What gcc(1) of Debian 12 passes to its compiler and its linker for a static program.
+# gcc(1) of Debian 12 passes these to its compiler and its linker for a static program.
 _COMPILED = ("-quiet", "-mtune=generic", "-march=x86-64", "-fasynchronous-unwind-tables", "-nostdinc")
 _LINKED = ("--build-id", "-m", "elf_x86_64", "--hash-style=gnu", "--as-needed", "-static", "-s")
 
