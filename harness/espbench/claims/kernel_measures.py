@@ -32,7 +32,8 @@ USUAL = "gcc"
 USUAL_DATA = 2048  # bytes for each thread
 FASTER = (0.165, 0.335)  # figure 9: increase of the clocks of DRAM and SRAM
 _NEW = "ixp2800"
-_LONG_QUEUES, _LARGE_LOCAL = "ixp2800-long-queues", "ixp2800-large-local"  # as the paper's conclusion proposes
+# As the paper's conclusion proposes.
+_LONG_QUEUES, _LARGE_LOCAL = "ixp2800-long-queues", "ixp2800-large-local"
 _WITH_TABLES = ("aes", "blowfish")  # four tables of a kilobyte, of which two fit in the local memory
 _NEAR_LINEAR = 7.0  # least gain by 8 engines
 _FLAT = 1.1  # greatest gain by twice the engines

@@ -419,7 +419,9 @@ def _accelerator_suites(m: AcceleratorSuites, claim: Claim, measured: Points) ->
     return ranged([times[m.of] / times[m.to]], text=text)
 
 
-def _each_ns(m: AcceleratorUses | AcceleratorTimer, dut: str, use: EngineUse, measured: Points) -> float | None:
+def _each_ns(
+    m: AcceleratorUses | AcceleratorTimer, dut: str, use: EngineUse, measured: Points
+) -> float | None:
     """Return the time of an operation with this use of the engine, `n+1 after n`, ns; None if it was not measured."""
     times = [
         a.after_ns / a.operations

@@ -157,17 +157,23 @@ def test_a_prediction_that_was_changed_stays_and_the_change_is_marked(row: str, 
     assert ". Revised " in one.predicted
 
 
-# Rows that the documents' results show to differ although no prediction says so (docs/powerquicc.md, docs/npcryptbench.md).
+# Rows that differ by the results in docs/powerquicc.md and docs/npcryptbench.md, although no prediction says so.
 DIFFERING = [
     "mpc8548e-nanosec-1456-cpu", "mpc8548e-nanosec-saturation", "mpc8548e-plain-idle",
     "mpc8313e-nanosec-strongswan-small", "mpc8313e-nanosec-strongswan-large", "mpc8313e-strongswan-small",
     "mpc8323e-strongswan-small", "mpc8323e-netkey-software", "mpc8360ea-plain-one-way", "mpc8360ea-plain-both-ways",
-    "mpc8360ea-directions", "mpc8379e-unlimited", "loss-goal-gain", "flood-higher", "accelerator-small", "accelerator-1k",
-    "lean-fastest-open", "np-idle-mean", "np-by-hand", "np-memory-immediate-1200", "np-immediate-2800",
-    "np-immediate-time",
+    "mpc8360ea-directions", "mpc8379e-unlimited", "loss-goal-gain", "flood-higher", "accelerator-small",
+    "accelerator-1k", "lean-fastest-open", "np-idle-mean", "np-by-hand", "np-memory-immediate-1200",
+    "np-immediate-2800", "np-immediate-time",
 ]  # fmt: skip
 # Expected to differ: these agree (docs/npcryptbench.md), are not judged, or were not run yet.
-EXPECTED_IN_VAIN = {"np-hashes-longer", "np-four-threads-busy", "rsa-overhead", "lean-null", "accelerators-keys"}
+EXPECTED_IN_VAIN = {
+    "np-hashes-longer",
+    "np-four-threads-busy",
+    "rsa-overhead",
+    "lean-null",
+    "accelerators-keys",
+}
 
 
 def test_every_row_that_is_known_to_differ_says_why() -> None:
@@ -200,7 +206,9 @@ def test_the_document_has_the_numbers_of_rows_with_and_without_predictions() -> 
     )  # fmt: skip
     judged_by_runs = [c for c in claims() if _runs_judge(c)]
     kinds = [c.unpredicted for c in judged_by_runs]
-    of_kinds = [kinds.count(kind) for kind in ("", "figure known", "follows from the profile", "none written down")]
+    of_kinds = [
+        kinds.count(kind) for kind in ("", "figure known", "follows from the profile", "none written down")
+    ]
     assert [int(number) for number in numbers] == [len(judged_by_runs), *of_kinds]
 
 
@@ -878,7 +886,13 @@ def test_suites_are_compared_in_the_use_of_the_engine_that_a_claim_names() -> No
 
 @pytest.mark.parametrize(("software_us", "word"), [(13, "agrees"), (3, "differs"), (None, "not measured")])
 def test_two_uses_of_the_engine_are_compared(software_us: float | None, word: str) -> None:
-    of_claim = {"quantity": "accelerator uses", "of": "software", "to": "async", "suite": "3des-sha1", "size": 64}
+    of_claim = {
+        "quantity": "accelerator uses",
+        "of": "software",
+        "to": "async",
+        "suite": "3des-sha1",
+        "size": 64,
+    }
     results = [accelerated("3des-sha1", 64, 4)]
     if software_us:
         results.append(accelerated("3des-sha1", 64, software_us).model_copy(update={"crypto": "software"}))

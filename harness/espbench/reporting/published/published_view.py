@@ -67,7 +67,7 @@ class ClaimRow:
     why: str
     note: str
     predicted: str
-    unpredicted: str  # that nobody wrote a prediction down; empty if there is one, or the row says why there is none
+    unpredicted: str  # that nobody wrote a prediction down
 
 
 @dataclass(frozen=True)
