@@ -203,7 +203,7 @@ class DamagedKernels(FolderRow):
         "each line of the log of a finished run of cipher kernels is deleted, or a random bit of it is flipped, "
         "then `--resume`: it is executed again and the log and its table are equal, or it is refused"
     )
-    repetitions = 20
+    repetitions = 40
 
     def missing(self) -> str:
         """Return what this machine lacks to compile the kernels."""

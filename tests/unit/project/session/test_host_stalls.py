@@ -90,7 +90,9 @@ def test_only_a_stall_shortly_before_a_failure_explains_it(before_s: float, expl
     assert (attempt.explains, attempt.count) == (explains, 1)
 
 
-PASSES_LATER = "seen_{n} = []\ndef test_{n}():\n    seen_{n}.append(1)\n    assert len(seen_{n}) > 1, 'lost 3 frames'\n"
+PASSES_LATER = (
+    "seen_{n} = []\ndef test_{n}():\n    seen_{n}.append(1)\n    assert len(seen_{n}) > 1, 'lost 3 frames'\n"
+)
 
 
 def test_up_to_five_tests_may_pass_later_and_six_fail_the_session(
