@@ -40,6 +40,12 @@ rust_package() {
     command -v apt-get >/dev/null || die "Rust $rust or newer is needed: use rustup, or a package of this system"
     die "Rust $rust or newer is needed, and no package that apt-get knows here has it: use rustup"
 }
+# The name of a system that has apt-get but is not Debian itself, or nothing.
+made_from_debian() {
+    command -v apt-get >/dev/null || return 0
+    [ ! -r /etc/os-release ] || . /etc/os-release
+    [ "${ID:-}" = debian ] || echo "${PRETTY_NAME:-this system}"
+}
 no_rust=""
 if command -v cargo >/dev/null; then
     have=$(rustc --version 2>/dev/null | cut -d ' ' -f 2) || true
@@ -57,6 +63,9 @@ if [ ${#missing[@]} -gt 0 ] || [ "$no_rust" ]; then
         rust_has=$(rust_package)
         missing+=("$rust_has")
     fi
+    kin=$(made_from_debian)
+    [ -z "$kin" ] || printf 'setup: %s is not Debian: it may call some of the packages otherwise, and %s\n' "$kin" \
+        "its archives do not have the sources of Debian 12, from which emulated gateways are built" >&2
     install="apt-get install --no-install-recommends -y ${missing[*]}"
     command -v apt-get >/dev/null || die "missing, by the names of Debian's packages: ${missing[*]}; this system has no" \
         "apt-get, and espbench does not know what they are called here: install what has the same programs and headers"
