@@ -115,9 +115,10 @@ campaign:
 	@# An hour or more; Ctrl-C, and the same command goes on. CAMPAIGN="--rows generator --count 3" does a part of it.
 	cd benchmarks && ../$(PY) -m campaign $(CAMPAIGN)
 
-# A wheel with the programs in it, and a Debian package for this release, both in dist/ (docs/install.md).
+# Wheels with the programs in them, for this machine and, where they can be built, for arm64; and a Debian package for this
+# release; all in dist/ (docs/install.md).
 dist: setup
-	@scripts/dist.sh
+	@scripts/dist.sh all
 
 deb: setup
 	@scripts/deb.sh

@@ -32,8 +32,17 @@ update_lists() {
         apt-get update -qq </dev/null >/dev/null
     fi
 }
+# The name of a system that has apt-get but is not Debian itself, or nothing.
+made_from_debian() {
+    command -v apt-get >/dev/null || return 0
+    [ ! -r /etc/os-release ] || . /etc/os-release
+    [ "${ID:-}" = debian ] || echo "${PRETTY_NAME:-this system}"
+}
 install_missing() {
-    local install="apt-get install --no-install-recommends -y ${missing[*]}"
+    local kin install="apt-get install --no-install-recommends -y ${missing[*]}"
+    kin=$(made_from_debian)
+    [ -z "$kin" ] || printf 'setup: %s is not Debian: it may call some of the packages otherwise, and %s\n' "$kin" \
+        "its archives do not have the sources of Debian 12, from which emulated gateways are built" >&2
     command -v apt-get >/dev/null || die "missing, by the names of Debian's packages: ${missing[*]}; this system has no" \
         "apt-get, and espbench does not know what they are called here: install what has the same programs and headers"
     [ "$(id -u)" = 0 ] || die "missing Debian packages; as root: $install"

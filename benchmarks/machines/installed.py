@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs espbench in bare Debian roots as docs/install.md says, without a clone there, and measures with it.
 
-    wheel       the wheel in dist/, installed by pipx, as an ordinary user
+    wheel       the wheel in dist/, installed by pipx, as an ordinary user; an extra, the completion of commands, and
+                the manual page are tried as the same document says
     deb         the package that `make deb` builds in a root of the same release, installed by apt in a second root
     container   the steps of Containerfile, one after the other, without a container engine, so the engine's own part is
                 not tested. The root is always of the release in the file's FROM line
@@ -50,6 +51,16 @@ FORMS = ("wheel", "deb", "container")
 TOOLS = r"""sed -n '/^\[virtual\]/,/^\[/p' /root/espbench/scripts/packages.txt | sed '/^\[/d; s/ .*//'"""
 APT = "apt-get install -qq -y"
 AS_USER = "su somebody -c"
+AFTER_PIPX = r"""set -e
+cd
+venv=$(pipx environment --value PIPX_LOCAL_VENVS)/espbench
+EXTRA
+"$venv"/bin/python -c 'import distributed'
+~/.local/bin/espbench --install-completion
+bash -ic 'complete -p espbench'
+test -f "$venv"/share/man/man1/espbench.1
+if dpkg --compare-versions "$(pipx --version)" ge 1.3; then test -f ~/.local/share/man/man1/espbench.1; fi
+"""
 PLAN = """\
 name: small
 topology: gateway-to-gateway
@@ -146,6 +157,10 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, buil
         )
     if not ("name: quick" in said and "virt-x86" in said):
         tried.failed = f"not what espbench has to say: {said}"
+    if form == "wheel":
+        with step(tried, "extra"):
+            (root / "srv/after.sh").write_text(AFTER_PIPX.replace("EXTRA", documented_extra()))
+            run_inside(root, f"{AS_USER} 'bash /srv/after.sh'")
     with step(tried, "build"):  # a container has built them already
         run_inside(root, f"{AS_USER} 'cd && {espbench} build x86'")
     with step(tried, "measure"):
@@ -175,6 +190,15 @@ def install(root: Path, form: str) -> str:
     run_inside(root, f"{APT} --no-install-recommends pipx gcc libc6-dev ca-certificates $({TOOLS})")
     run_inside(root, f"{AS_USER} 'cd /srv && pipx install ./dist/espbench-*_x86_64.whl'")
     return "~/.local/bin/espbench"
+
+
+def documented_extra() -> str:
+    """Return the command of docs/install.md that adds an extra to what pipx installed."""
+    text = (REPOSITORY / "docs/install.md").read_text()
+    command = re.search(r"^pipx runpip espbench install .*?(?=  +#)", text, re.MULTILINE)
+    if command is None:
+        sys.exit("installed: docs/install.md: expected a line that begins with pipx runpip espbench install")
+    return command[0]
 
 
 def recipe(root: Path) -> str:

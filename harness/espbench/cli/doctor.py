@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from espbench.runs.platform_kinds.namespaces import esp_missing
 from espbench.runs.platform_kinds.table import PLATFORMS
 from espbench.stacks.daemons import packages
 from espbench.this_machine import irq_time
-from espbench.this_machine.distribution import without_debian_packages
+from espbench.this_machine.distribution import made_from_debian, without_debian_packages
 
 _BOARDS = "qemu_e500"
 _EMULATED = (_BOARDS, "qemu_x86")
@@ -61,16 +61,24 @@ def doctor(
                     kind, r.name, "[green]ready[/green]" if r.ready else "[red]not ready[/red]", mend
                 )
         console.print(table)
-        if name := without_debian_packages():
-            console.print(
-                f"note: {name} has no apt-get. The packages above have Debian's names; espbench does not know what "
-                "they are called here, or whether they exist. It finds a program whatever its package is called.",
-                soft_wrap=True,
-            )
-        for warning in placement.choose().shared:
+        for warning in (*_on_packages(), *placement.choose().shared):
             console.print(f"note: {warning}", soft_wrap=True)
     if not any(r.ready for r in readiness["platform"] if PLATFORMS[r.name].builds):
         raise typer.Exit(MachineLacks.exit_code)
+
+
+def _on_packages() -> Iterator[str]:
+    """Yield a remark if this machine's distribution may call Debian's packages otherwise."""
+    if name := without_debian_packages():
+        yield (
+            f"{name} has no apt-get. The packages above have Debian's names; espbench does not know what they are "
+            "called here, or whether they exist. It finds a program whatever its package is called."
+        )
+    if name := made_from_debian():
+        yield (
+            f"{name} is not Debian. The packages above have Debian's names, and {name} may call some otherwise; "
+            "its archives do not have the sources of Debian 12, from which emulated gateways are built."
+        )
 
 
 def survey() -> dict[str, list[Readiness]]:

@@ -20,21 +20,34 @@ _SUITES = re.compile(r"^(Suites:)(.*(?:\n[ \t].*)*)$", re.MULTILINE | re.IGNOREC
 
 def without_debian_packages() -> str:
     """Return the name of this machine's distribution if apt-get cannot install Debian's packages on it; else ""."""
-    if shutil.which("apt-get") is not None:
-        return ""
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except OSError:  # the file does not exist
-        return "this system"
+    return "" if shutil.which("apt-get") else _name(_os_release())
+
+
+def made_from_debian() -> str:
+    """Return the name of this machine's distribution if it has apt-get, but is not Debian itself; else "".
+
+    It may call some of Debian's packages otherwise, and its archives do not have Debian's releases.
+    """
+    known = _os_release()
+    return _name(known) if shutil.which("apt-get") and known.get("ID") != "debian" else ""
 
 
 def debian_codename() -> str:
     """Return the codename of the Debian that this machine has; empty if it has another system."""
-    try:
-        known = platform.freedesktop_os_release()
-    except OSError:  # the file does not exist
-        return ""
+    known = _os_release()
     return known.get("VERSION_CODENAME", "") if known.get("ID") == "debian" else ""
+
+
+def _os_release() -> dict[str, str]:
+    """Return what this machine says of its distribution; empty if it says nothing."""
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:  # the file does not exist
+        return {}
+
+
+def _name(known: dict[str, str]) -> str:
+    return known.get("PRETTY_NAME", "this system")
 
 
 def with_release(text: str, suffix: str, here: str, wanted: str) -> str:

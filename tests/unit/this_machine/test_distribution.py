@@ -1,35 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A distribution without apt-get is named, Debian by its codename; apt's lists can name another release."""
+"""A distribution that is not Debian is named, Debian by its codename; apt's lists can name another release."""
 
 from __future__ import annotations
 
 import platform
 import shutil
+from typing import NamedTuple
 
 import pytest
 
-from espbench.this_machine.distribution import debian_codename, with_release, without_debian_packages
+from espbench.cli import doctor
+from espbench.this_machine.distribution import (
+    debian_codename,
+    made_from_debian,
+    with_release,
+    without_debian_packages,
+)
 
 
-def test_debian_and_its_kin_need_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    assert without_debian_packages() == ""
+class System(NamedTuple):
+    """A system: its os-release (None if it has none), and whether it has apt-get."""
+
+    known: dict[str, str] | None
+    has_apt: bool
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def os_release() -> dict[str, str]:
+            if self.known is None:
+                raise FileNotFoundError
+            return self.known
+
+        monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if self.has_apt else None)
+        monkeypatch.setattr(platform, "freedesktop_os_release", os_release)
 
 
-@pytest.mark.parametrize("name", ["Fedora Linux 43 (Server Edition)", "Arch Linux"])
-def test_another_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"PRETTY_NAME": name})
-    assert without_debian_packages() == name
+def named(identity: str, name: str) -> dict[str, str]:
+    return {"ID": identity, "PRETTY_NAME": name}
 
 
-def test_one_that_does_not_say_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> dict[str, str]:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    monkeypatch.setattr(platform, "freedesktop_os_release", absent)
-    assert without_debian_packages() == "this system"
+@pytest.mark.parametrize(
+    ("system", "without", "kin"),
+    [
+        (System(named("debian", "Debian GNU/Linux 12 (bookworm)"), True), "", ""),
+        (System(named("ubuntu", "Ubuntu 24.04.3 LTS"), True), "", "Ubuntu 24.04.3 LTS"),
+        (System(named("raspbian", "Raspbian GNU/Linux 12"), True), "", "Raspbian GNU/Linux 12"),
+        (System(None, True), "", "this system"),
+        (
+            System(named("fedora", "Fedora Linux 43 (Server Edition)"), False),
+            "Fedora Linux 43 (Server Edition)",
+            "",
+        ),
+        (System(named("arch", "Arch Linux"), False), "Arch Linux", ""),
+        (System(None, False), "this system", ""),
+    ],
+)
+def test_one_that_is_not_debian_is_named(
+    monkeypatch: pytest.MonkeyPatch, system: System, without: str, kin: str
+) -> None:
+    """One of the two names, or none for Debian; `doctor` has a remark for the one that is there."""
+    system.install(monkeypatch)
+    assert (without_debian_packages(), made_from_debian()) == (without, kin)
+    remarks = list(doctor._on_packages())
+    assert [remark.startswith(without or kin) for remark in remarks] == [True] * bool(without or kin)
+    assert any("Debian 12" in remark for remark in remarks) == bool(kin)
 
 
 LINES = """\

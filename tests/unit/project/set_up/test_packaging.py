@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import typer
@@ -71,11 +72,28 @@ def test_programs_are_put_into_the_wheel(
     if given:
         monkeypatch.setenv("ESPBENCH_PROGRAMS", str(tmp_path))
         monkeypatch.setenv("ESPBENCH_PLATFORM", "manylinux_2_34_x86_64")
-    hook = script("wheel_programs").WheelPrograms("", {}, None, None, "", "")
-    data: dict[str, object] = {"force_include": {}}
-    hook.initialize(version, data)
-    assert list(data["force_include"].values()) == names  # type: ignore[attr-defined]
+    data = built(version)
+    assert list(data["force_include"].values()) == names
     assert data.get("tag") == ("py3-none-manylinux_2_34_x86_64" if names else None)
+
+
+@pytest.mark.parametrize(
+    ("version", "places"), [("standard", ["share/man/man1/espbench.1"]), ("editable", [])]
+)
+def test_the_manual_page_is_put_into_the_wheel(
+    monkeypatch: pytest.MonkeyPatch, version: str, places: list[str]
+) -> None:
+    """It is where pipx looks for the pages of what it installs."""
+    assert built("standard")["shared_data"] == {}
+    monkeypatch.setenv("ESPBENCH_MAN_PAGE", "espbench.1")
+    assert list(built(version)["shared_data"].values()) == places
+
+
+def built(version: str) -> dict[str, Any]:
+    """Return what hatchling is told when it builds a wheel."""
+    data: dict[str, Any] = {"force_include": {}, "shared_data": {}}
+    script("wheel_programs").WheelPrograms("", {}, None, None, "", "").initialize(version, data)
+    return data
 
 
 def test_an_installed_wheel_finds_its_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

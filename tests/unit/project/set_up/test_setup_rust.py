@@ -15,11 +15,18 @@ PROJECT = Path(__file__).resolve().parents[4]
 NEEDED = re.search(r'^rust-version = "(.+)"$', (PROJECT / "traffic/Cargo.toml").read_text(), re.MULTILINE)
 
 
-def set_up(folder: Path, candidates: dict[str, str], rustc: str = "") -> subprocess.CompletedProcess[str]:
-    """Run it as a user where these packages are to be had, without Rust or with this one; it installs nothing."""
+def set_up(
+    folder: Path, candidates: dict[str, str], rustc: str = "", os_release: str = "ID=debian\n"
+) -> subprocess.CompletedProcess[str]:
+    """Run it as a user where these packages are to be had, without Rust or with this one; it installs nothing.
+
+    os_release: the content of that file.
+    """
     (folder / "scripts").mkdir()
     (folder / "traffic").mkdir()
-    shutil.copy(PROJECT / "scripts/setup.sh", folder / "scripts")
+    (folder / "os-release").write_text(os_release)
+    text = (PROJECT / "scripts/setup.sh").read_text()
+    (folder / "scripts/setup.sh").write_text(text.replace("/etc/os-release", str(folder / "os-release")))
     shutil.copy(PROJECT / "traffic/Cargo.toml", folder / "traffic")
     (folder / "scripts/packages.txt").write_text("")
     programs = folder / "bin"
@@ -59,7 +66,20 @@ def test_the_first_package_that_is_new_enough_is_named(
     """Their versions decide: Debian 12's cargo is Rust 1.63."""
     done = set_up(tmp_path, candidates)
     assert done.returncode == 4
-    assert done.stderr.endswith(f"apt-get install --no-install-recommends -y {package}\n")
+    assert done.stderr == (
+        f"setup: missing Debian packages; as root: apt-get install --no-install-recommends -y {package}\n"
+    )
+
+
+def test_a_system_that_was_made_from_debian_is_named(tmp_path: Path) -> None:
+    """It has apt-get, and mostly the same packages, but not Debian's releases."""
+    ubuntu = 'PRETTY_NAME="Ubuntu 24.04.3 LTS"\nID=ubuntu\nID_LIKE=debian\n'
+    done = set_up(tmp_path, {"cargo": "1.96.0"}, os_release=ubuntu)
+    assert done.returncode == 4
+    remark, command = done.stderr.splitlines()
+    assert remark.startswith("setup: Ubuntu 24.04.3 LTS is not Debian: ")
+    assert "sources of Debian 12" in remark
+    assert command.endswith("-y cargo")
 
 
 def test_where_no_package_will_do_it_says_what_is_needed(tmp_path: Path) -> None:

@@ -101,7 +101,9 @@ def test_the_environment_is_made_again_when_its_python_is_another_or_gone(tmp_pa
     assert [makes("(3, 13)"), makes("(3, 13)")] == [True, False]
 
 
-FAKE_HATCHLING = """#!/bin/sh
+FAKE_PYTHON_OF_DIST = """#!/bin/sh
+[ "$1" != scripts/man_page.py ] || { echo page; exit; }
+cp "$ESPBENCH_MAN_PAGE" "$CLONE/page-in-the-wheel"
 mkdir -p "$7"
 : > "$7/espbench-0.2.0-py3-none-$ESPBENCH_PLATFORM.whl"
 ls "$ESPBENCH_PROGRAMS" > "$CLONE/in-the-wheel"
@@ -117,13 +119,10 @@ def test_the_wheel_that_was_made_is_named_and_no_older_one(tmp_path: Path) -> No
         {
             "bin/cargo": "#!/bin/sh\n",
             "bin/readelf": "#!/bin/sh\necho GLIBC_2.3 GLIBC_2.34 GLIBC_2.4\n",
-            ".venv/bin/python": FAKE_HATCHLING,
+            ".venv/bin/python": FAKE_PYTHON_OF_DIST,
         },
     )
-    programs = tmp_path / "traffic/target/release"
-    programs.mkdir(parents=True)
-    for name in ("espbench-traffic", "espbench-ixp"):
-        (programs / name).touch()
+    put_programs(tmp_path / "traffic/target/release")
     (tmp_path / "dist").mkdir()
     (tmp_path / f"dist/espbench-0.1.0-py3-none-manylinux_2_34_{machine}.whl").touch()
     for _ in range(2):
@@ -133,6 +132,69 @@ def test_the_wheel_that_was_made_is_named_and_no_older_one(tmp_path: Path) -> No
         assert done.stdout == f"dist/espbench-0.2.0-py3-none-manylinux_2_34_{machine}.whl\n"
         assert (tmp_path / done.stdout.strip()).is_file()
     assert (tmp_path / "in-the-wheel").read_text().split() == ["espbench-ixp", "espbench-traffic"]
+    assert (tmp_path / "page-in-the-wheel").read_text() == "page\n"
+
+
+ARM64 = "aarch64-unknown-linux-gnu"
+
+
+@pytest.mark.parametrize(
+    ("linker", "library", "lacks"),
+    [
+        (True, True, ""),
+        (True, False, f"since Rust has no library for it: rustup target add {ARM64}"),
+        (
+            False,
+            True,
+            "since there is no aarch64-linux-gnu-gcc; as root: apt-get install -y gcc-aarch64-linux-gnu",
+        ),
+    ],
+)
+def test_a_wheel_for_arm64_is_made_too_or_what_it_lacks_is_named(
+    tmp_path: Path, linker: bool, library: bool, lacks: str
+) -> None:
+    """`make dist` does this; the machine's own wheel is made in any case."""
+    target = tmp_path / "traffic/target"
+    environment = clone(
+        tmp_path,
+        {
+            "bin/cargo": "#!/bin/sh\n",
+            "bin/uname": "#!/bin/sh\necho x86_64\n",
+            "bin/rustc": f"#!/bin/sh\necho {target if library else tmp_path / 'none'}\n",
+            "bin/readelf": "#!/bin/sh\necho GLIBC_2.34\n",
+            ".venv/bin/python": FAKE_PYTHON_OF_DIST,
+        },
+    )
+    if linker:
+        (tmp_path / "bin/aarch64-linux-gnu-gcc").symlink_to("/bin/true")
+    else:  # this machine may have one
+        environment["PATH"] = f"{tmp_path}/bin:{without_linker(tmp_path / 'others')}"
+    for folder in (target / "release", target / ARM64 / "release"):
+        put_programs(folder)
+    done = subprocess.run(
+        ["bash", tmp_path / "scripts/dist.sh", "all"], env=environment, capture_output=True, text=True, check=True
+    )  # fmt: skip
+    machines = ["x86_64"] if lacks else ["x86_64", "aarch64"]
+    assert done.stdout.split() == [
+        f"dist/espbench-0.2.0-py3-none-manylinux_2_34_{each}.whl" for each in machines
+    ]
+    assert done.stderr == (f"dist: no wheel for aarch64, {lacks}\n" if lacks else "")
+
+
+def without_linker(folder: Path) -> Path:
+    """Make a folder with links to the programs that the script needs; return it."""
+    folder.mkdir()
+    for name in ("bash", "sh", "cat", "cp", "dirname", "grep", "git", "ls", "mkdir", "mktemp", "mv", "rm", "sort",
+                 "tail", "tr", "xargs", "test", "basename"):  # fmt: skip
+        (folder / name).symlink_to(shutil.which(name) or name)
+    return folder
+
+
+def put_programs(folder: Path) -> None:
+    """Put empty files into a folder, in the place of the programs that cargo builds there."""
+    folder.mkdir(parents=True)
+    for name in ("espbench-traffic", "espbench-ixp"):
+        (folder / name).touch()
 
 
 PACKAGES = """for-all /none
