@@ -241,6 +241,7 @@ def test_the_address_of_a_switch_may_be_named() -> None:
 
 
 @pytest.mark.needs("labgrid")
+@pytest.mark.usefixtures("read_here")
 @pytest.mark.parametrize(
     ("right", "wrong", "target", "key", "words"),
     [
@@ -265,6 +266,7 @@ def test_a_file_that_will_not_do_is_the_users_mistake(
 
 
 @pytest.mark.needs("labgrid")
+@pytest.mark.usefixtures("read_here")
 def test_a_target_with_neither_is_refused(environment: Path) -> None:
     environment.write_text("targets:\n  main:\n    drivers:\n      SSHDriver: {}\n")
     with pytest.raises(

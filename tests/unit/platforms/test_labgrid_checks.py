@@ -56,6 +56,7 @@ def refused(plan: Path) -> str:
 
 
 @pytest.mark.needs("labgrid")
+@pytest.mark.usefixtures("read_here")
 @pytest.mark.parametrize(
     ("targets", "labgrid", "words"),
     [
@@ -78,6 +79,7 @@ def test_validate_names_what_is_missing(
 
 
 @pytest.mark.needs("labgrid")
+@pytest.mark.usefixtures("read_here")
 @pytest.mark.parametrize(
     ("drivers", "what"), [(_POWER, "power"), (_POWER | _CONSOLE, "power"), (_CONSOLE, "daemon")]
 )

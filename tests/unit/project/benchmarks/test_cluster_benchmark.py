@@ -9,20 +9,21 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[4]
-# Run in a process of its own: both programs change modules for good.
-_FIRST_WORKER = "import cluster; assert 0 < cluster._until_hello()"
-_NO_CPUS = """\
+# `put_in_place` changes modules for good, so both are shown in one other process.
+_PROGRAM = """\
+import cluster
 from campaign import truth_run
 from espbench.runs import beds
+assert 0 < cluster._until_hello(), "a worker says that it can take a task"
 truth_run.put_in_place()
-assert not any(beds.place(None, [object()]).cpus.values())
+assert not any(beds.place(None, [object()]).cpus.values()), "a run of the truth DUT is not pinned"
 """
 
 
-def _python(program: str) -> None:
+def test_a_worker_takes_tasks_and_a_truth_run_is_not_pinned() -> None:
     folders = [ROOT / "benchmarks", ROOT / "benchmarks/tester", ROOT / "harness", ROOT / "tests"]
     made = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", _PROGRAM],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
         capture_output=True,
         text=True,
@@ -30,11 +31,3 @@ def _python(program: str) -> None:
         check=False,
     )
     assert made.returncode == 0, made.stderr
-
-
-def test_a_worker_says_that_it_can_take_a_task() -> None:
-    _python(_FIRST_WORKER)
-
-
-def test_a_run_of_the_truth_dut_is_not_pinned() -> None:
-    _python(_NO_CPUS)
