@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of boxes behind labgrid share."""
+"""Has what tests of boxes behind labgrid share."""
 
 from typing import Any
 
