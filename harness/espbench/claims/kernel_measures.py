@@ -32,7 +32,7 @@ USUAL = "gcc"
 USUAL_DATA = 2048  # bytes for each thread
 FASTER = (0.165, 0.335)  # figure 9: increase of the clocks of DRAM and SRAM
 _NEW = "ixp2800"
-# As the paper's conclusion proposes.
+# The paper's conclusion proposes these two.
 _LONG_QUEUES, _LARGE_LOCAL = "ixp2800-long-queues", "ixp2800-large-local"
 _WITH_TABLES = ("aes", "blowfish")  # four tables of a kilobyte, of which two fit in the local memory
 _NEAR_LINEAR = 7.0  # least gain by 8 engines

@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def test_every_figure_of_the_paper_has_its_section() -> None:
-    shown = sections(everything())
+    shown = sections([r for r in everything() if not r.dut.startswith("ixp2800-")])
     assert [s.anchor for s in shown] == [
         "kernels-throughput", "kernels-levels", "kernels-storage", "kernels-static", "kernels-dynamic", "kernels-time",
         "kernels-cycles", "kernels-compilers", "kernels-scaling", "kernels-bursts", "kernels-ports",

@@ -100,7 +100,7 @@ def test_every_claim_is_in_every_document(page: Path) -> None:
 
 @pytest.mark.parametrize(("because", "shown"), [("", UNEXPLAINED), ("it is so", "It is so")])
 def test_a_difference_without_a_reason_is_marked(because: str, shown: str) -> None:
-    """In its row, and counted at the top; a claim that agrees needs no reason."""
+    """The row says so, and the top counts it; a claim that agrees needs no reason."""
     (any_claim,) = [c for c in claims() if c.id == "link-clear"]
     differing = any_claim.model_copy(update={"value": 1.0, "because": because})
     view = published_view(judge_all([differing, any_claim], Points(())), Points(()), ["made up"])
@@ -190,7 +190,7 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
         assert match
         return " ".join(re.sub("<[^>]+>", " ", match[0]).split())
 
-    assert "Of those that arithmetic alone decides, 8 of 8 agree." in html
+    assert "Of those that arithmetic decides, 8 of 8 agree." in html
     calibrated = row("mpc8548e-nanosec-1456")
     assert "agrees used for calibration, ± 10 %" in calibrated
     assert "1,057 Mbps" in calibrated

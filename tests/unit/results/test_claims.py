@@ -187,7 +187,7 @@ def test_every_row_that_is_known_to_differ_says_why() -> None:
 
 
 def _runs_judge(one: Claim) -> bool:
-    """Whether a run decides the claim: its figure neither follows by arithmetic nor went into the calibration."""
+    """Return whether a run decides the claim, by neither arithmetic nor a figure of the calibration."""
     return one.ours is not None and one.ours.quantity != "computed" and not one.calibration
 
 
@@ -870,7 +870,7 @@ def test_claims_about_the_accelerator_are_of_asynchronous_use() -> None:
 
 
 def test_suites_are_compared_in_the_use_of_the_engine_that_a_claim_names() -> None:
-    """In one pass the hash hides a slower cipher; in two it does not."""
+    """The hash hides a slower cipher in one pass, and not in two."""
     ours = {"quantity": "accelerator suites", "of": "aes256-sha1", "to": "aes128-sha1", "size": 1456}
     one_pass = [accelerated(suite, 1456, 8) for suite in ("aes128-sha1", "aes256-sha1")]
     two = [

@@ -58,7 +58,7 @@ def test_a_pair_of_sizes_that_is_held_out_is_some_percent_off() -> None:
 
 @pytest.mark.parametrize(("block_us", "word"), [(200, "agrees"), (5_000, "differs")])
 def test_rsa_in_software_is_held_against_the_dearest_large_block(block_us: int, word: str) -> None:
-    """With a full exponent, or by the primes; a small exponent and small blocks do not count."""
+    """A small exponent and small blocks do not count."""
     rsa = {"by": "software", "overhead_ns": 0}
     times = [
         result(Printed(512, 512, 266, 0.0), whole_ns=4_000_000, **rsa),

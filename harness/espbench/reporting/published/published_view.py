@@ -154,7 +154,7 @@ def _conclusion(judged: Sequence[Judged]) -> list[str]:
     if used:
         sentences.append(f"Of the claims used for the calibration, {agreeing(used)} agree.")
     if by_arithmetic:
-        sentences.append(f"Of those that arithmetic alone decides, {agreeing(by_arithmetic)} agree.")
+        sentences.append(f"Of those that arithmetic decides, {agreeing(by_arithmetic)} agree.")
     if unexplained := sum(map(is_unexplained, judged)):
         sentences.append(f"Claims that differ without a written reason: {unexplained}.")
     unmeasured = [j for j in judged if j.word == "not measured"]
