@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the gain and the cost of measuring cases in parallel (docs/many-machines.md), in five steps:
+"""Measures the gain and the cost of measuring cases in parallel (docs/many-machines.md), in eight steps:
 
     .venv/bin/python benchmarks/tester/cluster.py --out DIR [STEP …]
 
@@ -11,9 +11,15 @@ truth       24 cases of the truth DUT in virtual time; two workers against one w
             CPUs as each of two, and against one job that may use all CPUs; their files must be the same
 boards      the same with two emulated gateways (--dut, built before with `espbench build`)
 
+dask-warm-up    the time from a Dask worker's start until it has got the parts of a guest that it lacked, for each
+                kind of guest that this machine has built
+dask-overhead   the same as overhead, but on a worker of a Dask cluster
+dask-simulated  the same as simulated, but on 16 workers of a Dask cluster
+
 The first three need only Python: the driver, its worker processes, the messages between them and the run directory are
 those of `espbench run --jobs N`; only the gateways are simulated. `truth` needs the traffic generator and gcc. No case
-waits for another one; side_by_side.py measures the idle time that such waits cause.
+waits for another one; side_by_side.py measures the idle time that such waits cause. The last three need the extra
+`cluster` and openssl: scheduler and workers are started as docs/many-machines.md says, with TLS, all on this machine.
 
 DIR keeps the results: a step that is there is printed again, and not repeated. An interrupted run is continued; its
 time is then the sum of its parts. Without --out nothing is kept. The exit code is 1 if a figure misses its limit.
@@ -30,7 +36,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from multiprocessing import Pipe
@@ -39,13 +45,15 @@ from typing import Any
 
 sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "tests")]
 
+import dask_workers
 from campaign import truth
 from campaign.observed import ESPBENCH, TRUTH, like
 
 from espbench.measure.validity import host
 from espbench.plan import cases, load_plan
+from espbench.platforms.virtual.parts.kits import KITS
 from espbench.results import RunDirectory
-from espbench.runs.workers.local import LocalWorkers, cpu_shares
+from espbench.runs.workers.local import LocalWorkers, Workers, cpu_shares
 from espbench.runs.workers.messages import Done, Failed, News, Task
 from espbench.runs.workers.process import COMMAND, OnNews
 from support.plans import pair_plan, write_plan
@@ -72,6 +80,7 @@ BOARDS: dict[str, Any] = {
         "warm_start": False,
     },
 }  # fmt: skip
+_OVERHEAD_CASES, _SIMULATED_CASES = 200, 1000
 _GOOD = (0, 3)  # exit codes of a complete run
 _STEP_S = 1.0
 
@@ -151,24 +160,48 @@ def _until_registered() -> float:
         return time.monotonic() - began
 
 
+def dask_warm_up(_: Path, __: argparse.Namespace) -> list[Figure]:
+    """Start Dask workers with empty caches; return the times until they have all parts of this machine's guests."""
+    built = [kit for kit in KITS if kit.find()]
+    if not built:
+        print("  this machine has built no guests: the worker gets no parts", flush=True)
+    return [
+        Figure(
+            f"warm-up of a Dask worker that gets {kit.name if kit else 'no parts'}",
+            dask_workers.warm_up_s(kit), "s", WARM_UP_LIMIT_S, False, "with TLS, from an empty cache",
+        )
+        for kit in built or [None]
+    ]  # fmt: skip
+
+
 # ── cases with simulated gateways ────────────────────────────────────────────────────────────────
 
 
 class Waiting:
-    """Worker processes whose trials are waits.
+    """Workers whose trials are waits.
 
     waited_s: the sum of all waits, s. began: the time of the first message from a worker, s (monotonic clock).
     """
 
-    problem = ""
-
-    def __init__(self, at_once: int, trial_s: float) -> None:
-        self.at_once = at_once
-        self.copies: dict[str, str] = {}
+    def __init__(self, workers: Workers) -> None:
         self.waited_s = 0.0
         self.began: float | None = None
-        command = (sys.executable, "-m", worker_process.__name__, str(trial_s))
-        self._workers = LocalWorkers(at_once, command)
+        self._workers = workers
+
+    @property
+    def copies(self) -> Mapping[str, str]:
+        """Those of the workers."""
+        return self._workers.copies
+
+    @property
+    def at_once(self) -> int:
+        """The number of workers."""
+        return self._workers.at_once
+
+    @property
+    def problem(self) -> str:
+        """The workers' problem."""
+        return self._workers.problem
 
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:
         """Have a task done, and note how long it waited."""
@@ -202,7 +235,12 @@ class Simulated:
     driver_cpu_s: float
 
 
-def _simulated(count: int, workers: int, trial_s: float) -> Simulated:
+def _local(count: int, trial_s: float) -> LocalWorkers:
+    """Return worker processes of this machine whose trials are waits of trial_s."""
+    return LocalWorkers(count, (sys.executable, "-m", worker_process.__name__, str(trial_s)))
+
+
+def _simulated(count: int, workers: Workers) -> Simulated:
     """Run `count` cases. With one worker, the time begins with its first message, without the worker's start."""
     each = len(SIZES) * len(DIRECTIONS)
     labels = count // each - 1
@@ -218,10 +256,11 @@ def _simulated(count: int, workers: int, trial_s: float) -> Simulated:
         resolved = load_plan(write_plan(Path(folder), plan))
         assert len(cases(resolved)) == count
         directory = begun(resolved, Path(folder))
-        waiting = Waiting(workers, trial_s)
+        waiting = Waiting(workers)
+        alone = workers.at_once == 1
         began, cpu_s = time.monotonic(), time.process_time()
         session(resolved, directory, waiting).run()
-        if workers == 1:
+        if alone:
             began = waiting.began or began
         took_s, cpu_s = time.monotonic() - began, time.process_time() - cpu_s
         trials = sum(directory.trial_counts().values())
@@ -231,23 +270,42 @@ def _simulated(count: int, workers: int, trial_s: float) -> Simulated:
 
 def overhead(_: Path, __: argparse.Namespace) -> list[Figure]:
     """Measure a run whose trials take no time."""
-    run = _simulated(200, 1, 0.0)
+    return [_overhead("overhead of a case", _simulated(_OVERHEAD_CASES, _local(1, 0.0)))]
+
+
+def dask_overhead(_: Path, __: argparse.Namespace) -> list[Figure]:
+    """Measure the same run on a worker of a Dask cluster."""
+    with dask_workers.waiting(1, 0.0) as workers:
+        return [_overhead("overhead of a case through Dask", _simulated(_OVERHEAD_CASES, workers))]
+
+
+def _overhead(what: str, run: Simulated) -> Figure:
     words = (
         f"{run.cases} cases with {run.trials} trials on one worker in {run.took_s:.1f} s; "
         f"{1e3 * run.driver_cpu_s / run.cases:.0f} ms of a case are CPU of the driver"
     )
-    return [Figure("overhead of a case", run.took_s / run.cases, "s", OVERHEAD_LIMIT_S, False, words)]
+    return Figure(what, run.took_s / run.cases, "s", OVERHEAD_LIMIT_S, False, words)
 
 
 def simulated(_: Path, asked: argparse.Namespace) -> list[Figure]:
     """Compare 16 workers with one worker that would never wait for its driver."""
-    run = _simulated(1000, WORKERS, asked.trial)
+    run = _simulated(_SIMULATED_CASES, _local(WORKERS, asked.trial))
+    return [_times_one(f"{WORKERS} workers", run, asked.trial)]
+
+
+def dask_simulated(_: Path, asked: argparse.Namespace) -> list[Figure]:
+    """Compare 16 workers of a Dask cluster with the same one worker."""
+    with dask_workers.waiting(WORKERS, asked.trial) as workers:
+        run = _simulated(_SIMULATED_CASES, workers)
+    return [_times_one(f"{WORKERS} workers of a Dask cluster", run, asked.trial)]
+
+
+def _times_one(what: str, run: Simulated, trial_s: float) -> Figure:
     words = (
-        f"{run.cases} cases with {run.trials} trials of {asked.trial:g} s in {run.took_s:.1f} s; "
+        f"{run.cases} cases with {run.trials} trials of {trial_s:g} s in {run.took_s:.1f} s; "
         f"{1e3 * run.driver_cpu_s / run.cases:.0f} ms of a case are CPU of the driver"
     )
-    speed = run.waited_s / run.took_s
-    return [Figure(f"{WORKERS} workers", speed, "times one", TIMES_FASTER_OF_16, True, words)]
+    return Figure(what, run.waited_s / run.took_s, "times one", TIMES_FASTER_OF_16, True, words)
 
 
 # ── cases in virtual time ────────────────────────────────────────────────────────────────────────
@@ -383,6 +441,9 @@ STEPS: dict[str, Callable[[Path, argparse.Namespace], list[Figure]]] = {
     "simulated": simulated,
     "truth": of_truth,
     "boards": of_boards,
+    "dask-warm-up": dask_warm_up,
+    "dask-overhead": dask_overhead,
+    "dask-simulated": dask_simulated,
 }
 
 
@@ -415,6 +476,9 @@ def main() -> int:
     with _kept_in(asked.out) as out:
         for name in asked.steps or STEPS:
             print(f"{name}:", flush=True)
+            if name.startswith("dask-") and importlib.util.find_spec("distributed") is None:
+                print("  Dask distributed is not installed: not measured", flush=True)
+                continue
             for figure in _figures(out / name, STEPS[name], asked):
                 within = within and figure.is_within
                 print(f"  {figure}", flush=True)

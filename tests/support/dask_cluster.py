@@ -21,7 +21,7 @@ class Programs:
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self.env = env
+        self.env = env | {"DASK_TEMPORARY_DIRECTORY": str(folder / "scratch")}
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: list[str], **env: str) -> subprocess.Popen[bytes]:

@@ -39,6 +39,7 @@ SHAPE = synthetic_run.Shape(
 )
 PROFILED = synthetic_run.Shape(stacks=("xfrm",), suites=("aes128gcm16",), sizes=(64,), goals=(0.0,))
 FRAMES = 10_000
+_WORKER = (sys.executable, "-m", "support.simulated.worker_process", "0")
 FASTER = 1.1  # the speed of the second run's gateways, as a multiple of the first run's
 _BLOCK = re.compile(r"(?P<block>^```python\n(?P<code>.*?)^```\n)(?:\n```text\n.*?^```\n)?", re.M | re.S)
 
@@ -98,6 +99,8 @@ def _faster(result: Outcome | Finding, factor: float) -> Outcome | Finding:
 
 def with_output(text: str, directory: Path) -> str:
     """Return the document with the real output of each block under it; blocks share their names, as in a notebook."""
+    import dask  # noqa: PLC0415  (an extra)
+
     names: dict[str, Any] = {}
 
     def run(match: re.Match[str]) -> str:
@@ -111,8 +114,12 @@ def with_output(text: str, directory: Path) -> str:
         patch.setenv("XDG_CACHE_HOME", str(directory / "cache"))  # of the index of many runs
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         patch.setattr(measuring, "PROGRAM", PROGRAM)
-        patch.setattr(process, "COMMAND", (sys.executable, "-m", "support.simulated.worker_process", "0"))
-        return _BLOCK.sub(run, text)
+        patch.setattr(process, "COMMAND", _WORKER)
+        # The workers of a cluster are new Pythons, which execute this text first.
+        preloaded = f"from espbench.runs.workers import process; process.COMMAND = {_WORKER!r}"
+        settings = {"distributed.worker.preload": [preloaded], "temporary-directory": str(directory)}
+        with dask.config.set(settings):
+            return _BLOCK.sub(run, text)
 
 
 def main() -> None:

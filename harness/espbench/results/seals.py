@@ -33,11 +33,9 @@ def sealed(trial: Trial, before: str) -> bytes:
 
 def held(line: bytes, before: str) -> str:
     """Return the seal of a line if the line is unchanged and follows the one with the seal `before`; else empty."""
-    if line[-_FROM - len(_BEFORE) : -_FROM] != _BEFORE or not line.endswith(_AFTER):
-        return ""
     # Not by _digest, because every line of a run is checked before it is read.
     digest = sha256(b"%b\n%b" % (before.encode(), line[:-_FROM])).hexdigest()[:_DIGITS]
-    return digest if line[-_FROM : -len(_AFTER)] == digest.encode() else ""
+    return digest if line.endswith(b"%b%b%b" % (_BEFORE, digest.encode(), _AFTER)) else ""
 
 
 def follows(line: bytes, before: str) -> str:

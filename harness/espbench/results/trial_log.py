@@ -27,6 +27,7 @@ from espbench.terms import Trial
 _READ_AHEAD = 1 << 20  # bytes
 _Made = TypeVar("_Made")
 _Place = tuple[int, int, int]  # of a line: its number (0: not known), offset and length
+_NO_LINE = b"\n\n"
 _CASE = re.compile(rb'^\{"case":"([^"\\]*)"')
 
 
@@ -233,12 +234,14 @@ class TrialLog:
         offset = 0
         unreadable: _Rejected | None = None  # if no line follows, a power cut left it incomplete
         seals_begun = False
+        case, begin = "", _NO_LINE  # of the line before: its case, and how the lines of this case begin
         with self._opened() as file:
             for number, line in enumerate(file, start=1):
                 if unreadable is not None:
                     rejected.append(unreadable)
                 unreadable = None
-                case = _case_in(line)
+                if not line.startswith(begin):
+                    case, begin = _case_in(line)
                 if case and (seal := seals.held(line, contents.seals.get(case, ""))):
                     contents.take(number, offset, line, case, seal)  # most lines; they need not be parsed
                     seals_begun = True
@@ -333,10 +336,13 @@ def _head(line: bytes) -> _Head | None:
     return _Head(value["case"], sequence if whole else None, isinstance(host, dict) and seals.KEY in host)
 
 
-def _case_in(line: bytes) -> str:
-    """Return the case that the beginning of a line names, even if the rest is damaged; "" if it names none."""
+def _case_in(line: bytes) -> tuple[str, bytes]:
+    """Return the case that the beginning of a line names, even if the rest is damaged, and this beginning.
+
+    If it names none: an empty text, and a beginning that no line has.
+    """
     match = _CASE.match(line)
-    return match[1].decode(errors="replace") if match else ""
+    return (match[1].decode(errors="replace"), match[0]) if match else ("", _NO_LINE)
 
 
 def _damage(rejected: list[_Rejected], contents: _Contents) -> list[Damage]:

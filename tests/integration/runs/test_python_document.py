@@ -9,7 +9,7 @@ import pytest
 
 from support.python_document import DOCUMENT, make_runs, with_output
 
-pytestmark = pytest.mark.untimed
+pytestmark = [pytest.mark.untimed, pytest.mark.needs("distributed")]
 
 
 @pytest.fixture(scope="module")

@@ -116,8 +116,7 @@ def scheduler(folder: Path) -> Iterator[tuple[Programs, int, int]]:
     port, pages_port = free_port(), free_port()
     words = documented("dask scheduler")
     words[words.index("8786")] = str(port)
-    env = environment(DASK_CONFIG=str(folder), DASK_TEMPORARY_DIRECTORY=str(folder / "scratch"))
-    cluster = Programs(folder, env)
+    cluster = Programs(folder, environment(DASK_CONFIG=str(folder)))
     try:
         here = ["--host", "127.0.0.1", "--dashboard-address", f"127.0.0.1:{pages_port}"]
         cluster.start([*words, *here])

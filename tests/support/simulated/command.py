@@ -63,6 +63,7 @@ def put_in_place() -> None:
         "LocalWorkers": lambda at_once: Counting(at_once, trial_s=0.0, queue=_queue),
         "Beds": lambda *_: beds,
         "require": nothing,
+        "kits_of": lambda _: [],  # the workers of a cluster need no parts of guests
         "measuring": nothing,
     }
     for name, value in replaced.items():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,16 @@ def test_sealed_lines_give_the_frame_of_the_records(
     assert (expected["reasons"] != "").any()
     monkeypatch.setattr(Trial, "model_validate_json", no_record)
     pd.testing.assert_frame_equal(espbench.load(sealed.path).trials, expected)
+
+
+def test_a_number_may_be_missing_in_a_later_batch() -> None:
+    """Numbers are kept in arrays, which cannot have a gap."""
+    frames, seconds = of_lines._Column("encrypted_home_frames"), of_lines._Column("duration_s")
+    for column, batches in ((frames, [(1, 2), (None, 3)]), (seconds, [(1.0,), (None, 2.0)])):
+        for batch in batches:
+            column.add(batch)
+    assert frames.values() == [1, 2, None, 3]
+    assert str(seconds.values().tolist()) == str([1.0, math.nan, 2.0])
 
 
 def test_lines_without_seals_give_the_same(sealed: RunDirectory, tmp_path: Path) -> None:

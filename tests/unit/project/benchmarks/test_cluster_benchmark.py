@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[4]
 # `put_in_place` changes modules for good, so both are shown in one other process.
 _PROGRAM = """\
@@ -18,12 +20,23 @@ assert 0 < cluster._until_hello(), "a worker says that it can take a task"
 truth_run.put_in_place()
 assert not any(beds.place(None, [object()]).cpus.values()), "a run of the truth DUT is not pinned"
 """
+_ON_DASK = """\
+import cluster, dask_workers
+with dask_workers.waiting(2, 0.0) as workers:
+    run = cluster._simulated(8, workers)
+assert run.trials >= 5 * run.cases
+assert 0 < dask_workers.warm_up_s(None)
+"""
 
 
-def test_a_worker_takes_tasks_and_a_truth_run_is_not_pinned() -> None:
+@pytest.mark.parametrize(
+    "program", [_PROGRAM, pytest.param(_ON_DASK, marks=pytest.mark.needs("distributed"))], ids=["here", "Dask"]
+)
+def test_workers_take_tasks_and_a_truth_run_is_not_pinned(program: str) -> None:
+    """With Dask, the workers are those of a cluster as it is documented."""
     folders = [ROOT / "benchmarks", ROOT / "benchmarks/tester", ROOT / "harness", ROOT / "tests"]
     made = subprocess.run(
-        [sys.executable, "-c", _PROGRAM],
+        [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
         capture_output=True,
         text=True,
