@@ -99,6 +99,7 @@ bench:
 	$(PY) benchmarks/judgement/null_experiment.py
 	@# The rule of before lets luck move a figure: the experiment must see it.
 	$(PY) benchmarks/judgement/null_experiment.py --excuse-failures --must-be-red --dut hiccups --noise starvation
+	$(PY) benchmarks/judgement/null_frame_loss.py
 	$(PY) benchmarks/judgement/comparison.py
 	$(PY) benchmarks/tester/large_run.py
 	$(PY) benchmarks/tester/history.py

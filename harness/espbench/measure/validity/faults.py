@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the faults that make a trial void: faults of the tester, and disturbances by the host.
 
-No fault depends on whether the trial passed. If only missed trials were excused, a search could repeat a load until a
-trial passes by luck.
+No fault of a search's trial depends on whether it passed. If only missed trials were excused, a search could repeat a
+load until a trial passes by luck. A trial of another test is also void if most of its loss was in stalls
+(OF_LOSS_LIMIT).
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ COVERED_LIMIT = 0.25
 # with 10 %, a DUT that loses frames at every load had a figure for 0 % by luck in 27 instead of 19 of 100
 # cases.
 COVERED_BY_HOST_LIMIT, COVERED_BY_HOST_LIMIT_FINAL = 0.1, 0.05
+# A test that does not search has no other way to have a trial repeated whose loss is the host's. So its trial is void
+# if more than this share of the lost frames was lost in stalls. Chance puts at most COVERED_LIMIT of a DUT's own losses
+# there. Without this rule, or if it asked for all of the loss, the host's loss is in the figures of the DUT
+# (benchmarks/judgement/null_frame_loss.py).
+OF_LOSS_LIMIT = 0.5
 # Limit of the CPU time that others took from the gateways, or the hypervisor from gateways and sender, in %
 # of their CPUs.
 STARVATION_LIMIT_PCT = 5.0

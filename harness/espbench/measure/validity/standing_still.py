@@ -11,7 +11,13 @@ from espbench.generators.base import Offered
 from espbench.measure.inputs.setup import Request
 from espbench.measure.validity import backlog, stalls
 from espbench.measure.validity.backlog import Backlog
-from espbench.measure.validity.faults import disturbance, losses_are_cut, outage_faults, stalls_are_cut
+from espbench.measure.validity.faults import (
+    OF_LOSS_LIMIT,
+    disturbance,
+    losses_are_cut,
+    outage_faults,
+    stalls_are_cut,
+)
 from espbench.sentences import Code
 from espbench.terms import Reason
 
@@ -62,9 +68,8 @@ def standing_still(
     reasons = disturbance(share, by_host, host_record, final=request.phase == "final")
     if upset:
         reasons += outage_faults(streams, host_stalls)
-    # A test that does not search has no other way to have a trial repeated whose loss is the host's.
     missing = sum(stream.lost for stream in streams)
-    if request.phase == "measure" and not upset and not reasons and 0 < missing <= sum(lost):
+    if request.phase == "measure" and not upset and not reasons and sum(lost) > OF_LOSS_LIMIT * missing:
         reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
     if not reasons and _ends_in_a_stall(request, offered, spans, cut=cut):
         reasons.append(Reason.of(Code.HOST_STALL_AT_THE_END))

@@ -60,6 +60,26 @@ def test_a_recovery_does_not_end_with_a_frame_that_was_lost_in_a_stall(
     assert [reason.code for reason in made.reasons] == [Code.HOST_STALL_AT_THE_END] * void
 
 
+@pytest.mark.parametrize(("in_stall", "outside", "void"), [
+    (0, 0, False), (3, 0, True), (0, 3, False), (500, 50, True), (50, 500, False), (50, 50, False),
+])  # fmt: skip
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_measured_trial_is_void_if_most_of_its_loss_was_in_a_stall(
+    in_stall: int, outside: int, void: bool, searched: bool
+) -> None:
+    """The host stands still for 20 ms of 10 s. A search's trial stands in any case: the search excuses the loss."""
+    listed = [
+        LossEpisode(from_ns=at * MS, to_ns=at * MS, frames=frames)
+        for at, frames in ((5_000, in_stall), (8_000, outside))
+        if frames
+    ]
+    one = stream(10.0, 1_000_000, in_stall + outside, loss_episodes=listed)
+    shape = None if searched else Shape(tag_at_s=5.0)
+    judged = still(10.0, one, shape=shape, host_stalls=[Stall(cpu=0, at_ns=4_990 * MS, ms=20.0)])
+    assert judged.lost == [in_stall]
+    assert [reason.code for reason in judged.reasons] == [Code.HOST_STALL_OF_LOSS] * (void and not searched)
+
+
 @pytest.mark.parametrize(("unlisted", "excused"), [(0, 3), (1, 0)])
 def test_no_loss_is_excused_if_some_losses_are_not_listed(unlisted: int, excused: int) -> None:
     """Three frames were lost in a stall; how many of the unlisted ones were is not known."""
