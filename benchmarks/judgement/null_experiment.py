@@ -80,8 +80,9 @@ COLUMNS = (
     "DUT, directions, final trials", "noise", "goal", "mean, frames/s", "against none", "median", "OK", "at least",
     "none",
 )  # fmt: skip
-# A trial that offered too little is made again, but if it lost frames, it stays a miss. So there are more trials in
-# which a DUT can lose by chance, and the figure of a DUT without a sharp limit may fall, but never rise.
+# Here the goal of 1 % is missed, downwards (docs/search.md). A trial that offered too little is made again, but if it
+# lost frames, it stays a miss. So there are more trials in which a DUT can lose by chance, and the figure of a DUT
+# without a sharp limit may fall, but never rise.
 LOWERS = ("slow sender",)
 # Loads in a record are rounded to six digits.
 ROUNDING = 1e-4
@@ -116,6 +117,7 @@ DUTS: dict[str, Dut] = {
 }
 NOISES: dict[str, noisy_host.Kind] = {
     "starvation": noisy_host.starvation,
+    "switches": noisy_host.switches,
     "steal": noisy_host.steal,
     "stalls": noisy_host.stalls,
     "sender stalls": noisy_host.pauses,
@@ -135,7 +137,9 @@ class Set(NamedTuple):
 
 
 SETS = (
-    Set("one-way"),
+    Set("one-way", noises=[name for name in NOISES if name != "switches"]),
+    # The limit of starvation is applied to what is left without the switches to idle CPUs, which depends on the load.
+    Set("one-way", ("hiccups",), ("switches",)),
     # Here one of the two senders is disturbed.
     Set(
         "both-ways", ("hard limit", "hiccups"), ("starvation", "sender stalls", "many pauses", "slow sender")
@@ -208,7 +212,7 @@ class SimulatedCase:
             Traffic(((512, 1),), 4, cell.case.direction),
             asked,
             OfCase(cell.case.id, sequence, RESOLUTION),
-            Seen(offered, {}, {}, noise.host_record(asked.duration_s)),
+            Seen(offered, {}, {}, noise.host_record(asked.duration_s, asked.load_fps)),
         )
 
     def _luck(self, asked: Request, disturbed: bool) -> random.Random:
@@ -332,12 +336,17 @@ def plan_case(
 
 
 def cells(options: argparse.Namespace) -> Iterator[Cell]:
-    """Yield the cells that the options ask for; each DUT's cell without noise comes first."""
+    """Yield the cells that the options ask for; each DUT's cell without noise comes first, and only once."""
+    begun: set[str] = set()
     for one in SETS:
+        noises = [name for name in options.noise if name in one.noises]
         case = plan_case(one.direction, options.trial, options.final_trial or one.final_trial)
-        for dut in [name for name in options.dut if name in one.duts]:
-            yield Cell(case, dut)
-            for noise in [name for name in options.noise if name in one.noises]:
+        for dut in [name for name in options.dut if name in one.duts and noises]:
+            quiet = Cell(case, dut)
+            if quiet.words not in begun:
+                yield quiet
+            begun.add(quiet.words)
+            for noise in noises:
                 for rate in options.rates:
                     yield Cell(case, dut, noise, rate, old=options.excuse_failures)
 
@@ -360,7 +369,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--rates", nargs="+", type=float, default=RATES, help="the share of trials with noise"
     )
     parser.add_argument("--excuse-failures", action="store_true", help="judge as an earlier espbench did")
-    parser.add_argument("--must-be-red", action="store_true", help="exit with 0 if a cell is red, with 1 if none is")
+    parser.add_argument(
+        "--must-be-red", action="store_true", help="exit with 0 if a cell is red, with 1 if none is"
+    )
     options = parser.parse_args(arguments)
     print(f"| {' | '.join(COLUMNS)} | |")
     print(f"|---|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")

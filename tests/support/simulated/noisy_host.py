@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from espbench.generators.base import LossEpisode, Offered, PortCounts, Slice, Stall, longest_s
 from espbench.measure.inputs.setup import Request
+from espbench.measure.validity.host import Kept
 from support.generators.streams import counts
 
 # The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs.
@@ -28,6 +29,9 @@ RING = 512
 _FEW = 50
 _SLICES, _STEPS = 20, 10
 _DUTS_CPU = 1
+_SECOND_NS = 1_000_000_000
+NOT_KEPT = Kept(0)
+BUSY_FPS = 80_000.0  # at this load the gateways' CPUs are never idle
 # This is the least speed of a run whose usual speed is 100 % (measure/inputs/usual_speed.py).
 LEAST_SPEED_PCT = 93.0
 
@@ -58,24 +62,29 @@ class Dut:
 class Disturbance:
     """The noise of one trial.
 
-    starved_pct, steal_pct: of the gateways' CPUs. stalls: when the DUT's CPU stood still. pauses: when a sender stood
-    still. pace: the share of its rate that this sender reaches. sender: the number of its stream. speed: of the
-    gateways' CPUs, as a share of the usual one.
+    starved_pct, steal_pct: of the gateways' CPUs. kept: how long, in a second, the gateways waited for a CPU, and how
+    often they were given one; the rest without the switches is starvation too. stalls: when the DUT's CPU stood still.
+    pauses: when a sender stood still. pace: the share of its rate that this sender reaches. sender: the number of its
+    stream. speed: of the gateways' CPUs, as a share of the usual one.
     """
 
     starved_pct: float = 0.0
     steal_pct: float = 0.0
+    kept: Kept = NOT_KEPT
     stalls: tuple[Span, ...] = ()
     pauses: tuple[Span, ...] = ()
     pace: float = 1.0
     sender: int = 0
     speed: float = 1.0
 
-    def host_record(self, duration_s: float) -> dict[str, object]:
-        """Return the entries of the trial's host record that follow from the noise."""
+    def host_record(self, duration_s: float, load_fps: float) -> dict[str, object]:
+        """Return the entries of the host record that follow from the noise in a trial at this load, frames/s."""
+        # So a gateway is idle the longer, the lower the load is: fewer trials that pass than trials that miss are void.
+        idle = max(0.0, 1 - load_fps / BUSY_FPS)
+        starved = self.kept.starved_ns(_SECOND_NS, [round(idle * _SECOND_NS)]) / _SECOND_NS
         waited_s = sum(p.length_s for p in self.pauses) + duration_s * (1 / self.pace - 1)
         return {
-            "starved_pct": self.starved_pct,
+            "starved_pct": self.starved_pct + 100 * starved,
             "steal_pct": {"0": self.steal_pct},
             "sender_foreign_pct": 100 * waited_s / duration_s,
             "gateway_speed_pct": 100 * self.speed,
@@ -89,6 +98,14 @@ QUIET = Disturbance()
 def starvation(chance: random.Random, _duration_s: float) -> Disturbance:
     """Return noise in which others use the gateways' CPUs, more than a trial tolerates."""
     return Disturbance(starved_pct=chance.uniform(5.5, 30))
+
+
+def switches(chance: random.Random, _duration_s: float) -> Disturbance:
+    """Return noise in which the gateways waited for a CPU, but partly for switches to threads that woke on an idle one.
+
+    What is left is near the limit of a trial, so that it depends on the load whether the trial is void.
+    """
+    return Disturbance(kept=Kept(round(chance.uniform(0.05, 0.09) * _SECOND_NS), turns=30_000))
 
 
 def steal(chance: random.Random, _duration_s: float) -> Disturbance:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import null_experiment as null
 import pytest
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from null_experiment import Cell, Figures
 
 from espbench.measure.inputs.setup import Request
+from espbench.measure.validity.faults import STARVATION_LIMIT_PCT
+from espbench.measure.validity.host import Kept
 from espbench.terms import Outcome
 from support.simulated import noisy_host
 from support.simulated.noisy_host import Disturbance, Span, offer, sending
@@ -185,3 +188,13 @@ def test_what_is_stored_grows_a_queue(rate: float) -> None:
     assert first is not None
     assert last is not None
     assert (last > first + 100_000) == (rate > 40_000)
+
+
+def test_the_lower_the_load_the_more_switches_are_subtracted() -> None:
+    """30,000 switches a second to threads that woke on a CPU that is idle half of the time take 2.25 % of the time."""
+    noise = Disturbance(kept=Kept(70_000_000, turns=30_000))
+    starved = [noise.host_record(10.0, load)["starved_pct"] for load in (80_000.0, 40_000.0)]
+    assert starved == [pytest.approx(7.0), pytest.approx(4.75)]
+    drawn = [noisy_host.switches(random.Random(n), 10.0).host_record(10.0, 46_000.0) for n in range(40)]
+    void = sum(cast(float, record["starved_pct"]) > STARVATION_LIMIT_PCT for record in drawn)
+    assert 10 <= void <= 30
