@@ -432,7 +432,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NOT_MONOTONE: "not monotone: {passed_fps:,.0f} frames/s passed although {missed_fps:,.0f} frames/s missed",
     Code.LOSS_VERIFIED: "loss verification: {lossy} of {trials} trials at this load lost frames ({lost:,} in all); "
     "the last one did not",
-    Code.TRIAL_BY_TRIAL: "judged trial by trial: MLRsearch compares the loss ratio of each single trial with the goal of "
+    Code.TRIAL_BY_TRIAL: "judged trial by trial: MLRsearch compares the loss ratio of each trial with the goal of "
     "{goal:goal}, so a DUT that loses more may meet it by chance; bisection has a test with stated errors",
     Code.DISTURBED_PASS: "the final trial that passed was disturbed, which can only make a DUT look slower: {why}",
     Code.EXCEEDED: "{missed} of {trials} final trials at this load missed the goal",

@@ -235,6 +235,7 @@ class _Trial:
 
     def _result(self, run_ms: float, wait_ms: float) -> dict[str, Any]:
         streams = [self._of_stream(*parts) for parts in zip(self._streams, self._out, self._in, strict=True)]
+        merging = [self._bench.ports[name].interface for name, count in self._ports.items() if count.merged]
         return {
             "event": "trial",
             "id": self._asked["id"],
@@ -255,10 +256,9 @@ class _Trial:
             "clock_step_ns": self._steps.step_ns,
             "stopped_early": self._stopped_early,
             "warnings": [
-                f"the receive offload of {self._bench.ports[name].interface} merges frames, which then count as damaged "
-                f"(ethtool -K {self._bench.ports[name].interface} gro off)"
-                for name, count in self._ports.items()
-                if count.merged
+                f"the receive offload of {interface} merges frames, which then count as damaged "
+                f"(ethtool -K {interface} gro off)"
+                for interface in merging
             ],
             "notes": [],
             "not_measured": NOT_MEASURED,

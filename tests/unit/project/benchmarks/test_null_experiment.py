@@ -47,7 +47,7 @@ def test_starvation_moves_no_figure_and_would_with_the_old_rule() -> None:
 def test_the_exit_code_tells_red_from_a_crash(
     monkeypatch: pytest.MonkeyPatch, options: list[str], code: int
 ) -> None:
-    """What must be red is an error if no cell is, if an option is wrong, and if the experiment crashes."""
+    """A crash and a wrong option are errors, also where a cell must be red."""
     red = ["the mean moved"] if "--red" in options else []
     monkeypatch.setattr(null, "problems", lambda *_, **__: red)
     few = ["--cases", "1", "--dut", "hard limit", "--noise", "steal", *(o for o in options if o != "--red")]

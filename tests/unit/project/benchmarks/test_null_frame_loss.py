@@ -28,8 +28,8 @@ def test_the_loss_of_a_stalled_host_is_in_no_figure_and_was_by_other_rules() -> 
         )
 
 
-QUIET: Figures = {LOSSLESS: 40_000.0, "loss at 48000": 0.1, "loss at 80000": 50.0}
-LADDER: Figures = {"a": 10.0, "b": 10.1, "ratio": 0.1}
+QUIET = {LOSSLESS: 40_000.0, "loss at 48000": 0.1, "loss at 80000": 50.0}
+LADDER = {"a": 10.0, "b": 10.1, "ratio": 0.1}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ The loads are processes under SCHED_OTHER that end with this program. Runs are k
 continues when the program is started again with the same folder, and more runs can be made later. Interrupted runs are
 kept in a folder of their own.
 
-    .venv/bin/python benchmarks/judgement/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER]
+    .venv/bin/python benchmarks/machines/demo_under_load.py [--runs 10] [--load quiet ten bursts] [--state FOLDER]
         [--plan PLAN] [--interrupt [TRIALS]]
 """
 
