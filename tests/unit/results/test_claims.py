@@ -166,13 +166,11 @@ DIFFERING = [
     "accelerator-1k", "lean-fastest-open", "np-idle-mean", "np-by-hand", "np-memory-immediate-1200",
     "np-immediate-2800", "np-immediate-time",
 ]  # fmt: skip
-# Expected to differ: these agree (docs/npcryptbench.md), are not judged, or were not run yet.
+# Expected to differ: these agree (docs/npcryptbench.md), or are not judged.
 EXPECTED_IN_VAIN = {
     "np-hashes-longer",
     "np-four-threads-busy",
     "rsa-overhead",
-    "lean-null",
-    "accelerators-keys",
 }
 
 
