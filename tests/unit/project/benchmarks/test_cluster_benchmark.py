@@ -30,7 +30,9 @@ assert 0 < dask_workers.warm_up_s(None)
 
 
 @pytest.mark.parametrize(
-    "program", [_PROGRAM, pytest.param(_ON_DASK, marks=pytest.mark.needs("distributed"))], ids=["here", "Dask"]
+    "program",
+    [_PROGRAM, pytest.param(_ON_DASK, marks=[pytest.mark.needs("distributed"), pytest.mark.slow])],
+    ids=["here", "Dask"],
 )
 def test_workers_take_tasks_and_a_truth_run_is_not_pinned(program: str) -> None:
     """With Dask, the workers are those of a cluster as it is documented."""

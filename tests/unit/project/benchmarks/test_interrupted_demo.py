@@ -12,6 +12,8 @@ import pytest
 
 import espbench
 
+pytestmark = pytest.mark.slow
+
 PLAN = """\
 name: interrupted
 topology: gateway-to-gateway
