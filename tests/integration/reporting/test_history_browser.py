@@ -127,7 +127,14 @@ def test_figures_that_scatter_have_no_fractions(browser: Browser, tmp_path: Path
     """Their digits stand below each other; the median of repeats may have any fraction."""
     for number in range(3):
         write(tmp_path / "runs", number, Night(factor=1 + number / 997))
-    argv = ["history", str(tmp_path / "runs"), "--html", str(tmp_path), "--index", str(tmp_path / "index.sqlite")]
+    argv = [
+        "history",
+        str(tmp_path / "runs"),
+        "--html",
+        str(tmp_path),
+        "--index",
+        str(tmp_path / "index.sqlite"),
+    ]
     assert CliRunner().invoke(app, argv).exit_code == 0
     (table,) = good(browser.visit(tmp_path / "index.html", DRAWN, TABLES, at="#series=0"))
     figures = [row[2] for row in table["rows"]]

@@ -21,7 +21,9 @@ def over_time() -> Spec:
         "axis": {
             "title": "Started (UTC)",
             # The time of a label is shown only if it is not the beginning of a day.
-            "labelExpr": "utcFormat(datum.value, utcFormat(datum.value, '%H:%M') == '00:00' ? '%Y-%m-%d' : '%Y-%m-%d %H:%M')",
+            "labelExpr": (
+                "utcFormat(datum.value, utcFormat(datum.value, '%H:%M') == '00:00' ? '%Y-%m-%d' : '%Y-%m-%d %H:%M')"
+            ),
             "labelOverlap": "greedy",
             "labelSeparation": 12,
         },
