@@ -29,13 +29,15 @@
   const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 || word === "series" ? "" : "s"}`;
   const number = (value) =>
     value === null ? "–" : value.toLocaleString("en", { maximumSignificantDigits: Math.abs(value) < 1000 ? 5 : 9 });
+  // Where figures scatter, the digits after the point say nothing, and do not stand below each other.
+  const figureOf = (one, value) => number(value !== null && !one.exact && Math.abs(value) >= 1000 ? Math.round(value) : value);
   const where = (one, change) => `${one.exact ? "at" : "near"} ${runs[change.run].name}`;
   const nameOf = (one) => `${one.figure} of ${one.case}`;
   // The newest figure, and the status of the newest run if that has none.
   const newest = (one) => {
     const figure = one.points.findLast((point) => point[1] !== null);
     const [, value, status] = one.points.at(-1);
-    const text = figure ? `${number(figure[1])} ${one.unit}` : "–";
+    const text = figure ? `${figureOf(one, figure[1])} ${one.unit}` : "–";
     return value === null ? `${text} (newest run: ${status ?? "no figure"})` : text;
   };
 
@@ -89,7 +91,7 @@
   const changeRow = ({ one, id, change }) =>
     make("tr", {},
       make("th", { scope: "row", class: "nb" }, link(where(one, change), `#series=${id}`)),
-      cell(whole(nameOf(one))), make("td", { text: change.move, class: `nb ${change.word}` }), cell(change.else));
+      cell(whole(nameOf(one))), make("td", { text: whole(change.move), class: `nb ${change.word}` }), cell(change.else));
   const seriesRow = ([one, id]) =>
     make("tr", {},
       make("th", { scope: "row" }, link(whole(one.case), `#series=${id}`)), cell(one.plan), cell(one.figure),
@@ -181,7 +183,7 @@
     const changed = new Map(one.changes.map((change) => [change.run, change]));
     const rows = [...one.points].reverse().map(([run, value, status]) => make("tr", {},
       make("th", { scope: "row", class: "nb" }, runs[run].report ? link(runs[run].name, runs[run].report) : runs[run].name),
-      make("td", { text: runs[run].started, class: "nb" }), cell(number(value), true),
+      make("td", { text: runs[run].started, class: "nb" }), cell(figureOf(one, value), true),
       make("td", { text: status ?? "OK", class: status ?? "OK" }),
       cell(changed.has(run) ? `changed ${one.exact ? "here" : "near here"}: ${changed.get(run).move}` : "")));
     at("rows").replaceChildren(table(`Every figure, ${one.unit}; a run's name leads to its report`,
@@ -205,7 +207,7 @@
     series.forEach((one, id) => {
       const [pa, pb] = [a, b].map((run) => one.points.find((point) => point[0] === run));
       if (!pa || !pb) return;
-      const shown = (point) => (point[1] === null ? point[2] ?? "no figure" : number(point[1]));
+      const shown = (point) => (point[1] === null ? point[2] ?? "no figure" : figureOf(one, point[1]));
       const ratio = pa[1] && pb[1] !== null ? pb[1] / pa[1] : null;
       // Of one run each nothing is said where figures scatter.
       const word = ratio === null || ratio === 1 || !one.better || !one.exact ? "" : (ratio > 1) === (one.better === "more") ? "better" : "worse";

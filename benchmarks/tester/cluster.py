@@ -51,6 +51,7 @@ from campaign.observed import ESPBENCH, TRUTH, like
 
 from espbench.measure.validity import host
 from espbench.plan import cases, load_plan
+from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.kits import KITS
 from espbench.results import RunDirectory
 from espbench.runs.workers.local import LocalWorkers, Workers, cpu_shares
@@ -162,7 +163,7 @@ def _until_registered() -> float:
 
 def dask_warm_up(_: Path, __: argparse.Namespace) -> list[Figure]:
     """Start Dask workers with empty caches; return the times until they have all parts of this machine's guests."""
-    built = [kit for kit in KITS if kit.find()]
+    built: list[Kit[Any] | None] = [kit for kit in KITS if kit.find()]
     if not built:
         print("  this machine has built no guests: the worker gets no parts", flush=True)
     return [
@@ -190,17 +191,17 @@ class Waiting:
 
     @property
     def copies(self) -> Mapping[str, str]:
-        """Those of the workers."""
+        """Return the workers' copies."""
         return self._workers.copies
 
     @property
     def at_once(self) -> int:
-        """The number of workers."""
+        """Return the number of workers."""
         return self._workers.at_once
 
     @property
     def problem(self) -> str:
-        """The workers' problem."""
+        """Return the workers' problem."""
         return self._workers.problem
 
     def submit(self, task: Task, on_news: OnNews) -> Future[Done | Failed]:

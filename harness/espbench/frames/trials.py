@@ -242,7 +242,7 @@ def _fields() -> dict[str, core_schema.TypedDictField]:
     }
 
 
-# How the value of a cell is made from the field of a line; the others are the same.
+# These make the value of a cell from the field of a line; for other columns, the two are the same.
 _MADE: dict[str, Callable[[Any], object]] = {
     "reasons": partial(_text, Reason),
     "warnings": partial(_text, Remark),

@@ -107,9 +107,13 @@ def test_a_series_is_drawn_with_its_changes_and_has_a_table_of_the_same(browser:
       points: document.querySelectorAll('#series-chart .mark-symbol.role-mark path[d]').length,
       marks: document.querySelectorAll('#series-chart .mark-text.role-mark text').length,
       rules: document.querySelectorAll('#series-chart .mark-rule.role-mark line').length,
+      labels: [...document.querySelectorAll('#series-chart .role-axis-label text')].map((text) => text.textContent),
       title: document.getElementById('detail-title').textContent, tables: {TABLES},
     }})"""
     values = good(browser.visit(page, DRAWN, marks, at="#series=0"))
+    days = [label for label in values["labels"] if label.startswith("2026-")]
+    assert days
+    assert not [label for label in days if label.endswith("00:00")]
     (table,) = values["tables"]
     changed = [row[0] for row in table["rows"] if "changed here" in row[4]]
     assert (values["points"], values["marks"]) == (RUNS - 1, 1)
@@ -117,6 +121,25 @@ def test_a_series_is_drawn_with_its_changes_and_has_a_table_of_the_same(browser:
     assert len(table["rows"]) == RUNS
     assert table["rows"][RUNS - 1 - VOID][3] == "INVALID"
     assert "64\xa0B one-way, loss goal 0\xa0%" in values["title"]
+
+
+def test_figures_that_scatter_have_no_fractions(browser: Browser, tmp_path: Path) -> None:
+    """Their digits stand below each other; the median of repeats may have any fraction."""
+    for number in range(3):
+        write(tmp_path / "runs", number, Night(factor=1 + number / 997))
+    argv = [
+        "history",
+        str(tmp_path / "runs"),
+        "--html",
+        str(tmp_path),
+        "--index",
+        str(tmp_path / "index.sqlite"),
+    ]
+    assert CliRunner().invoke(app, argv).exit_code == 0
+    (table,) = good(browser.visit(tmp_path / "index.html", DRAWN, TABLES, at="#series=0"))
+    figures = [row[2] for row in table["rows"]]
+    assert len(set(figures)) == 3
+    assert not [figure for figure in figures if "." in figure]
 
 
 def test_a_series_of_one_figure_is_drawn_without_warnings(browser: Browser, page: Path, folder: Path) -> None:

@@ -51,6 +51,9 @@ def test_each_chart_is_printed_and_what_is_folded_is_open(pdf: Path) -> None:
     assert "could not be drawn" not in text
     assert text.count("Frame size, bytes with FCS") == 4
     assert "invented cipher of aes128-sha1" in text
+    # Nobody can open a case's list of trials on paper, so the titles of these lists are not printed.
+    assert "Only the cases that were opened" in text
+    assert not re.search(r"\(4 trials", text)
 
 
 def test_a_chart_that_is_not_drawn_is_noticed(pdf: Path, tmp_path: Path) -> None:

@@ -20,7 +20,10 @@ def over_time() -> Spec:
         "scale": {"type": "utc"},
         "axis": {
             "title": "Started (UTC)",
-            "format": "%Y-%m-%d %H:%M",  # with the day
+            # The time of a label is shown only if it is not the beginning of a day.
+            "labelExpr": (
+                "utcFormat(datum.value, utcFormat(datum.value, '%H:%M') == '00:00' ? '%Y-%m-%d' : '%Y-%m-%d %H:%M')"
+            ),
             "labelOverlap": "greedy",
             "labelSeparation": 12,
         },
