@@ -26,7 +26,8 @@ from yaml.scanner import Scanner
 MOST_BYTES = 64 * 1024
 MOST_VALUES = 3_000  # aliases can multiply values: more than this are a mistake or an attack
 DEEPEST = 32
-_READ_OTHERWISE = "\t!"  # libyaml reads a tab between words, and a tag without a name, differently
+# libyaml reads a tab between words, and a tag without a name, differently. It counts no column for a byte order mark.
+_READ_OTHERWISE = "\t!\ufeff"
 
 
 class NotRead(Exception):

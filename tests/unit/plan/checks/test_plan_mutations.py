@@ -107,6 +107,11 @@ def test_what_libyaml_reads_pyyaml_reads_alike() -> None:
     assert read > 20
 
 
+def test_places_after_a_byte_order_mark_are_where_an_editor_has_them() -> None:
+    text = "a: {b: \ufeffc, d: 32}"
+    assert nodes(bounded_yaml.composed(text)[1]) == nodes(bounded_yaml._Thorough(text).get_single_node())
+
+
 def nodes(node: Node | None) -> list[tuple[str, str, int, int]]:
     """Tag, text and place of a node and all in it, an alias once."""
     places: list[tuple[str, str, int, int]] = []
