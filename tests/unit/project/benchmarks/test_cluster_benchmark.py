@@ -35,7 +35,7 @@ assert 0 < dask_workers.warm_up_s(None)
     ids=["here", "Dask"],
 )
 def test_workers_take_tasks_and_a_truth_run_is_not_pinned(program: str) -> None:
-    """With Dask, the workers are those of a cluster as it is documented."""
+    """The workers are processes here, or those of a cluster as it is documented."""
     folders = [ROOT / "benchmarks", ROOT / "benchmarks/tester", ROOT / "harness", ROOT / "tests"]
     made = subprocess.run(
         [sys.executable, "-c", program],
