@@ -124,7 +124,7 @@ dist: setup
 deb: setup
 	@scripts/deb.sh
 
-# Debian 12 and 13 under Debian's kernels, as root: an hour or more, with the emulated machines (docs/install.md). Ctrl-C,
+# Debian 12 and 13 under Debian's kernels, as root: an hour or more, with the emulated machines (docs/tried.md). Ctrl-C,
 # and the same command goes on.
 test-matrix: setup
 	$(PY) benchmarks/machines/matrix.py $(MATRIX)

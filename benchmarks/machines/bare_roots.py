@@ -5,7 +5,7 @@
 Each root is made by mmdebstrap from the mirror that apt uses here. It gets this checkout's HEAD and this machine's
 settings for package registries, and is entered in a mount namespace of its own. Prints, for each root, the time of each
 step and the statuses in results.csv; the exit code is 1 if a root failed, left something behind, or has a figure (OK or
-LOWER_BOUND) for fewer than 16 of the demo's 18 results. docs/install.md says which release passed when.
+LOWER_BOUND) for fewer than 16 of the demo's 18 results. docs/tried.md says which release passed when.
 
 Needs root and Debian. Run it from anywhere: `python benchmarks/machines/bare_roots.py [releases]`.
 """
