@@ -117,7 +117,7 @@ wait "$programs"
 trap - EXIT
 
 # --- root where no gateways of real time can be had, as in most containers: in virtual time, like an ordinary user ---
-if [ "$want" = run ] && [ "$(id -u)" = 0 ]; then
+if [ "$want" = run ] && [ "$(id -u)" = 0 ] && [ "$(uname -m)" = x86_64 ]; then
     code=0
     .venv/bin/python -m espbench doctor --real-time >/dev/null 2>&1 || code=$?
     if [ "$code" = 4 ]; then

@@ -373,13 +373,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--must-be-red", action="store_true", help="exit with 0 if a cell is red, with 1 if none is"
     )
     options = parser.parse_args(arguments)
+    asked = list(cells(options))
+    if not asked:
+        parser.error(
+            f"none of {', '.join(options.noise)} disturbs {', '.join(options.dut)}: nothing would be shown"
+        )
     print(f"| {' | '.join(COLUMNS)} | |")
     print(f"|---|---|---|{'---:|' * (len(COLUMNS) - 3)}---|")
     quiet: dict[tuple[str, float], Figures] = {}
     red = False
     seeds = [options.seed * 1_000_003 + number for number in range(options.cases)]
     with ProcessPoolExecutor() as pool:
-        for cell in cells(options):
+        for cell in asked:
             by_goal: dict[float, list[Outcome]] = {}
             for results in pool.map(partial(of_seed, cell), seeds, chunksize=10):
                 for outcome in results:

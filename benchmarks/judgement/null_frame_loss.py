@@ -7,7 +7,8 @@ DUTs and noise are those of null_experiment.py: the noise disturbs a share of th
 espbench's own code judges them. The means with noise are compared with those without it. A row is red (exit code 1) if
   * the mean of the highest load without loss moved by more than 1 %;
   * the mean loss at one of two loads is more than twice that without noise (0.01 points more are allowed in any case);
-  * the ratio of two arms' throughputs, or one arm's, moved by more than half a step of the ladder, 2 %.
+  * the ratio of two arms' throughputs, or one arm's, moved by more than half a step of the ladder, 2 %;
+  * more than 5 % of the cases have no answer that they have without noise.
 
 `--rule` judges the trials by another rule: `all` voids a trial only if all of its loss was in stalls, as an earlier
 espbench did; `share` looks only at the share of the trial that stalls cover. With these two, rows must be red.
@@ -45,7 +46,7 @@ STALLS = ("stalls", "sender stalls", "many pauses")
 DUTS = ("hard limit", "fades", "hiccups")
 PAIRS = (("hard limit", "hard limit"), ("hiccups", "hiccups"), ("hard limit", "hiccups"))
 LITTLE_FPS, MUCH_FPS = 48_000, 80_000  # the loads whose loss is printed; LIMITS.maximum_fps is the higher one
-LOAD_MAY_MOVE, LOSS_MAY_RISE, POINTS, LADDER_MAY_MOVE = 0.01, 2.0, 0.01, STEP / 2
+LOAD_MAY_MOVE, LOSS_MAY_RISE, POINTS, LADDER_MAY_MOVE, MAY_LACK = 0.01, 2.0, 0.01, STEP / 2, 0.05
 SETTINGS = FrameLoss.model_validate({"trial": "10s"})
 Figures = Mapping[str, float]
 
@@ -158,6 +159,8 @@ def problems(noisy: Figures, quiet: Figures) -> list[str]:
             reasons.append(f"the {name} is the host's")
     if any(abs(noisy[n] - quiet[n]) > LADDER_MAY_MOVE for n in (*ARMS, "ratio") if n in noisy):
         reasons.append("the ladder moved")
+    if noisy.get("none", 0.0) > quiet.get("none", 0.0) + MAY_LACK:
+        reasons.append("too many cases have no answer")
     return reasons
 
 
@@ -167,7 +170,10 @@ def row(what: str, noise: Noise, noisy: Figures, quiet: Figures) -> str:
     cells = [what, f"{noise.name}, {100 * noise.rate:g} %" if noise.rate else "none"]
     if lossless in noisy:
         cells.append(f"{noisy[lossless]:,.0f} ({100 * (noisy[lossless] / quiet[lossless] - 1):+.2f} %)")
-        cells += [f"{noisy[f'loss at {load}']:.3f} %" for load in (LITTLE_FPS, MUCH_FPS)]
+        losses = [noisy.get(f"loss at {load}") for load in (LITTLE_FPS, MUCH_FPS)]
+        cells += ["–" if pct is None else f"{pct:.3f} %" for pct in losses]
+    elif not {"a", "ratio"} <= noisy.keys():
+        cells += ["–", "–", "–"]
     else:
         cells.append(f"{math.exp(noisy['a']):,.0f} ({100 * (noisy['a'] - quiet['a']):+.2f} %)")
         cells.append(f"{math.exp(noisy['ratio']):.3f} ({100 * (noisy['ratio'] - quiet['ratio']):+.2f} %)")

@@ -17,7 +17,7 @@ from espbench.errors import MachineLacks
 from espbench.generators import choose
 from espbench.platforms import placement
 from espbench.platforms.base import Readiness
-from espbench.platforms.virtual.parts.kits import KITS
+from espbench.platforms.virtual.parts.kits import KITS, X86_KIT
 from espbench.runs.automatic import no_real_time
 from espbench.runs.platform_kinds.namespaces import esp_missing
 from espbench.runs.platform_kinds.table import PLATFORMS
@@ -42,9 +42,9 @@ def doctor(
     """Show what this machine can measure, what is missing, and the command that installs it."""
     if real_time:
         if reason := no_real_time():
-            raise MachineLacks(
-                f"no gateways in real time: {reason}", "use gateways in virtual time (dut: virt-x86)"
-            )
+            fits = X86_KIT.processor_fits
+            remedy = "use gateways in virtual time (dut: virt-x86)" if fits.ready else fits.install
+            raise MachineLacks(f"no gateways in real time: {reason}", remedy)
         return
     readiness = survey()
     if as_json:

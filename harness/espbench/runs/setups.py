@@ -19,7 +19,7 @@ from espbench.measure.validity import network_events
 from espbench.plan.resolved.cases import Case
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 from espbench.plan.traffic.traffic_profiles import rfc2544_frame
-from espbench.platforms.base import BUILD, EMULATION, Port, PortName, Testbed
+from espbench.platforms.base import BUILD, EMULATION, EMULATOR, Port, PortName, Testbed
 from espbench.runs.beds import Beds
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.terms import Manifest
@@ -218,7 +218,9 @@ def same_as_before(contexts: dict[str, Any], name: str, context: dict[str, Any])
     All cases of a run, also of a resumed one, have one configuration; another package or kernel needs a new run.
     """
     before = contexts.get(name, context)
-    recorded = [BUILD] if BUILD in before else []  # runs that did not record it can be resumed
+    recorded = [
+        key for key in (BUILD, EMULATOR) if key in before
+    ]  # runs that did not record them can be resumed
     for what in ("kernel", "stack_version", EMULATION, *recorded):
         was, now = before.get(what), context.get(what)
         if was != now:

@@ -20,12 +20,13 @@ from espbench.measure.inputs.setup import Request
 from espbench.measure.validity.host import Kept
 from support.generators.streams import counts
 
-# The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs.
+# The rate is that of traffic/src/send/pace.rs, the length of the lists that of traffic/src/count/tx_stalls.rs and of
+# traffic/src/trial/losses.rs.
 CATCH_UP = 1.1
 LISTED = 1000
 # The number of frames of one direction that are stored while the DUT's CPU stands still; others are lost.
 RING = 512
-# More losses than this are one episode that lasts as long as the overload; fewer have their own times.
+# More losses than this are spread evenly over the time in which they can happen; fewer have their own times.
 _FEW = 50
 _SLICES, _STEPS = 20, 10
 _DUTS_CPU = 1
@@ -34,6 +35,20 @@ NOT_KEPT = Kept(0)
 BUSY_FPS = 80_000.0  # at this load the gateways' CPUs are never idle
 # This is the least speed of a run whose usual speed is 100 % (measure/inputs/usual_speed.py).
 LEAST_SPEED_PCT = 93.0
+
+
+class Lost(NamedTuple):
+    """Losses of a stream: the frames and their time, and the number of episodes that the generator makes of them."""
+
+    episode: LossEpisode
+    episodes: int
+
+    def until(self, end_ns: float) -> float:
+        """Return the share of these losses that happened until then."""
+        from_ns, to_ns = self.episode.from_ns, self.episode.to_ns
+        if self.episodes == 1:
+            return float(from_ns <= end_ns)
+        return min(1.0, max(0.0, (end_ns - from_ns) / (to_ns - from_ns)))
 
 
 class Span(NamedTuple):
@@ -266,15 +281,18 @@ def offer(
     assert took_s <= longest_s(asked.duration_s)
     slices, waiting = _queued(asked, dut, noise, senders)
     streams = []
-    for n, (sender, episodes) in enumerate(
+    for n, (sender, losses) in enumerate(
         zip(senders, _losses(rate, dut, noise, senders, chance), strict=True)
     ):
-        lost = min(frames, sum(episode.frames for episode in episodes))
+        lost = min(frames, sum(each.episode.frames for each in losses))
+        episodes = _listed(losses)
         streams.append(
             counts(
                 frames, frames - lost, source="west" if n == 0 else "east", id=n, duration_s=sender.end_s,
                 departure_fps=frames / sender.end_s, rx_after_stop=waiting // directions, slices=slices,
-                loss_episodes=episodes, tx_stalls=sender.stalls[:LISTED],
+                loss_episodes=episodes,
+                loss_episodes_more=max(0, sum(each.episodes for each in losses) - LISTED),
+                tx_stalls=sender.stalls[:LISTED],
                 tx_stalls_more=max(0, len(sender.stalls) - LISTED),
             )
         )  # fmt: skip
@@ -294,9 +312,9 @@ def offer(
 
 def _losses(
     rate: float, dut: Dut, noise: Disturbance, senders: Sequence[Sending], chance: random.Random
-) -> list[list[LossEpisode]]:
+) -> list[list[Lost]]:
     """Return each stream's losses: those of the DUT at each moment's load, and those of a full ring in a stall."""
-    episodes: list[list[LossEpisode]] = [[] for _ in senders]
+    of_each: list[list[Lost]] = [[] for _ in senders]
     edges = sorted({edge for s in senders for part in s.parts for edge in (part.from_s, part.to_s)})
     # Edges and parts are both in the order of time, so one index for each sender moves forward.
     places = [0] * len(senders)
@@ -308,24 +326,51 @@ def _losses(
             part = sender.parts[places[n]]
             shares.append(part.share if part.from_s <= from_s < part.to_s else 0.0)
         ratio = dut.loss(sum(shares) * rate / noise.speed)
-        for own, share in zip(episodes, shares, strict=True):
+        for own, share in zip(of_each, shares, strict=True):
             losses = poisson(chance, ratio * share * rate * (to_s - from_s) / dut.together)
             own.extend(_episodes(from_s, to_s, losses, chance, dut.together))
     if dut.stores_above == math.inf:
         for span in noise.stalls:
-            for own, sender in zip(episodes, senders, strict=True):
+            for own, sender in zip(of_each, senders, strict=True):
                 beyond = round(sender.share_at(span.at_s) * rate * span.length_s) - RING
-                own.extend(_episodes(span.at_s, span.at_s + span.length_s, max(0, beyond), chance))
-    return episodes
+                if beyond > 0:
+                    ends = int(span.at_s * 1e9), int((span.at_s + span.length_s) * 1e9)
+                    own.append(Lost(LossEpisode(from_ns=ends[0], to_ns=ends[1], frames=beyond), 1))
+    return of_each
 
 
 def _episodes(
     from_s: float, to_s: float, losses: int, chance: random.Random, together: int = 1
-) -> list[LossEpisode]:
+) -> list[Lost]:
     if losses > _FEW:
-        return [LossEpisode(from_ns=int(from_s * 1e9), to_ns=int(to_s * 1e9), frames=losses * together)]
+        spread = LossEpisode(from_ns=int(from_s * 1e9), to_ns=int(to_s * 1e9), frames=losses * together)
+        return [Lost(spread, losses)]
     times = sorted(int(chance.uniform(from_s, to_s) * 1e9) for _ in range(losses))
-    return [LossEpisode(from_ns=at, to_ns=at, frames=together) for at in times]
+    return [Lost(LossEpisode(from_ns=at, to_ns=at, frames=together), 1) for at in times]
+
+
+def _listed(losses: Sequence[Lost]) -> list[LossEpisode]:
+    """Return the losses that the generator lists: those until its list is full."""
+    if sum(each.episodes for each in losses) <= LISTED:
+        return [each.episode for each in losses]
+    full_ns, later_ns = 0.0, float(max(each.episode.to_ns for each in losses))
+    for _ in range(40):
+        middle = (full_ns + later_ns) / 2
+        if sum(each.episodes * each.until(middle) for each in losses) <= LISTED:
+            full_ns = middle
+        else:
+            later_ns = middle
+    parts = [(each.episode, each.until(full_ns)) for each in losses]
+    return [
+        one.model_copy(
+            update={
+                "frames": round(share * one.frames),
+                "to_ns": one.to_ns if share == 1.0 else int(one.from_ns + share * (one.to_ns - one.from_ns)),
+            }
+        )
+        for one, share in parts
+        if round(share * one.frames)
+    ]
 
 
 def _queued(

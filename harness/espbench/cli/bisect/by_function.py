@@ -69,9 +69,9 @@ def _load_of(costs: Costs) -> _Load:
 def _profiled(costs: Costs, commit: Commit, name: str, load: _Load) -> tuple[RunDirectory, list[Profile]]:
     """Return the profile of a commit with its run; one that an earlier start of the bisection made is only read."""
     how = Profiling(costs.how.work / "profiles" / name, [], half=False, chosen=[load.case])
-    kept = Path(costs.history.profiles.get(commit.name, ""))
-    if (kept / csv_file.FILE).is_file():
-        run, profiles = how.of(kept)
+    kept = costs.history.profiles.get(commit.name)
+    if kept is not None and (Path(kept) / csv_file.FILE).is_file():
+        run, profiles = how.of(Path(kept))
     else:
         costs.how.build(commit)
         run, profiles = how.of(costs.plan, {(load.point, load.repeat): (load.fps, load.duration_s)})

@@ -54,23 +54,27 @@ def standing_still(
     upset: SAs or gateways were replaced in the trial.
     """
     streams = offered.streams
+    # The longest burst is searched with trials of phase "measure"; its length may rest on each of them.
+    burst = request.shape.burst_frames is not None
     # A burst is sent as fast as possible. Frames that its sender sends to catch up arrive no faster than the
     # rest of it. So only the host's stalls count for a burst.
-    paused = [] if request.shape.burst_frames is not None else streams
+    paused = [] if burst else streams
     tx_stalls = [t for s in paused for t in stalls.of_the_sender(s, offered.duration_s)]
     host_stalls = offered.host_stalls if offered.stalls_watched else []
     own_ms = stalls.own_ms(us_per_frame)
     spans = stalls.windows(host_stalls, tx_stalls, own_ms)
     cut = stalls_are_cut(offered)
-    lost = [0 if cut or losses_are_cut(offered) else stalls.lost_within(stream, spans) for stream in streams]
+    inside = [0 if cut else stalls.lost_within(stream, spans) for stream in streams]
+    lost = [0] * len(streams) if losses_are_cut(offered) else inside
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
-    reasons = disturbance(share, by_host, host_record, final=request.phase == "final")
+    reasons = disturbance(share, by_host, host_record, final=burst or request.phase == "final")
     if upset:
         reasons += outage_faults(streams, host_stalls)
-    missing = sum(stream.lost for stream in streams)
-    if request.phase == "measure" and not upset and not reasons and sum(lost) > OF_LOSS_LIMIT * missing:
-        reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
+    searched = burst or request.phase != "measure"
+    listed = sum(episode.frames for stream in streams for episode in stream.loss_episodes)
+    if not searched and not upset and not reasons and sum(inside) > OF_LOSS_LIMIT * listed:
+        reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(inside)))
     if not reasons and _ends_in_a_stall(request, offered, spans, cut=cut):
         reasons.append(Reason.of(Code.HOST_STALL_AT_THE_END))
     explained = _in_stalls(offered, backlogs, spans, resolution)

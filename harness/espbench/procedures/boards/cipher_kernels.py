@@ -144,12 +144,10 @@ def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Pro
     used = dict.fromkeys(c.compilation.compiler for c, profile in asked if profile.processor is not None)
     versions = {kernels.COMPILER.format(name): compilers.version(name) for name in used}
     versions[kernels.SOURCES] = compilers.sources_digest()
-    emulator: dict[str, str] = {}
     if any(profile.board is not None for _, profile in asked):
         versions[kernels.COMPILER.format(board.COMPILER)] = compilers.first_line(board.COMPILER)
         built = E500_KIT.require()
-        versions |= parts_of(built)
-        emulator = emulator_of(built)
+        versions |= parts_of(built) | emulator_of(built)
     before = directory.manifest.tools
     for name, version in versions.items():
         if before.get(name, version) != version:
@@ -157,4 +155,4 @@ def _keep_versions(directory: RunDirectory, asked: list[tuple[Configuration, Pro
                 f"{directory.path}: cannot go on\n  expected: {name} as it was begun with, {before[name]}\n"
                 f"  got: {version}\n  what to do: install that again, or start a new run"
             )
-    directory.update_manifest(tools=before | versions | emulator)
+    directory.update_manifest(tools=before | versions)

@@ -31,7 +31,7 @@ UNPREDICTED = "No prediction was written down before the first run."
 _GENERAL = "No single device"
 _ABOUT_GENERAL = "Claims about methods, stacks, accelerators and ciphers that name no device, or several"
 # A run gives at most one side of these; the other is arithmetic with an assumed time.
-_BY_ARITHMETIC = ("computed", "low level", "accelerator timer")
+BY_ARITHMETIC = ("computed", "low level", "accelerator timer")
 _UNITS = {"x": "×", "": ""}
 _QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
 _STACKS = {
@@ -261,7 +261,7 @@ def _missing(j: Judged) -> str:
 def _basis(claim: Claim) -> str:
     if claim.calibration:
         return "used for calibration"
-    return "computed" if claim.ours is not None and claim.ours.quantity in _BY_ARITHMETIC else "not fitted"
+    return "computed" if claim.ours is not None and claim.ours.quantity in BY_ARITHMETIC else "not fitted"
 
 
 def _published(claim: Claim) -> str:

@@ -90,6 +90,9 @@ def test_without_keys_each_frame_passes_both_gateways(tmp_path: Path) -> None:
     for trial in kept:
         assert trial["gateways"]["home"]["encrypted_frames"] == trial["tx_frames"]
         assert trial["gateways"]["office"]["decrypted_frames"] == trial["tx_frames"]
+    first = {stack: next(t for t in kept if f"-{stack}-" in t["case"]) for stack in ("null", "lean-esp")}
+    cost = {stack: trial["gateways"]["home"]["cpu_us_per_frame"] for stack, trial in first.items()}
+    assert cost["lean-esp"] < 0.8 * cost["null"]
 
 
 def test_another_esp_opens_and_seals_its_packets(tmp_path: Path) -> None:

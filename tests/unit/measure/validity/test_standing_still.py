@@ -80,6 +80,33 @@ def test_a_measured_trial_is_void_if_most_of_its_loss_was_in_a_stall(
     assert [reason.code for reason in judged.reasons] == [Code.HOST_STALL_OF_LOSS] * (void and not searched)
 
 
+@pytest.mark.parametrize(("at_ms", "void"), [(2, True), (60, False)])
+def test_where_some_losses_are_not_listed_those_that_are_decide(at_ms: int, void: bool) -> None:
+    """The host stands still 8 ms at the beginning; 600 of 1,000 listed frames were lost then, or later, and 4,000
+    others too late for the list.
+    """
+    listed = [
+        LossEpisode(from_ns=at_ms * MS, to_ns=at_ms * MS, frames=600),
+        LossEpisode(from_ns=61 * MS, to_ns=90 * MS, frames=400),
+    ]
+    one = stream(1.0, 100_000, 5_000, loss_episodes=listed, loss_episodes_more=4_000)
+    judged = still(1.0, one, shape=Shape(tag_at_s=0.5), host_stalls=[Stall(cpu=0, at_ns=0, ms=8.0)])
+    assert judged.lost == [0]
+    assert [reason.code for reason in judged.reasons] == [Code.HOST_STALL_OF_LOSS] * void
+
+
+@pytest.mark.parametrize("lost", [0, 30])
+@pytest.mark.parametrize(("ms", "void"), [(3.0, False), (12.0, True)])
+def test_whether_a_burst_counts_does_not_depend_on_its_loss(lost: int, ms: float, void: bool) -> None:
+    """The longest burst is searched: if only bursts that lost frames were repeated, a burst would pass by luck."""
+    listed = [LossEpisode(from_ns=150 * MS, to_ns=150 * MS, frames=lost)] if lost else []
+    one = stream(0.2, 20_000, lost, loss_episodes=listed)
+    judged = still(
+        0.2, one, shape=Shape(burst_frames=20_000), host_stalls=[Stall(cpu=0, at_ns=149 * MS, ms=ms)]
+    )
+    assert [reason.code for reason in judged.reasons] == [Code.HOST_STALL] * void
+
+
 @pytest.mark.parametrize(("unlisted", "excused"), [(0, 3), (1, 0)])
 def test_no_loss_is_excused_if_some_losses_are_not_listed(unlisted: int, excused: int) -> None:
     """Three frames were lost in a stall; how many of the unlisted ones were is not known."""

@@ -43,8 +43,14 @@ LADDER = {"a": 10.0, "b": 10.1, "ratio": 0.1}
         (LADDER | {"a": 10.01, "ratio": 0.09}, LADDER, []),
         (LADDER | {"a": 10.03, "b": 10.13}, LADDER, ["the ladder moved"]),
         (LADDER | {"b": 10.115, "a": 9.99, "ratio": 0.125}, LADDER, ["the ladder moved"]),
-        ({"none": 1.0}, QUIET, []),
+        ({"none": 0.04} | QUIET, QUIET, []),
+        ({"none": 0.06} | QUIET, QUIET, ["too many cases have no answer"]),
+        ({"none": 1.0, "void": 1.0}, QUIET, ["too many cases have no answer"]),
     ],
 )
 def test_a_row_is_red_where_a_figure_moved(noisy: Figures, quiet: Figures, reasons: list[str]) -> None:
     assert null.problems(noisy, quiet) == reasons
+    assert all(
+        reason in null.row("a DUT", Noise("stalls", 0.3), {"void": 0.0, "none": 0.0} | noisy, quiet)
+        for reason in reasons
+    )
