@@ -3,5 +3,5 @@
 
 The other packages do the work of a command. May import `catalogue`, `this_machine`, `results.*`, `plan.*`,
 `platforms.*`, `stacks.daemons`, `generators`, `measure.*`, `procedures.boards`, `runs`, `runs.platform_kinds.*`,
-`runs.workers`, `comparison.*`, `reporting.*`, `cli.bisect`, `cli.gate`, `cli.history` and `cli.profile`.
+`runs.workers`, `reporting.*`, `cli.bisect`, `cli.finished`, `cli.gate`, `cli.history` and `cli.profile`.
 """

@@ -14,16 +14,15 @@ from espbench.cli import (
     build,
     calibrate,
     clean,
-    compare,
     doctor,
     example,
     listing,
-    report,
     run,
     schema,
     validate,
 )
 from espbench.cli.bisect import bisect
+from espbench.cli.finished import compare, report, verify
 from espbench.cli.gate import baseline, check
 from espbench.cli.history import history
 from espbench.cli.profile import profile
@@ -42,6 +41,7 @@ app.command("run")(run.run)
 app.command("validate")(validate.validate)
 app.command("schema")(schema.schema)
 app.command("report")(report.report)
+app.command("verify")(verify.verify)
 app.command("compare")(compare.compare)
 app.command("check")(check.check)
 app.command("baseline")(baseline.baseline)

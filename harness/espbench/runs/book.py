@@ -130,8 +130,11 @@ class Book:
 
     def _calibration_of(self, case: Case) -> Calibration | None:
         wanted = (case.frame_size, case.ip_version, case.direction)
+        machine = self._directory.manifest.machine_of_case.get(case.id)
         for ceiling in self._directory.manifest.calibration:
-            if (ceiling.frame_size, ceiling.ip_version, ceiling.direction) == wanted:
+            if (ceiling.frame_size, ceiling.ip_version, ceiling.direction) == wanted and (
+                machine is None or ceiling.machine == machine
+            ):
                 return ceiling
         return None
 

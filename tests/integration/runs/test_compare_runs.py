@@ -87,6 +87,8 @@ def test_at_the_same_loads_the_arms_take_turns(compared: Path, verdicts: dict[st
     placed = [t["measured"]["compared"] for t in trials if "compared" in t["measured"]]
     assert {(p["arm"], p["round"]) for p in placed} == {(arm, r) for arm in "ab" for r in (1, 2, 3)}
     assert "At the same loads" in (compared / "report.html").read_text()
+    verified = espbench("verify", compared)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 def test_the_security_context_is_what_the_kernels_said(compared: Path) -> None:

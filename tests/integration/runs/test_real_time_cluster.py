@@ -74,6 +74,8 @@ def test_two_machines_measure_a_share_each_and_say_so(cluster: BenchCluster, tmp
     assert [row.partition(",")[0] for row in rows] == [entry["case"] for entry in read["cases"]]
     order = list(dict.fromkeys(json.loads(line)["case"] for line in run.log.splitlines()))
     assert order == [entry["case"] for entry in read["cases"]]
+    verified = in_process("verify", run.directory)  # with each machine's own ceilings
+    assert verified.returncode == 0, verified.stdout + verified.stderr
     cluster.until(lambda: not any(descendants(worker.pid) for worker in workers))
 
 

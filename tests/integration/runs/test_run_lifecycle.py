@@ -143,6 +143,8 @@ def test_a_replay_of_a_complete_run_measures_nothing_and_writes_the_same(
     """Resuming it writes both results files again, byte for byte."""
     directory = tmp_path / "copy"
     shutil.copytree(finished.directory, directory)
+    verified = espbench("verify", directory)
+    assert (verified.returncode, verified.stderr) == (0, "")
     assert_replay_is_the_same(tmp_path, directory)
     assert tables(directory) == tables(finished.directory)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.cli.compare import compare
+from espbench.cli.finished.compare import compare
 from espbench.comparison.sorting.operations import Figure, Operations, operations
 from espbench.errors import UsageError
 from espbench.reporting.compared import operations_documents

@@ -90,8 +90,10 @@ MAY_IMPORT = {
     "cli.profile": "results plan runs gate profile cli.gate",
     "cli.bisect": "results plan runs gate gate.commits profile cli.gate cli.profile",
     "cli.history": "over_time reporting.over_time",
+    "cli.finished": "plan plan.resolved results procedures runs comparison comparison.* reporting reporting.*",
     "cli": "catalogue this_machine results.* plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
-    "runs runs.platform_kinds.* runs.workers comparison.* reporting.* cli.bisect cli.gate cli.history cli.profile",
+    "runs runs.platform_kinds.* runs.workers reporting.* cli.bisect cli.finished cli.gate cli.history "
+    "cli.profile",
 }
 # These may be imported by whoever is no part of a folder: the Python API, and `python -m espbench`.
 DOORS = {"espbench": "frames", "espbench.__main__": "cli"}

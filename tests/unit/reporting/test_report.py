@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from espbench.cli.report import report as report_command
+from espbench.cli.finished.report import report as report_command
 from espbench.reporting.one_run.view import Report, view
 from espbench.reporting.parts import documents
 from espbench.reporting.parts.figures import BASELINE, colours, groups_of, panel

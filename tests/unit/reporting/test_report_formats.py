@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from espbench.cli.report import FORMATS
-from espbench.cli.report import report as report_command
+from espbench.cli.finished.report import FORMATS
+from espbench.cli.finished.report import report as report_command
 from espbench.cli.run import ANSWERED
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.reporting.parts import printing

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from espbench.cli.compare import compare
+from espbench.cli.finished.compare import compare
 from espbench.plan import cases, conditions, load_plan
 from espbench.reporting.parts.labels import ABOUT_VIRTUAL, VIRTUAL
 from espbench.reporting.report import write_report

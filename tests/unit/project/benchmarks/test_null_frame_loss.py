@@ -50,7 +50,5 @@ LADDER = {"a": 10.0, "b": 10.1, "ratio": 0.1}
 )
 def test_a_row_is_red_where_a_figure_moved(noisy: Figures, quiet: Figures, reasons: list[str]) -> None:
     assert null.problems(noisy, quiet) == reasons
-    assert all(
-        reason in null.row("a DUT", Noise("stalls", 0.3), {"void": 0.0, "none": 0.0} | noisy, quiet)
-        for reason in reasons
-    )
+    text = null.row("a DUT", Noise("stalls", 0.3), {"void": 0.0, "none": 0.0, **noisy}, quiet)
+    assert all(reason in text for reason in reasons)

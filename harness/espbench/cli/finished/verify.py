@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`espbench verify RUN`: calculates the results of a run again from its trials, for a reader who doubts them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from espbench.cli.finished.recalculation import differences
+from espbench.errors import UsageError
+from espbench.own_code import own_code
+from espbench.plan import load_plan
+from espbench.reporting.parts.wording import plural
+from espbench.results import RunDirectory
+from espbench.version import __version__
+
+NOT_FOLLOWING = 3
+
+
+def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:
+    """Calculate the results of a run again from its recorded trials; measures nothing, on any machine."""
+    directory = RunDirectory.open(run)
+    manifest = directory.manifest
+    if not manifest.cases:
+        raise UsageError(
+            f"{run}: nothing to verify\n  expected: a run with results of trials\n"
+            "  got: driver-level tests or cipher kernels alone, whose figures are not calculated again\n"
+            "  what to do: measure its plan again, and compare the files"
+        )
+    stood = manifest.plan_path
+    resolved = load_plan(run / "plan.yaml", beside=Path(stood) if stood else None)
+    recorded = directory.results()
+    damage = directory.damage(recorded)
+    for damaged in damage:
+        print(f"{run / 'trials.jsonl'}: damaged: {damaged}", file=sys.stderr)
+    if manifest.code.get("code") != own_code()["code"]:
+        print(
+            f"measured by espbench {manifest.made_by}; calculated by {__version__}, code {own_code()['code']}"
+        )
+    unfinished = " (the run is not finished)" if manifest.finished is False else ""
+    apart = list(differences(resolved, directory))
+    for one in apart:
+        print(f"{one.case}, {one.result}: {one.what}")
+    trials = plural(sum(directory.trial_counts().values()), "recorded trial")
+    of = plural(len(recorded), "result")
+    if apart or damage:
+        print(f"not all of {of} follow from {trials}{unfinished}: {plural(len(apart), 'difference')}")
+        raise typer.Exit(NOT_FOLLOWING)
+    print(f"{of}: all follow from {trials}{unfinished}")
