@@ -139,6 +139,22 @@ def lost_within(stream: StreamCounts, spans: list[tuple[int, int]]) -> int:
     return sum(_overlap(episode, spans) for episode in stream.loss_episodes)
 
 
+def lost_outside(stream: StreamCounts, spans: list[tuple[int, int]], end_ns: int) -> float:
+    """Return how many of a stream's lost frames were sent outside these spans of time; end_ns: the end of the trial.
+
+    The losses after the end of a full list are not known. If there are spans then, the frames lost outside of them are
+    assumed to be as many, for their time, as those of the list.
+    """
+    outside = sum(episode.frames for episode in stream.loss_episodes) - lost_within(stream, spans)
+    if not stream.loss_episodes_more or not stream.loss_episodes:
+        return outside
+    listed = stream.loss_episodes[0].from_ns, max(episode.to_ns for episode in stream.loss_episodes)
+    if not covered(spans, listed[1], end_ns):
+        return stream.lost - lost_within(stream, spans)
+    seen_ns, more_ns = ((to - at) * (1 - covered(spans, at, to)) for at, to in (listed, (listed[1], end_ns)))
+    return outside * (1 + more_ns / seen_ns) if seen_ns > 0 else 0.0
+
+
 def _overlap(episode: LossEpisode, spans: list[tuple[int, int]]) -> int:
     length = max(episode.to_ns - episode.from_ns, 1)
     inside = sum(

@@ -80,17 +80,19 @@ def test_a_measured_trial_is_void_if_most_of_its_loss_was_in_a_stall(
     assert [reason.code for reason in judged.reasons] == [Code.HOST_STALL_OF_LOSS] * (void and not searched)
 
 
-@pytest.mark.parametrize(("at_ms", "void"), [(2, True), (60, False)])
-def test_where_some_losses_are_not_listed_those_that_are_decide(at_ms: int, void: bool) -> None:
-    """The host stands still 8 ms at the beginning; 600 of 1,000 listed frames were lost then, or later, and 4,000
-    others too late for the list.
-    """
-    listed = [
-        LossEpisode(from_ns=at_ms * MS, to_ns=at_ms * MS, frames=600),
-        LossEpisode(from_ns=61 * MS, to_ns=90 * MS, frames=400),
-    ]
-    one = stream(1.0, 100_000, 5_000, loss_episodes=listed, loss_episodes_more=4_000)
-    judged = still(1.0, one, shape=Shape(tag_at_s=0.5), host_stalls=[Stall(cpu=0, at_ns=0, ms=8.0)])
+@pytest.mark.parametrize(("lost", "stalls", "void"), [
+    (10_000, 1, False),  # as many as before the list was full
+    (30_000, 1, True),  # twice as many more must have been lost in the stall
+    (30_000, 0, False),
+])  # fmt: skip
+def test_losses_that_are_not_listed_are_compared_with_those_that_are(
+    lost: int, stalls: int, void: bool
+) -> None:
+    """The DUT lost 1,000 frames in 100 ms, then the list was full; the host stood still later."""
+    listed = [LossEpisode(from_ns=at * MS, to_ns=at * MS, frames=10) for at in range(100)]
+    one = stream(1.0, 100_000, lost, loss_episodes=listed, loss_episodes_more=lost // 10 - 100)
+    late = [Stall(cpu=0, at_ns=600 * MS, ms=8.0)] * stalls
+    judged = still(1.0, one, shape=Shape(tag_at_s=0.5), host_stalls=late)
     assert judged.lost == [0]
     assert [reason.code for reason in judged.reasons] == [Code.HOST_STALL_OF_LOSS] * void
 
