@@ -12,9 +12,11 @@ Then an ordinary user prints an example, builds gateways in virtual time, and me
 the time of each step; the exit code is 1 if one failed. Needs root, Debian and (except for deb) the wheel in dist/.
 
     python benchmarks/machines/installed.py [wheel] [deb] [container] [--release bookworm --release trixie] [--built]
+        [--keep FOLDER]
 
 With --built the user gets the gateways that this machine has built (`espbench build x86`), under the same keys. Then
-only the installation is tested, and not whether the gateways can be built in the root.
+only the installation is tested, and not whether the gateways can be built in the root. With --keep each run is copied
+into a folder of that name, so that the runs of two releases can be compared.
 """
 
 from __future__ import annotations
@@ -80,6 +82,7 @@ def main() -> int:
     parser.add_argument("forms", nargs="*", help=f"of {', '.join(FORMS)}; default: all")
     parser.add_argument("--release", action="append", choices=RELEASES, help="default: each")
     parser.add_argument("--built", action="store_true", help="with the gateways of this machine's cache")
+    parser.add_argument("--keep", type=Path, help="copy each run into a folder of this one")
     given = parser.parse_args()
     forms = given.forms or FORMS
     end_by_signals()
@@ -88,7 +91,9 @@ def main() -> int:
     tried = []
     for form in forms:
         releases = [release_of_container()] if form == "container" else given.release or RELEASES
-        tried += [attempt(form, release, built_here=given.built) for release in releases]
+        for release in releases:
+            kept = given.keep and given.keep / f"{release}-{form}"
+            tried.append(attempt(form, release, built_here=given.built, kept=kept))
     return int(any(each.failed or each.left for each in tried))
 
 
@@ -102,8 +107,8 @@ def release_of_container() -> str:
     return begins[1]
 
 
-def attempt(form: str, release: str, *, built_here: bool) -> Tried:
-    """Make a root, install espbench there, measure as an ordinary user, and remove the root."""
+def attempt(form: str, release: str, *, built_here: bool, kept: Path | None = None) -> Tried:
+    """Make a root, install espbench there, measure as an ordinary user, and remove the root; kept: gets the run."""
     tried = Tried(f"{release}, {form}{', gateways built before' if built_here else ''}")
     try:
         with tempfile.TemporaryDirectory(prefix=f"installed-{form}-") as built:
@@ -116,6 +121,8 @@ def attempt(form: str, release: str, *, built_here: bool) -> Tried:
                 shutil.copytree(REPOSITORY / "dist", built, dirs_exist_ok=True)
             with bare(tried) as root:
                 used(tried, form, release, root, Path(built), built_here=built_here)
+                if kept is not None:
+                    shutil.copytree(root / "home/somebody/runs", kept)
     except subprocess.CalledProcessError as error:
         said = error.stdout.strip().splitlines()[-15:] if error.stdout else []
         tried.failed = "\n".join([f"exit {error.returncode}: {error.cmd[-1]}", *said])
