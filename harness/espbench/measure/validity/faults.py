@@ -199,13 +199,6 @@ def disturbance(share: float, by_host: float, host_record: dict[str, Any], *, fi
     return reasons + slowness(host_record)
 
 
-def losses_are_cut(offered: Offered) -> bool:
-    """Return whether the times of some lost frames are not listed because there were too many losses. Then it is not
-    known how much of the loss lies in stalls.
-    """
-    return any(s.loss_episodes_more for s in offered.streams)
-
-
 def stalls_are_cut(offered: Offered) -> bool:
     """Return whether some stalls are not listed because there were too many. Then a loss may lie in an unlisted
     stall.

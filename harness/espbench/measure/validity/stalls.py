@@ -7,6 +7,7 @@ they cover more of a trial than a limit, the whole trial says nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from espbench.generators.base import LossEpisode, Offered, Stall, StreamCounts
@@ -22,6 +23,7 @@ SOFTIRQ_MS = 2.5
 # % too low in the null experiment.)
 _HELD_BACK = 8
 _SOFTIRQ_TIME_MS, _POLL_FRAMES, _MARGIN_MS = 2.0, 64, 0.5
+_CATCH_UP = 1.1
 _BEFORE_NS = 1_000_000
 _AFTER_NS = 2_000_000
 
@@ -135,24 +137,30 @@ def share_of_outage(stream: StreamCounts, host_stalls: list[Stall]) -> float:
 
 
 def lost_within(stream: StreamCounts, spans: list[tuple[int, int]]) -> int:
-    """Return how many of a stream's lost frames were sent inside these spans of time, which do not overlap."""
+    """Return how many of a stream's listed losses were sent inside these spans of time, which do not overlap."""
     return sum(_overlap(episode, spans) for episode in stream.loss_episodes)
 
 
-def lost_outside(stream: StreamCounts, spans: list[tuple[int, int]], end_ns: int) -> float:
-    """Return how many of a stream's lost frames were sent outside these spans of time; end_ns: the end of the trial.
+def lost_in_all(stream: StreamCounts, spans: list[tuple[int, int]], end_ns: int) -> int:
+    """Return how many of all lost frames of a stream were sent inside these spans; end_ns: the end of the trial.
 
-    The losses after the end of a full list are not known. If there are spans then, the frames lost outside of them are
-    assumed to be as many, for their time, as those of the list.
+    The generator lists the first losses only. If there are spans after the end of a full list, the unlisted losses
+    outside of them are assumed to be as many, for their time, as the listed ones. The others were inside, if so many
+    frames left then.
     """
-    outside = sum(episode.frames for episode in stream.loss_episodes) - lost_within(stream, spans)
-    if not stream.loss_episodes_more or not stream.loss_episodes:
-        return outside
-    listed = stream.loss_episodes[0].from_ns, max(episode.to_ns for episode in stream.loss_episodes)
-    if not covered(spans, listed[1], end_ns):
-        return stream.lost - lost_within(stream, spans)
-    seen_ns, more_ns = ((to - at) * (1 - covered(spans, at, to)) for at, to in (listed, (listed[1], end_ns)))
-    return outside * (1 + more_ns / seen_ns) if seen_ns > 0 else 0.0
+    listed = stream.loss_episodes
+    inside = lost_within(stream, spans)
+    if not stream.loss_episodes_more or not listed:
+        return inside
+    known = sum(episode.frames for episode in listed)
+    first_ns, full_ns = listed[0].from_ns, max(episode.to_ns for episode in listed)
+    seen_ns = (full_ns - first_ns) * (1 - covered(spans, first_ns, full_ns))
+    later = covered(spans, full_ns, end_ns)
+    later_ns = (end_ns - full_ns) * (1 - later)
+    outside = (known - inside) * later_ns / seen_ns if seen_ns > 0 else 0.0
+    per_ns = _CATCH_UP * stream.tx_frames / max(1, 1e9 * (stream.duration_s or 0.0))
+    could_be = min(stream.never_came - known - outside, per_ns * later * (end_ns - full_ns))
+    return inside + max(0, math.floor(could_be))
 
 
 def _overlap(episode: LossEpisode, spans: list[tuple[int, int]]) -> int:

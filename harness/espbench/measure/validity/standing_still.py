@@ -14,7 +14,6 @@ from espbench.measure.validity.backlog import Backlog
 from espbench.measure.validity.faults import (
     OF_LOSS_LIMIT,
     disturbance,
-    losses_are_cut,
     outage_faults,
     stalls_are_cut,
 )
@@ -65,7 +64,7 @@ def standing_still(
     spans = stalls.windows(host_stalls, tx_stalls, own_ms)
     cut = stalls_are_cut(offered)
     end_ns = offered.start_ns + int(offered.duration_s * 1e9)
-    lost = [0 if cut or losses_are_cut(offered) else stalls.lost_within(stream, spans) for stream in streams]
+    lost = [0 if cut else stalls.lost_in_all(stream, spans, end_ns) for stream in streams]
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
     reasons = disturbance(share, by_host, host_record, final=burst or request.phase == "final")
@@ -73,10 +72,8 @@ def standing_still(
         reasons += outage_faults(streams, host_stalls)
     searched = burst or request.phase != "measure"
     missing = sum(stream.lost for stream in streams)
-    if not searched and not upset and not reasons and not cut:
-        outside = sum(stalls.lost_outside(stream, spans, end_ns) for stream in streams)
-        if missing - outside > OF_LOSS_LIMIT * missing:
-            reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=round(missing - outside)))
+    if not searched and not upset and not reasons and sum(lost) > OF_LOSS_LIMIT * missing:
+        reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
     if not reasons and _ends_in_a_stall(request, offered, spans, cut=cut):
         reasons.append(Reason.of(Code.HOST_STALL_AT_THE_END))
     explained = _in_stalls(offered, backlogs, spans, resolution)
