@@ -351,6 +351,7 @@ def _episodes(
 
 def _listed(losses: Sequence[Lost]) -> list[LossEpisode]:
     """Return the losses that the generator lists: those until its list is full."""
+    losses = sorted(losses, key=lambda each: each.episode.from_ns)
     if sum(each.episodes for each in losses) <= LISTED:
         return [each.episode for each in losses]
     full_ns, later_ns = 0.0, float(max(each.episode.to_ns for each in losses))

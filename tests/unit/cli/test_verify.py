@@ -145,3 +145,30 @@ def test_a_run_without_results_of_trials_is_refused(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
     (run / "manifest.json").write_text(json.dumps(manifest | {"cases": []}))
     assert "nothing to verify" in said_of(run, 2)
+
+
+def test_a_result_of_a_case_that_the_plan_has_not_follows_from_nothing(run: Path) -> None:
+    document = json.loads((run / "results.json").read_text())
+    document["outcomes"].append(document["outcomes"][0] | {"case": "0099-forged"})
+    (run / "results.json").write_text(json.dumps(document))
+    assert "0099-forged, loss goal 0 %: follows from no trial\n" in said_of(run, 3)
+
+
+def test_a_result_that_is_there_twice_is_named(run: Path) -> None:
+    document = json.loads((run / "results.json").read_text())
+    document["outcomes"].insert(0, document["outcomes"][0] | {"throughput_fps": 99_999.0})
+    (run / "results.json").write_text(json.dumps(document))
+    assert f"{CASE}, loss goal 0 %: recorded 2 times\n" in said_of(run, 3)
+
+
+def test_trials_at_another_load_were_not_asked_for(run: Path) -> None:
+    trials = list(RunDirectory.open(run).trials())
+    trials[1] = trials[1].model_copy(update={"intended_fps": trials[1].intended_fps / 2})
+    write_trials(run, trials)
+    assert f"{CASE}, throughput: trial 1, " in said_of(run, 3)
+
+
+def test_a_run_of_an_older_format_is_refused(run: Path) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
+    assert "got: format 1" in said_of(run, 2)

@@ -284,7 +284,9 @@ def test_a_resumed_case_begins_where_it_began(tmp_path: Path) -> None:
     def asked(recorded: dict[str, list[float | None]], trials: int) -> tuple[Any, Any]:
         saved: dict[str, Any] = {}
         directory = SimpleNamespace(
-            manifest=SimpleNamespace(search_hints=recorded, line_rate_bps=1e9, calibration=[], base_loads={}),
+            manifest=SimpleNamespace(
+                machine_of_case={}, search_hints=recorded, line_rate_bps=1e9, calibration=[], base_loads={}
+            ),
             trials_of=lambda _: [None] * trials,
             update_manifest=lambda **changes: saved.update(changes),
             save_results=lambda results: None,

@@ -8,11 +8,14 @@ was changed, or that this espbench is another one.
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from espbench.errors import EspbenchError
+from espbench.measure.inputs.setup import Request
 from espbench.plan import Case, cases
 from espbench.plan.resolved.frame_sizes import USUAL_MTU
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
@@ -22,10 +25,12 @@ from espbench.runs.book import Book, Results
 from espbench.runs.one_case import encryption_of
 from espbench.runs.paired_run import PairedRun, RunParts, rivals
 from espbench.runs.procedure_kinds import procedure_for
-from espbench.terms import Encryption, Finding, Manifest, Outcome, Trial
+from espbench.terms import PAIRED, Encryption, Finding, Manifest, Outcome, Trial, kind_of_test
 
 # Remarks on a figure also come from the machine that measured (its notes), so they are not calculated again.
 _NOT_CALCULATED = {"warnings"}
+# The tests whose trials have the load that was asked for. (Others may change it, such as bursts that are too fast.)
+_ONE_LOAD = ("throughput", "latency", "frame_loss")
 
 
 class NotFollowing(EspbenchError):
@@ -102,40 +107,74 @@ def cases_of_run(resolved: ResolvedPlan, manifest: Manifest) -> list[Case]:
 def differences(resolved: ResolvedPlan, directory: RunDirectory) -> Iterator[Difference]:
     """Yield each result that does not follow from the trials, in the plan's order.
 
-    A case whose trials lead to no result is one difference; the cases that start from its results are left out. So are
-    cases of an unfinished run that have no result yet.
+    A case whose trials lead to no result is one difference. Cases of an unfinished run that have no result yet are left
+    out, and so are the results that `left_out` names.
     """
     kept, recorded = _Kept(directory), directory.results()
+    of_case: defaultdict[str, Results] = defaultdict(list)
+    for result in recorded:
+        of_case[result.case].append(result)
+    paired = {result.case for result in recorded if result.test == PAIRED}
+    judged: set[str] = set()
     book = Book(resolved, cases_of_run(resolved, directory.manifest), kept)
     for case in book.cases:
-        if not all(book.has(other) for other in book.needs(case)):
+        begun = bool(of_case[case.id]) or bool(directory.manifest.finished)
+        if not begun or not all(book.has(other) for other in book.needs(case)):
             continue
-        of_case = [result for result in recorded if result.case == case.id]
-        if not of_case and directory.manifest.finished is False:
-            continue
+        judged.add(case.id)
         try:
             results = _of_case(case, book, directory, external=resolved.plan.is_external)
         except EspbenchError as error:
             yield Difference(case.id, case.test, str(error))
             continue
         book.finish(case, results)
-        yield from _apart(case.id, of_case, results)
-    try:
-        compared = _compared(resolved, book, kept)
-    except EspbenchError as error:
-        yield Difference("at the same loads", "comparison", str(error))
-        return
-    for finding in compared:
-        yield from _apart(
-            finding.case, [result for result in recorded if result.case == finding.case], [finding]
-        )
+        yield from _apart(case.id, of_case[case.id], results)
+    if left_out(directory):
+        judged |= paired
+    elif directory.manifest.finished or paired:
+        try:
+            compared = _compared(resolved, book, kept)
+        except EspbenchError as error:
+            compared = []
+            judged |= paired
+            yield Difference("at the same loads", "comparison", str(error))
+        for finding in compared:
+            judged.add(finding.case)
+            yield from _apart(finding.case, of_case[finding.case], [finding])
+    for result in recorded:
+        if result.case not in judged:
+            yield Difference(result.case, _name(result), "follows from no trial")
+
+
+def left_out(directory: RunDirectory) -> str:
+    """Say which results are not calculated again; empty if all are."""
+    if directory.manifest.machines and any(result.test == PAIRED for result in directory.results()):
+        return "comparisons at the same loads are left out, since several machines measured"
+    return ""
 
 
 def _of_case(case: Case, book: Book, directory: RunDirectory, *, external: bool) -> Results:
-    running = procedure_for(case, book.known(case), directory.trials_of(case.id))
+    running = procedure_for(case, book.known(case), [])
+    for trial in directory.trials_of(case.id):
+        asked = running.next()
+        if asked is None or (kind_of_test(case.test) in _ONE_LOAD and not _is_asked(trial, asked)):
+            raise NotFollowing(
+                f"trial {trial.sequence}, {trial.intended_fps:,.0f} frames/s, was not asked for"
+            )
+        try:
+            running.add(trial)
+        except ValueError as error:
+            raise NotFollowing(f"trial {trial.sequence}: {error}") from None
     if running.next() is not None:
         raise NotFollowing(f"it needs more than the {len(running.trials)} trials that are recorded")
     return running.results(CaseFacts(case.dut, encryption_of(case, running.trials, external=external), []))
+
+
+def _is_asked(trial: Trial, asked: Request) -> bool:
+    """Return whether a trial is the one that was asked for; loads are recorded with three decimals."""
+    return trial.phase == asked.phase and math.isclose(
+        trial.intended_fps, asked.load_fps, rel_tol=1e-6, abs_tol=1e-3
+    )
 
 
 def _compared(resolved: ResolvedPlan, book: Book, kept: _Kept) -> list[Finding]:
@@ -166,6 +205,9 @@ def _compared(resolved: ResolvedPlan, book: Book, kept: _Kept) -> list[Finding]:
 def _apart(case: str, recorded: Results, calculated: Results) -> Iterator[Difference]:
     """Yield the results of a case in which the record and the calculation differ."""
     as_recorded = outcome_files.from_json_text(outcome_files.json_text(calculated))  # with its rounding
+    for name, count in Counter(map(_name, recorded)).items():
+        if count > 1:
+            yield Difference(case, name, f"recorded {count} times")
     was, now = (
         {_name(result): _figures(result) for result in results} for results in (recorded, as_recorded)
     )

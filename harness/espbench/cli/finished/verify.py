@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from espbench.cli.finished.recalculation import differences
+from espbench.cli.finished.recalculation import differences, left_out
 from espbench.errors import UsageError
 from espbench.own_code import own_code
 from espbench.plan import load_plan
 from espbench.reporting.parts.wording import plural
-from espbench.results import RunDirectory
+from espbench.results import FORMAT, RunDirectory
 from espbench.version import __version__
 
 NOT_FOLLOWING = 3
@@ -30,8 +30,20 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
             "  got: driver-level tests or cipher kernels alone, whose figures are not calculated again\n"
             "  what to do: measure its plan again, and compare the files"
         )
+    if manifest.format != FORMAT:
+        raise UsageError(
+            f"{run}: cannot verify\n  expected: a run of format {FORMAT}\n"
+            f"  got: format {manifest.format}, which has no codes and no exact values of its results\n"
+            f"  what to do: verify it with espbench {manifest.espbench}, or measure its plan again"
+        )
     stood = manifest.plan_path
     resolved = load_plan(run / "plan.yaml", beside=Path(stood) if stood else None)
+    frames = resolved.traffic.fingerprint
+    if (before := manifest.conditions.get("traffic", frames)) != frames:
+        raise UsageError(
+            f"{run}: cannot verify\n  expected: the frames that were sent, {before}\n  got: {frames}\n"
+            f"  what to do: put the plan's traffic profile and recordings beside {stood or 'the plan'}, as they were"
+        )
     recorded = directory.results()
     damage = directory.damage(recorded)
     for damaged in damage:
@@ -40,7 +52,11 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
         print(
             f"measured by espbench {manifest.made_by}; calculated by {__version__}, code {own_code()['code']}"
         )
-    unfinished = " (the run is not finished)" if manifest.finished is False else ""
+    unfinished = "" if manifest.finished else " (the run is not finished)"
+    if resolved.plan.accelerator or resolved.plan.public_key_unit:
+        print("figures of driver-level tests are left out")
+    if more := left_out(directory):
+        print(more)
     apart = list(differences(resolved, directory))
     for one in apart:
         print(f"{one.case}, {one.result}: {one.what}")

@@ -24,6 +24,8 @@ SOFTIRQ_MS = 2.5
 _HELD_BACK = 8
 _SOFTIRQ_TIME_MS, _POLL_FRAMES, _MARGIN_MS = 2.0, 64, 0.5
 _CATCH_UP = 1.1
+# A list shows how many frames are lost outside stalls if so many of the unlisted ones, spread evenly, would be on it.
+_SEEN = 3
 _BEFORE_NS = 1_000_000
 _AFTER_NS = 2_000_000
 
@@ -141,25 +143,27 @@ def lost_within(stream: StreamCounts, spans: list[tuple[int, int]]) -> int:
     return sum(_overlap(episode, spans) for episode in stream.loss_episodes)
 
 
-def lost_in_all(stream: StreamCounts, spans: list[tuple[int, int]], end_ns: int) -> int:
-    """Return how many of all lost frames of a stream were sent inside these spans; end_ns: the end of the trial.
+def lost_in_all(stream: StreamCounts, spans: list[tuple[int, int]], start_ns: int, end_ns: int) -> int:
+    """Return how many of all lost frames of a stream were sent inside these spans; start and end of the trial, ns.
 
     The generator lists the first losses only. If there are spans after the end of a full list, the unlisted losses
     outside of them are assumed to be as many, for their time, as the listed ones. The others were inside, if so many
-    frames left then.
+    frames left then. Nothing is assumed if the list was full too early to show how many frames are lost outside.
     """
     listed = stream.loss_episodes
     inside = lost_within(stream, spans)
     if not stream.loss_episodes_more or not listed:
         return inside
     known = sum(episode.frames for episode in listed)
-    first_ns, full_ns = listed[0].from_ns, max(episode.to_ns for episode in listed)
-    seen_ns = (full_ns - first_ns) * (1 - covered(spans, first_ns, full_ns))
-    later = covered(spans, full_ns, end_ns)
-    later_ns = (end_ns - full_ns) * (1 - later)
-    outside = (known - inside) * later_ns / seen_ns if seen_ns > 0 else 0.0
+    full_ns = max(episode.to_ns for episode in listed)
+    unlisted, later_ns = stream.never_came - known, end_ns - full_ns
+    seen_ns = (full_ns - start_ns) * (1 - covered(spans, start_ns, full_ns))
+    if unlisted * seen_ns < _SEEN * later_ns:
+        return inside
+    covered_later = covered(spans, full_ns, end_ns)
+    outside = (known - inside) * (1 - covered_later) * later_ns / seen_ns
     per_ns = _CATCH_UP * stream.tx_frames / max(1, 1e9 * (stream.duration_s or 0.0))
-    could_be = min(stream.never_came - known - outside, per_ns * later * (end_ns - full_ns))
+    could_be = min(unlisted - outside, per_ns * covered_later * later_ns)
     return inside + max(0, math.floor(could_be))
 
 

@@ -64,7 +64,7 @@ def standing_still(
     spans = stalls.windows(host_stalls, tx_stalls, own_ms)
     cut = stalls_are_cut(offered)
     end_ns = offered.start_ns + int(offered.duration_s * 1e9)
-    lost = [0 if cut else stalls.lost_in_all(stream, spans, end_ns) for stream in streams]
+    lost = [0 if cut else stalls.lost_in_all(stream, spans, offered.start_ns, end_ns) for stream in streams]
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
     reasons = disturbance(share, by_host, host_record, final=burst or request.phase == "final")

@@ -101,6 +101,14 @@ def test_losses_that_are_not_listed_are_compared_with_those_that_are(
     ] * void
 
 
+def test_a_list_that_was_full_in_a_stall_at_the_beginning_excuses_no_more() -> None:
+    """The DUT loses each tenth frame all the time; it is not known how many it loses outside the stalls."""
+    listed = [LossEpisode(from_ns=at * 50_000, to_ns=at * 50_000, frames=1) for at in range(1000)]
+    one = stream(2.0, 400_000, 40_000, loss_episodes=listed, loss_episodes_more=39_000)
+    judged = still(2.0, one, host_stalls=[Stall(cpu=0, at_ns=at * MS, ms=90.0) for at in (0, 1000)])
+    assert judged.lost == [1000]
+
+
 @pytest.mark.parametrize("lost", [0, 30])
 @pytest.mark.parametrize(("ms", "void"), [(3.0, False), (12.0, True)])
 def test_whether_a_burst_counts_does_not_depend_on_its_loss(lost: int, ms: float, void: bool) -> None:
