@@ -90,7 +90,8 @@ MAY_IMPORT = {
     "cli.profile": "results plan runs gate profile cli.gate",
     "cli.bisect": "results plan runs gate gate.commits profile cli.gate cli.profile",
     "cli.history": "over_time reporting.over_time",
-    "cli.finished": "plan plan.resolved results measure.inputs procedures runs comparison comparison.* reporting reporting.*",
+    "cli.finished": "plan plan.resolved results measure.inputs procedures runs comparison comparison.* reporting "
+    "reporting.*",
     "cli": "catalogue this_machine results.* plan.* platforms.* stacks.daemons generators measure.* procedures.boards "
     "runs runs.platform_kinds.* runs.workers reporting.* cli.bisect cli.finished cli.gate cli.history "
     "cli.profile",
