@@ -3,7 +3,7 @@
 
 The procedures get the trials from the record instead of making them. So this needs no gateways, no root, and not the
 machine that measured. Trials that the procedures would not have asked for, or would still ask for, show that the record
-was changed, or that this espbench is another one.
+was changed, or that this espbench is another one. Loads are compared in the tests of _ONE_LOAD alone.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
         raise UsageError(
             f"{run}: cannot verify\n  expected: a run of format {FORMAT}\n"
             f"  got: format {manifest.format}, which has no codes and no exact values of its results\n"
-            f"  what to do: verify it with espbench {manifest.espbench}, or measure its plan again"
+            "  what to do: measure its plan again"
         )
     stood = manifest.plan_path
     resolved = load_plan(run / "plan.yaml", beside=Path(stood) if stood else None)

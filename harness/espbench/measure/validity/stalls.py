@@ -23,7 +23,7 @@ SOFTIRQ_MS = 2.5
 # % too low in the null experiment.)
 _HELD_BACK = 8
 _SOFTIRQ_TIME_MS, _POLL_FRAMES, _MARGIN_MS = 2.0, 64, 0.5
-_CATCH_UP = 1.1
+_CATCH_UP = 1.1  # traffic/src/send/pace.rs
 # A list shows how many frames are lost outside stalls if so many of the unlisted ones, spread evenly, would be on it.
 _SEEN = 3
 _BEFORE_NS = 1_000_000
