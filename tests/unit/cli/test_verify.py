@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from espbench.own_code import own_code
 from espbench.results import RunDirectory
 from espbench.terms import Trial
 from support.command_line import in_process
@@ -172,3 +173,41 @@ def test_a_run_of_an_older_format_is_refused(run: Path) -> None:
     manifest = json.loads((run / "manifest.json").read_text())
     (run / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     assert "got: format 1" in said_of(run, 2)
+
+
+def test_a_table_that_was_edited_is_named(run: Path) -> None:
+    """results.json and the trials are as they were."""
+    expected = (WITNESS / "expected/results.csv.txt").read_text()
+    (run / "results.csv").write_text(expected)
+    assert "all follow from 14 recorded trials\n" in said_of(run, 0)
+    replace_in(run / "results.csv", "10066.2", "12066.2")
+    said = said_of(run, 3)
+    assert "results.csv, line 2: throughput_fps is 12066.2, not 10066.2\n" in said
+    assert "4 results: all follow from 14 recorded trials, but files say something else\n" in said
+
+
+def test_rows_that_were_added_to_a_table_are_named(run: Path) -> None:
+    text = (WITNESS / "expected/results.csv.txt").read_text()
+    (run / "results.csv").write_text(text + text.splitlines(keepends=True)[-1])
+    assert "results.csv: 5 rows, and results.json gives 4\n" in said_of(run, 3)
+
+
+def made_here(run: Path) -> None:
+    """Let the manifest name the code of these tests, so that reports are compared, and write the report."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["code"] = {"code": own_code()["code"]}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert in_process("report", run).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.html"])
+def test_a_report_that_was_edited_is_named(run: Path, name: str) -> None:
+    made_here(run)
+    said_of(run, 0)
+    replace_in(run / name, "10,066", "12,066")
+    assert f"{name}: not as `espbench report` writes it\n" in said_of(run, 3)
+
+
+def test_reports_of_another_espbench_are_not_compared(run: Path) -> None:
+    (run / "report.md").write_text("of another version\n")
+    assert "; reports are not compared\n" in said_of(run, 0)

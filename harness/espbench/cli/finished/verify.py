@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from espbench.cli.finished.documents import reports_apart, tables_apart
 from espbench.cli.finished.recalculation import differences, left_out
 from espbench.errors import UsageError
 from espbench.own_code import own_code
@@ -48,9 +49,11 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
     damage = directory.damage(recorded)
     for damaged in damage:
         print(f"{run / 'trials.jsonl'}: damaged: {damaged}", file=sys.stderr)
-    if manifest.code.get("code") != own_code()["code"]:
+    is_ours = manifest.code.get("code") == own_code()["code"]
+    if not is_ours:
         print(
-            f"measured by espbench {manifest.made_by}; calculated by {__version__}, code {own_code()['code']}"
+            f"measured by espbench {manifest.made_by}; calculated by {__version__}, code {own_code()['code']}; "
+            "reports are not compared"
         )
     unfinished = "" if manifest.finished else " (the run is not finished)"
     if resolved.plan.accelerator or resolved.plan.public_key_unit:
@@ -58,10 +61,19 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
     if more := left_out(directory):
         print(more)
     apart = list(differences(resolved, directory))
-    for one in apart:
-        print(f"{one.case}, {one.result}: {one.what}")
+    for difference in apart:
+        print(f"{difference.case}, {difference.result}: {difference.what}")
+    files = list(tables_apart(directory))
+    if is_ours and not (apart or damage or files):
+        files = [f"{name}: not as `espbench report` writes it" for name in reports_apart(directory)]
+    for one in files:
+        print(one)
     trials = plural(sum(directory.trial_counts().values()), "recorded trial")
     of = plural(len(recorded), "result")
+    if files and not (apart or damage):
+        print(f"{of}: all follow from {trials}{unfinished}, but files say something else")
+        print(f"what to do: believe results.json, and write the others again: espbench report {run}")
+        raise typer.Exit(NOT_FOLLOWING)
     if apart or damage:
         print(f"not all of {of} follow from {trials}{unfinished}: {plural(len(apart), 'difference')}")
         raise typer.Exit(NOT_FOLLOWING)
