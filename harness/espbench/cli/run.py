@@ -16,8 +16,9 @@ from typing import Annotated
 
 import typer
 
+from espbench.cli.expected import expected
 from espbench.cli.gate.options import Wait
-from espbench.cli.progress import TerminalObserver, measuring, remarks_in_short, rough, terminal
+from espbench.cli.progress import TerminalObserver, measuring, remarks_in_short, terminal
 from espbench.cli.resumption import other_code, same_place, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, refuse_executor
 from espbench.errors import EspbenchError, UsageError
@@ -46,7 +47,6 @@ from espbench.runs.beds import (
     require,
     virtual,
 )
-from espbench.runs.expected_time import expected_s
 from espbench.runs.platform_kinds.shared.platform import Workspace, kits_of, own_files_of
 from espbench.runs.session import Session
 from espbench.runs.workers.bench_session import OnBenches
@@ -257,6 +257,9 @@ def _measure(
             workers = elsewhere or LocalWorkers(useful)
             with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
+                if elsewhere is None and not directory.results():
+                    for text in expected(resolved, choices, useful):
+                        observer_of_many.note(text)
                 return _side_by_side(
                     resolved, choices, directory, observer_of_many, workers, profiled=profiled
                 )
@@ -266,7 +269,7 @@ def _measure(
         ):
             _tell(observer.note, resolved, choices)
             if not directory.results():
-                for text in _expected(resolved, choices):
+                for text in expected(resolved, choices, 1):
                     observer.note(text)
             return _one_after_the_other(resolved, choices, directory, observer, registry, profiled=profiled)
     except KeyboardInterrupt:
@@ -300,15 +303,6 @@ def _tell(note: Callable[[str], None], resolved: ResolvedPlan, choices: list[Cho
         note(f"platform {where}")
     for text in notes(resolved):
         note(text)
-
-
-def _expected(resolved: ResolvedPlan, choices: list[Choice]) -> list[str]:
-    """Return for how long a run in real time measures if no trial is repeated, in words; nothing in virtual time."""
-    if virtual(choices) or resolved.plan.cipher_kernels:
-        return []
-    line_rate_bps = choices[0].platform.line_rate_bps
-    seconds = expected_s(resolved.plan, cases_of(resolved, choices), line_rate_bps)
-    return [f"trials and their waits take about {rough(seconds)}; set-ups and repeated trials come on top"]
 
 
 def _one_after_the_other(
@@ -478,10 +472,10 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
     for note in notes(resolved):
         print(f"note: {note}")
     try:
-        expected = _expected(resolved, choices)
+        times = expected(resolved, choices, jobs_for(None, choices, virtual_time=virtual(choices)))
     except EspbenchError as error:  # the ports need not be here to list the cases
-        expected = [f"how long the trials take is not known: {error}"]
-    for note in expected:
+        times = [f"how long the trials take is not known: {error}"]
+    for note in times:
         print(f"note: {note}")
     if (asked := resolved.plan.accelerator) is not None:
         print(f"  accelerator test: {', '.join(asked.crypto)}; {', '.join(asked.suites)}; {asked.sizes} B")

@@ -89,8 +89,8 @@ class Procedure(Protocol):
         frames/s.
         """
 
-    def remaining_s(self) -> float:
-        """Return an estimate of the remaining time, waits included, s."""
+    def remaining_s(self, *, waits: bool = True) -> float:
+        """Return an estimate of the remaining time, s; waits: with the waits around the trials."""
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         """Return the answer; only when `next` is None."""

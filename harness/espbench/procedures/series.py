@@ -73,9 +73,9 @@ class Series(ABC):
     def brackets(self) -> list[tuple[float, float | None, float | None]]:
         return []
 
-    def remaining_s(self) -> float:
+    def remaining_s(self, *, waits: bool = True) -> float:
         s = self.case.settings
-        around = s.learning + s.residue + s.settle + OVERHEAD_S
+        around = s.learning + s.residue + s.settle + OVERHEAD_S if waits else 0.0
         return max(0, self.expected_trials() - len(self.answers)) * (s.longest_s + around)
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:

@@ -49,7 +49,7 @@ class Loads:
     def brackets(self) -> list[Any]:
         return []
 
-    def remaining_s(self) -> float:
+    def remaining_s(self, *, waits: bool = True) -> float:
         return 0.0
 
 

@@ -65,7 +65,7 @@ class CapacityCase(IpsecSeries):
     def expected_trials(self) -> int:
         return 1
 
-    def remaining_s(self) -> float:
+    def remaining_s(self, *, waits: bool = True) -> float:
         return 0.0 if self.answers else 0.2 * self.settings.limit
 
     def answer(self) -> dict[str, Any]:

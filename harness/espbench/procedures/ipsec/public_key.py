@@ -47,7 +47,7 @@ class PublicKeyCase(IpsecSeries):
     def expected_trials(self) -> int:
         return 1
 
-    def remaining_s(self) -> float:
+    def remaining_s(self, *, waits: bool = True) -> float:
         return 2 * 2 * len(OPERATIONS) * self._seconds if not self.answers else 0.0
 
     def answer(self) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class SetUpRateCase(IpsecSeries):
     def expected_trials(self) -> int:
         return 1
 
-    def remaining_s(self) -> float:
+    def remaining_s(self, *, waits: bool = True) -> float:
         return 0.0 if self.answers else 0.3 * self.settings.tunnels + 20
 
     def answer(self) -> dict[str, Any]:

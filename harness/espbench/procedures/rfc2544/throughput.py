@@ -122,10 +122,10 @@ class ThroughputCase:
         """
         return [(goal, *self.search.bounds(goal)) for goal in self.settings.loss_goals]
 
-    def remaining_s(self) -> float:
-        """Return an estimate of the remaining time, waits included, s."""
+    def remaining_s(self, *, waits: bool = True) -> float:
+        """Return an estimate of the remaining time, s; waits: with the waits around the trials."""
         s = self.settings
-        return self.search.remaining_s(s.learning + s.residue + s.settle + OVERHEAD_S)
+        return self.search.remaining_s(s.learning + s.residue + s.settle + OVERHEAD_S if waits else 0.0)
 
     def results(self, facts: CaseFacts) -> list[Outcome | Finding]:
         """Return one outcome per loss goal."""
