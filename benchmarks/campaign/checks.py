@@ -171,7 +171,7 @@ def true_reasons(
                 faults.append(
                     f"trial {line + 1}: not a reason that this could have: {reason['code']}: {text}"
                 )
-            elif line not in touched and not _told_again(trials, line):
+            elif line not in touched and not _repeats_reasons(trials, line):
                 faults.append(f"trial {line + 1} was not touched, and says {reason['code']}: {text}")
     return faults
 
@@ -183,7 +183,7 @@ def disturbed_cases(trials: Sequence[Trial]) -> frozenset[str]:
     )
 
 
-def _told_again(trials: Sequence[Trial], line: int) -> bool:
+def _repeats_reasons(trials: Sequence[Trial], line: int) -> bool:
     """Return whether a trial repeats the reasons of an earlier one.
 
     It does so if its case or load was given up before.

@@ -10,7 +10,7 @@ gateway-clock   the clock of a User-Mode Linux guest steps three times after its
 tester-clock    a trial's record reports a step of this machine's clock; the clock itself is never touched
 
 Each disturbance is announced before it happens, by a line of JSON in the file that the environment variable
-DISTURBANCES names (told.py). The pair's number is 0 for the tester.
+DISTURBANCES names (announcements.py). The pair's number is 0 for the tester.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from campaign import told
+from campaign import announcements
 from espbench.cli.main import main
 from espbench.generators.base import Offered, Stream
 from espbench.generators.native import NativeGenerator
@@ -54,7 +54,9 @@ done
 
 def tell(after_s: float, what: str) -> None:
     """Announce a disturbance to the campaign, which reads the file."""
-    told.write(Path(os.environ[told.VARIABLE]), told.Disturbance(len(PAIRS), after_s, what))
+    announcements.write(
+        Path(os.environ[announcements.VARIABLE]), announcements.Disturbance(len(PAIRS), after_s, what)
+    )
 
 
 def later(gateway: Gateway, after_s: float, script: str) -> None:

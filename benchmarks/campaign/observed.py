@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from campaign import ROOT, checks, told
+from campaign import ROOT, announcements, checks
 from espbench.this_machine.processes import descendants, start_time
 from espbench.this_machine.registry import state_dir
 from support.gateways.boxes import leftovers
@@ -49,12 +49,14 @@ class Observed:
         folder.mkdir(parents=True, exist_ok=True)
         number = len(list(folder.glob("stderr*")))
         self._stderr = folder / f"stderr{number}"
-        self.disturbances = folder.absolute() / f"disturbances{number}"  # the run's own ones (told.py)
+        self.disturbances = (
+            folder.absolute() / f"disturbances{number}"
+        )  # the run's own ones (announcements.py)
         with self._stderr.open("w") as errors:
             self.process = subprocess.Popen(
                 [*program, "run", "--no-report", *(["--wait"] if wait else []), *map(str, arguments)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, cwd=folder,
-                env=environment(**{told.VARIABLE: str(self.disturbances)}, **(env or {})),
+                env=environment(**{announcements.VARIABLE: str(self.disturbances)}, **(env or {})),
             )  # fmt: skip
         self.id = ""
         self._folder, self._arguments = folder, arguments

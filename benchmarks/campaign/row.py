@@ -19,14 +19,14 @@ class Verdict:
 
     moments: the number of disturbances. outcomes: allowed outcome (`right`, `INVALID`, `refused` …) → how often.
     faults: each outcome that is not allowed, as a sentence; without faults the repetition passed. lacks: what this
-    machine lacks, so that nothing was tried. told: espbench's messages if it ended early, for readers of the state.
+    machine lacks, so that nothing was tried. messages: what espbench said if it ended early, for readers of the state.
     """
 
     moments: int = 1
     outcomes: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     lacks: str = ""
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
 
 class Row(ABC):

@@ -67,7 +67,7 @@ class State:
         line = {
             "row": done.row, "repetition": done.repetition, "seed": done.seed, "seconds": round(done.seconds, 3),
             "moments": v.moments, "outcomes": dict(v.outcomes), "faults": v.faults, "lacks": v.lacks,
-            "told": v.told, "commit": done.commit, "when": done.when,
+            "messages": v.messages, "commit": done.commit, "when": done.when,
         }  # fmt: skip
         self._append(line)
         self.done[done.row, done.repetition] = done
@@ -100,7 +100,7 @@ class State:
             self._forget(line)
             return
         verdict = Verdict(
-            line["moments"], Counter(line["outcomes"]), line["faults"], line["lacks"], line["told"]
+            line["moments"], Counter(line["outcomes"]), line["faults"], line["lacks"], line["messages"]
         )
         done = Done(
             line["row"],

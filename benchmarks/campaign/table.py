@@ -24,7 +24,7 @@ def markdown(rows: Sequence[Row], state: State) -> str:
         "| row | what is done and expected | repetitions | moments | minutes | what came of it | faults | commit |",
         "|---|---|--:|--:|--:|---|--:|---|",
     ]
-    told: list[str] = []
+    all_faults: list[str] = []
     for row in rows:
         done = state.of(row.name)
         outcomes: Counter[str] = Counter()
@@ -42,11 +42,11 @@ def markdown(rows: Sequence[Row], state: State) -> str:
             f"| {row.name} | {row.what} | {len(made)} of {row.repetitions} | {moments:,} | {minutes:.1f} "
             f"| {came or 'not yet tried'} | {len(faults)} | {_commits(done)} |"
         )
-        told += faults[:MOST_FAULTS]
+        all_faults += faults[:MOST_FAULTS]
         if len(faults) > MOST_FAULTS:
-            told.append(f"`{row.name}`: {len(faults) - MOST_FAULTS} more")
-    if told:
-        lines += ["", "Faults:", "", *(f"* {_short(text)}" for text in told)]
+            all_faults.append(f"`{row.name}`: {len(faults) - MOST_FAULTS} more")
+    if all_faults:
+        lines += ["", "Faults:", "", *(f"* {_short(text)}" for text in all_faults)]
     return "\n".join(lines) + "\n"
 
 

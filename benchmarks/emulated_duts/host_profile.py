@@ -57,10 +57,10 @@ def sample(processes: Mapping[str, int], work: Callable[[], object], folder: Pat
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"perf: {done.stderr.strip()}")
-    return told(done.stdout, pids)
+    return tables(done.stdout, pids)
 
 
-def told(script: str, pids: Mapping[int, str]) -> str:
+def tables(script: str, pids: Mapping[int, str]) -> str:
     """Return tables of the samples that `perf script` printed, for these processes."""
     parts: Counter[tuple[str, str]] = Counter()
     functions: Counter[tuple[str, str]] = Counter()

@@ -80,7 +80,7 @@ def main() -> None:
         guest = emulated_x86.GUEST.replace('echo "{mark} surveyed"', trial + 'echo "{mark} surveyed"')
         with tempfile.TemporaryDirectory(prefix="espbench-irq-") as name:
             emulated_x86.boot(machine, Path(name), kernel=image, options=TRUSTED, guest=guest)
-            faults += told(Path(name) / "out", left_out=True) + refused(Path(name) / "out")
+            faults += left_out_faults(Path(name) / "out", left_out=True) + refused(Path(name) / "out")
         with tempfile.TemporaryDirectory(prefix="espbench-irq-") as name:
             emulated_x86.boot(
                 machine,
@@ -89,7 +89,7 @@ def main() -> None:
                 options=f"{TRUSTED} tsc=noirqtime",
                 guest=BOOTED + trial + DONE,
             )
-            faults += told(Path(name) / "out", left_out=False)
+            faults += left_out_faults(Path(name) / "out", left_out=False)
     except EspbenchError as error:
         sys.exit(f"irq_time_kernel: {error}")
     print("\n".join(f"FAULT: {fault}" for fault in faults) or "as expected")
@@ -123,7 +123,7 @@ def built(work: Path) -> Path:
     return image
 
 
-def told(out: Path, *, left_out: bool) -> list[str]:
+def left_out_faults(out: Path, *, left_out: bool) -> list[str]:
     """Print the result of the guest's test; return the faults. left_out: whether time is expected to be left out."""
     text = (out / f"{ACCOUNTED}.txt").read_text()
     print(text, flush=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from campaign import checks, hits, told
+from campaign import announcements, checks, hits
 from campaign.observed import ESPBENCH, IN_GATEWAYS, Observed, clean, whole
 from campaign.row import FolderRow, Verdict
 from campaign.truth import written
@@ -141,7 +141,7 @@ class DisturbedRow(FolderRow):
                 if code != -signal.SIGKILL:
                     verdict.faults += checks.ended(code, run.said, (1, 4))
                     verdict.outcomes["ended with a message, resumed"] += 1
-                    verdict.told.append(run.said[-500:])
+                    verdict.messages.append(run.said[-500:])
                     if not hit:
                         verdict.faults.append(f"resumed and not disturbed, it ended again: {run.said[-300:]}")
                         break
@@ -365,7 +365,7 @@ class _InGuests(_OnGuests, _DisturbsItself):
         firsts: list[int] = []
         while run.process.poll() is None:
             now = time.monotonic()
-            announced = told.read(run.disturbances)
+            announced = announcements.read(run.disturbances)
             coming += [(d.pair, now + d.after_s, d.what) for d in announced[seen:]]
             coming = [each for each in coming if each[0] == coming[-1][0]]
             seen = len(announced)
@@ -420,7 +420,7 @@ class TesterClockSteps(_OnABox, _DisturbsItself):
 
     def disturb(self, run: Observed, disturbed: Disturbed) -> None:
         run.ended()
-        disturbed.done += [disturbance.what for disturbance in told.read(run.disturbances)]
+        disturbed.done += [disturbance.what for disturbance in announcements.read(run.disturbances)]
         disturbed.touched.append((0, run.lines()))
 
     def _judge(

@@ -257,9 +257,8 @@ def _measure(
             workers = elsewhere or LocalWorkers(useful)
             with terminal(directory.path, partial(ManyCases, metrics=metrics)) as observer_of_many:
                 _tell(observer_of_many.note, resolved, choices)
-                if elsewhere is None and not directory.results():
-                    for text in expected(resolved, choices, useful):
-                        observer_of_many.note(text)
+                if elsewhere is None:
+                    _tell_expected(observer_of_many.note, resolved, choices, directory, useful)
                 return _side_by_side(
                     resolved, choices, directory, observer_of_many, workers, profiled=profiled
                 )
@@ -268,9 +267,7 @@ def _measure(
             terminal(directory.path, partial(TerminalObserver, metrics=metrics)) as observer,
         ):
             _tell(observer.note, resolved, choices)
-            if not directory.results():
-                for text in expected(resolved, choices, 1):
-                    observer.note(text)
+            _tell_expected(observer.note, resolved, choices, directory, 1)
             return _one_after_the_other(resolved, choices, directory, observer, registry, profiled=profiled)
     except KeyboardInterrupt:
         print(f"interrupted; go on with: espbench run --resume {directory.path}", file=sys.stderr)
@@ -285,6 +282,19 @@ def _measure(
     except EspbenchError as error:
         error.add_note(_resume(directory))
         raise
+
+
+def _tell_expected(
+    note: Callable[[str], None],
+    resolved: ResolvedPlan,
+    choices: list[Choice],
+    directory: RunDirectory,
+    at_once: int,
+) -> None:
+    """Say how long a run that begins takes; nothing for a check, whose trials have the loads of its base."""
+    if not directory.results() and not directory.manifest.base_loads:
+        for text in expected(resolved, choices, at_once):
+            note(text)
 
 
 def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:

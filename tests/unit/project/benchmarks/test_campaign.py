@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from campaign import hits, plan_mutations, table, told
+from campaign import announcements, hits, plan_mutations, table
 from campaign.observed import Observed
 from campaign.row import Row, Verdict
 from campaign.rows import ROWS, hit, mutated, tampered, truth_dut, two_runs
@@ -423,17 +423,17 @@ def test_the_plan_of_each_row_is_a_plan(
 def test_what_a_run_does_to_itself_is_told_in_whole_lines(tmp_path: Path) -> None:
     """Any words come back as they were; a line that is being written is not there yet."""
     file = tmp_path / "disturbances"
-    assert told.read(file) == []
+    assert announcements.read(file) == []
     lines = [
-        told.Disturbance(2, 0.5, "home's daemon killed"),
-        told.Disturbance(2, 1.25, "in 3 s: pair 7:\nodd"),
+        announcements.Disturbance(2, 0.5, "home's daemon killed"),
+        announcements.Disturbance(2, 1.25, "in 3 s: pair 7:\nodd"),
     ]
     for line in lines:
-        told.write(file, line)
-    assert told.read(file) == lines
+        announcements.write(file, line)
+    assert announcements.read(file) == lines
     with file.open("a") as more:
         more.write('{"pair": 3')
-    assert told.read(file) == lines
+    assert announcements.read(file) == lines
 
 
 def test_a_run_is_found_by_who_writes_it(tmp_path: Path) -> None:
