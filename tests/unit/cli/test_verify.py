@@ -210,4 +210,4 @@ def test_a_report_that_was_edited_is_named(run: Path, name: str) -> None:
 
 def test_reports_of_another_espbench_are_not_compared(run: Path) -> None:
     (run / "report.md").write_text("of another version\n")
-    assert "; reports are not compared\n" in said_of(run, 0)
+    assert f"; reports are not compared; to write them again: espbench report {run}\n" in said_of(run, 0)

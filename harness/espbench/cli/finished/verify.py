@@ -53,7 +53,7 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
     if not is_ours:
         print(
             f"measured by espbench {manifest.made_by}; calculated by {__version__}, code {own_code()['code']}; "
-            "reports are not compared"
+            f"reports are not compared; to write them again: espbench report {run}"
         )
     unfinished = "" if manifest.finished else " (the run is not finished)"
     if resolved.plan.accelerator or resolved.plan.public_key_unit:
