@@ -161,8 +161,13 @@ def knows_gateways(recorded: Mapping[str, str]) -> bool:
 
 
 def own_kernels(recorded: Mapping[str, str]) -> set[str]:
-    """Return the keys of the user's own kernels and modules among the conditions that `of_plan` returned."""
-    return {key for key, value in recorded.items() if Key.read(key).is_of_kernel and "/" in value}
+    """Return the keys of the user's own kernels and modules among the conditions that `of_plan` returned.
+
+    With a module of the user's, the device's kernel is under test too, although it is Debian's (as in `of_run`).
+    """
+    of_kernels = [key for key in recorded if Key.read(key).is_of_kernel]
+    own = {Key.read(key).scope for key in of_kernels if "/" in recorded[key]}
+    return {key for key in of_kernels if Key.read(key).scope in own}
 
 
 def relevant(conditions: Mapping[str, str], dut: str, stack: str) -> dict[str, str]:

@@ -90,6 +90,16 @@ def test_a_device_called_kernel_is_under_test_only_in_its_kernel() -> None:
     assert conditions.own_kernels(known) == set(recorded.subject)
 
 
+def test_debians_kernel_with_a_module_of_the_users_is_under_test() -> None:
+    """A base does not list this kernel among the conditions of the instrument, so without this no base would fit."""
+    profile = {"kernel": "Debian's", "modules": {"home": "/opt/esp4.ko", "office": "/opt/esp4.ko"}}
+    manifest = World(conditions={"profiles": {"board": profile}}).manifest()
+    recorded = conditions.of_run(manifest)
+    known = conditions.of_plan("1", "t", 1e9, {"profiles": {"board": profile}})
+    assert conditions.own_kernels(known) == recorded.subject.keys() & known.keys()
+    assert "board: profile.kernel" in recorded.subject
+
+
 def test_what_only_one_side_has_a_device_for_is_no_difference() -> None:
     was = {"a: kind": "1", "b: kind": "1", "mtu": "1500"}
     assert conditions.differences(was, {"a: kind": "2", "mtu": "1500"}) == [("a: kind", "1", "2")]

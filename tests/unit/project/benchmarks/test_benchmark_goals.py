@@ -236,8 +236,8 @@ def test_what_can_be_run_is_no_part_of_another() -> None:
     """A benchmark has a column for how long it takes."""
     parts = {name for name, row in ROWS.items() if len(row) == 3}
     assert parts == {
-        "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "judgement/busy.py",
-        "judgement/kept_folder.py", "judgement/planted_daemon.py", "judgement/planted_kernel.py", "judgement/shares.py",
+        "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "gate/busy.py",
+        "gate/kept_folder.py", "gate/planted_daemon.py", "gate/planted_kernel.py", "judgement/shares.py",
         "machines/irq_time.frag", "tester/asked_number.py", "tester/dask_workers.py",
     }  # fmt: skip
     for name in parts:
@@ -256,7 +256,7 @@ def test_make_bench_runs_those_of_which_the_list_says_so() -> None:
 
 
 # The functions of parts that make an argparse parser for a benchmark.
-PARSERS = {"judgement/kept_folder.py": "parser_with_keep", "tester/asked_number.py": "asked_number"}
+PARSERS = {"gate/kept_folder.py": "parser_with_keep", "tester/asked_number.py": "asked_number"}
 
 
 def _called(tree: ast.AST) -> set[str]:

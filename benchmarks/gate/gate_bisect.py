@@ -5,7 +5,7 @@
 The others change comments. Each step compiles the kernel of a commit and boots two emulated boards with it. Predicted
 before the first run: commit 8 is found, in four steps at most, at 212 instructions within 1 %.
 
-`python benchmarks/judgement/gate_bisect.py [--keep FOLDER]`; the folder may have the kernel of gate_sensitivity.py.
+`python benchmarks/gate/gate_bisect.py [--keep FOLDER]`; the folder may have the kernel of gate_sensitivity.py.
 Needs `espbench build e500` and its requirements, and git.
 """
 

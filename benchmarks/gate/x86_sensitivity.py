@@ -15,7 +15,7 @@ Predicted before the first run (30 November 2026): all 20 points are found. At 1
 0.9 to 1.1; at the others a batch of frames moves, and the change is up to 1 % of the figure, up or down. Plain
 forwarding is the same to the last instruction. `esp_output` itself costs 1.000 more at all 20 points. No false alarm.
 
-It takes about 20 minutes on two quiet cores: `python benchmarks/judgement/x86_sensitivity.py [--checks N]`. Needs
+It takes about 20 minutes on two quiet cores: `python benchmarks/gate/x86_sensitivity.py [--checks N]`. Needs
 `espbench build x86`, gcc, make, and a network for the headers of the guests' kernel, but not root. With `--keep`, what
 is in the folder already is not made again.
 """

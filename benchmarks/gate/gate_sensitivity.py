@@ -21,7 +21,7 @@ are compared there. The prediction for the next run was the same. Result: 20 of 
 of 1; Office moved by 0.12, and at one point by -119, because the additional instruction moved its interrupts. So the
 prediction of the sizes was wrong again.
 
-It takes about half an hour: `python benchmarks/judgement/gate_sensitivity.py [--checks N]`. Needs `espbench build
+It takes about half an hour: `python benchmarks/gate/gate_sensitivity.py [--checks N]`. Needs `espbench build
 e500` and its requirements, but neither root nor a network. `--same-only` builds no kernel, and makes only A against A
 with the kernel of `espbench build e500`. With `--keep`, checks that are in the folder already are not made again.
 """

@@ -12,7 +12,7 @@ switch threads more often. `encrypt` costs 2,000.000 more, as predicted. (Then t
 --half` and `--against` itself; since `espbench bisect` does it, at the load of its own figure, nothing was measured
 again.)
 
-`python benchmarks/judgement/daemon_bisect.py [--keep FOLDER]`; an interrupted run continues with the same folder.
+`python benchmarks/gate/daemon_bisect.py [--keep FOLDER]`; an interrupted run continues with the same folder.
 Needs `espbench build x86`, git, a C compiler and libssl-dev; neither root nor, once strongSwan's sources are there, a
 network.
 """

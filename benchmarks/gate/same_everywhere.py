@@ -6,7 +6,7 @@ The plan is `plans/virtual-quick.yaml` with strongSwan and libreswan in addition
 with the first run's, byte for byte: `trials.jsonl` without `host` (and without the seals, which are of whole lines),
 `results.csv`, `results.json`, and every figure of the report.
 
-`python benchmarks/judgement/same_everywhere.py [--keep FOLDER] [--sizes 512] [--runs root nobody …]`. With the same
+`python benchmarks/gate/same_everywhere.py [--keep FOLDER] [--sizes 512] [--runs root nobody …]`. With the same
 folder it continues: a complete run is not made again. Needs `espbench build x86`. Run it as root; nobody is a user
 without any capability and without a network. docs/virtual-time.md has its results.
 """
