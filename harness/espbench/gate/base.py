@@ -10,8 +10,8 @@ from typing import Any
 from espbench.terms import CaseIdentity
 
 AT_THROUGHPUT = 1.0
-# At the throughput, a busy gateway's cost per frame depends on the length of its queues; at half of it, it does not.
-HALF = 0.5
+# At a tenth of the throughput each frame finds an idle gateway, so its cost does not depend on the frames before it.
+LOW = 0.1
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Base:
         return [*([f"commit {self.commit}"] if self.commit else []), *runs]
 
     @property
-    def has_halves(self) -> bool:
-        """True if each case was measured at half of its throughput too."""
+    def has_low_loads(self) -> bool:
+        """True if each case was measured at a tenth of its throughput too."""
         return all(any(s.share < AT_THROUGHPUT for s in case.samples) for case in self.cases.values())
 
     @property

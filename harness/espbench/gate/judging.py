@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares trials at the loads of a base with the base: which figures are the same, moved, or worse than the limit.
 
-**Instructions.** They are compared at half of the throughput, or at the throughput if the base has no other load. The
-base's repeats form a band, from the least to the greatest figure. Each repeat has random numbers of its own, the same
-in base and check, so the band shows the effect of chance in memory layout. With one repeat it has no width. The new
-figure is the median over the repeats that were measured: the same ones, or only the first. Within the band it is
+**Instructions.** They are compared at a tenth of the throughput, or at the throughput if the base has no other load.
+The base's repeats form a band, from the least to the greatest figure. Each repeat has random numbers of its own, the
+same in base and check, so the band shows the effect of chance in memory layout. With one repeat it has no width. The
+new figure is the median over the repeats that were measured: the same ones, or only the first. Within the band it is
 `same`, outside it `moved`. It is `regressed` if it is above the band by more than the limit, and `improved` if it is
 below the band by more than the limit.
 

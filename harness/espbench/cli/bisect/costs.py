@@ -51,7 +51,7 @@ class Costs:
         if not self._file.exists():
             has_written = self.how.build(good)
             made = base_of(self.measuring.run(self.plan))
-            base = self.measuring.with_halves(made, self.plan, self.entries)
+            base = self.measuring.with_low_loads(made, self.plan, self.entries)
             write_atomically(self._file, baseline_file.text_of(base))
         base = self.base
         has_written = self.how.build(bad) or has_written

@@ -24,10 +24,10 @@ def baseline(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("baseline.json"),
     runs: Annotated[
         Path | None,
-        typer.Option(help="The folder for the run at half of the throughputs. Default: the folder of RUN."),
+        typer.Option(help="The folder for the run at a tenth of the throughputs. Default: the folder of RUN."),
     ] = None,
 ) -> None:
-    """Write the base for espbench check: each case's throughput, and its instructions per frame at half of that.
+    """Write the base for espbench check: each case's throughput, and its instructions per frame at a tenth of that.
 
     This measures each case once more, on the same gateways.
     If the file exists, the lines of cases that did not change stay as they are.
@@ -35,7 +35,7 @@ def baseline(
     directory = RunDirectory.open(run)
     base = base_of(directory)
     plan, options = plan_of(directory)
-    base = Measuring(runs or run.parent, options).with_halves(base, plan, directory.manifest.cases)
+    base = Measuring(runs or run.parent, options).with_low_loads(base, plan, directory.manifest.cases)
     if out.is_file():
         with contextlib.suppress(UsageError):  # a file that is no base is replaced as a whole
             base = baseline_file.keeping(base, baseline_file.read(out))

@@ -37,9 +37,9 @@ from espbench.runs.beds import Choice, cases_of, choose, profiles_of, virtual
 from espbench.terms import CaseEntry, kind_of_test
 from espbench.version import __version__
 
-_NO_HALVES = (
+_NO_LOW_LOADS = (
     "the base has no load but the throughputs, where a gateway that is busy all the time hides what a frame costs; "
-    "a file of espbench baseline has half of each too"
+    "a file of espbench baseline has a tenth of each too"
 )
 _PIPED_WIDTH = 180
 
@@ -182,7 +182,7 @@ def _built_and_checked(asked: Asked, commit: Commit, how: Building) -> Check:
         how.close()
     run = asked.measuring.run(asked.plan)
     if virtual(asked.choices):
-        base = asked.measuring.with_halves(base_of(run), asked.plan, asked.entries)
+        base = asked.measuring.with_low_loads(base_of(run), asked.plan, asked.entries)
         now_written = how.build(None)
         verdict = _in_virtual_time(asked, replace(base, commit=str(commit)))
     else:
@@ -284,7 +284,7 @@ def _notes(base: Base, asked: Asked) -> list[str]:
         "virtual time: a clock that counts instructions knows neither caches nor branch prediction",
         band(base.repeats),
         *([f"measured now: the first {asked.repeats} of the {base.repeats} repeats"] if fewer else []),
-        *([] if base.has_halves else [_NO_HALVES]),
+        *([] if base.has_low_loads else [_NO_LOW_LOADS]),
         *_not_gated(asked),
     ]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from espbench.errors import EspbenchError
-from espbench.gate import from_check, halves
+from espbench.gate import from_check, low_loads
 from espbench.gate.base import Base
 from espbench.gate.limits import DEFAULTS
 from espbench.results import RunDirectory
@@ -32,10 +32,10 @@ class Measuring:
     out: Path
     options: Sequence[str] = ()
 
-    def with_halves(self, base: Base, plan: Path, entries: Sequence[CaseEntry]) -> Base:
-        """Return the base of a new run; measure each case at half of its throughput too, and add these figures."""
-        wanted = halves.to_measure(base)
-        return halves.measured(wanted, self.run(plan, from_check.base_loads(wanted, entries, DEFAULTS)))
+    def with_low_loads(self, base: Base, plan: Path, entries: Sequence[CaseEntry]) -> Base:
+        """Return the base of a new run; measure each case at a tenth of its throughput too, and add these figures."""
+        wanted = low_loads.to_measure(base)
+        return low_loads.measured(wanted, self.run(plan, from_check.base_loads(wanted, entries, DEFAULTS)))
 
     def run(self, plan: Path, base_loads: Mapping[str, Sequence[BaseLoad]] | None = None) -> RunDirectory:
         """Measure the plan and return its run directory; the messages of the run go to stderr.

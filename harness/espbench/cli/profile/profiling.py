@@ -10,7 +10,7 @@ from pathlib import Path
 from espbench.cli.gate.measuring import Measuring, write_report
 from espbench.errors import EspbenchError, UsageError
 from espbench.gate import instructions
-from espbench.gate.base import HALF, Point
+from espbench.gate.base import Point
 from espbench.gate.from_run import GATED
 from espbench.plan import load_plan
 from espbench.profile import csv_file, flame, from_run, from_samples, sampled_file
@@ -66,7 +66,7 @@ class Profiling:
                 run = Measuring(self._out, self._options).run(plan)
         own = loads is None
         if loads is None:
-            loads = _loads_of(run, HALF if self._half else 1.0)
+            loads = _loads_of(run, 0.5 if self._half else 1.0)
         wanted = self._wanted(entries, loads, subject)
         words = ["--profiled", *(["--beside", beside] if beside else []), *self._options]
         made = Measuring(self._out, words).run(plan, wanted)

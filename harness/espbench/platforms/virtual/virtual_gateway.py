@@ -25,6 +25,7 @@ FACING: Mapping[Side, PortName] = {"home": "west", "office": "east"}
 # The time for an answer, in virtual time; a request takes some milliseconds.
 ANSWER_S = 30.0
 # The netlink messages in one line, bytes: a line may have 60,000 bytes, and messages are in hex.
+_SECOND_NS = 1_000_000_000
 _LONGEST_MESSAGES = 20_000
 # One answer has room for this many packets.
 _MOST_HEARD = 256
@@ -193,6 +194,11 @@ class VirtualGateway:
         """Let this much virtual time pass."""
         now_ns = int(self.request("ping")["now_ns"])
         self.request(f"wait {now_ns + round(seconds * 1e9)}", seconds + ANSWER_S)
+
+    def pause_until_a_whole_second(self) -> None:
+        """Let virtual time pass until the gateway's clock is at the next whole second."""
+        now_ns = int(self.request("ping")["now_ns"])
+        self.request(f"wait {-(-now_ns // _SECOND_NS) * _SECOND_NS}", 1 + ANSWER_S)
 
     def weigh_asking(self) -> None:
         """Measure the CPU time of a reading of the CPU time. The first readings cost more, so it is that of the

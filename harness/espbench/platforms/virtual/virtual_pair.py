@@ -74,6 +74,7 @@ class VirtualTestbed(Testbed):
     # Keeps the released test bed for the next one whose guests boot in the same way; None: its guests are not kept.
     keep: Callable[[VirtualTestbed], None] | None = None
     booted: bool = False
+    _is_aligned: bool = False
     _one_trial: bool = False
 
     def attached(self, generator: object) -> None:
@@ -100,10 +101,17 @@ class VirtualTestbed(Testbed):
             gateway.weigh_asking()
 
     def begin_trial(self, chance: str = "") -> None:
-        """Replace the guests by copies in the state in which the first trial began; later changes are discarded."""
+        """Replace the guests by copies in the state in which the first trial began; later changes are discarded.
+
+        The first trial begins at a whole second of Home's clock. Then frames meet the kernel's timers at the same
+        moments, also if another kernel module or daemon needs some instructions more or less until it is set up.
+        """
         assert self.clock is not None
         if self._one_trial:
             return
+        if not self._is_aligned and isinstance(home := self.gateways["home"], VirtualGateway):
+            home.pause_until_a_whole_second()
+            self._is_aligned = True
         self.clock.branch(self.between, self.errors.seed_for(self.chance, chance))
         for gateway in self.gateways.values():
             if isinstance(gateway, VirtualGateway):
@@ -265,7 +273,9 @@ class VirtualPairs:
         if key != alike or not all(gateway.alive() for gateway in gateways.values()):
             bed.close()
             return None
-        return replace(bed, gateways=dict(gateways), clock=None, queues={}, facts=dict(bed.facts))
+        return replace(
+            bed, gateways=dict(gateways), clock=None, queues={}, facts=dict(bed.facts), _is_aligned=False
+        )
 
     def _ends(self, links: dict[str, Path], *, single: bool) -> dict[Side, tuple[LinkEnd, LinkEnd]]:
         """Return the link ends of each guest's (eth0, eth1)."""
@@ -317,7 +327,7 @@ def placement() -> Placement:
 
 def facts_of(built: Built, errors: Errors) -> dict[str, Any]:
     """Return what identifies links and parts: another kernel, program or QEMU makes another device."""
-    return {"links": errors.said} | parts_of(built)
+    return {"links": errors.said, "first trial": "at a whole second of Home's clock"} | parts_of(built)
 
 
 def _shared_memory(registry: Registry) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`espbench baseline`: beside the run's own trials each case at half of its throughput, on the same gateways."""
+"""`espbench baseline`: beside the run's own trials each case at a tenth of its throughput, on the same gateways."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Situation:
         return self.folder / "baseline.json"
 
     def measure(self, argv: Sequence[str]) -> tuple[int, str]:
-        """Stand in for `espbench run`: full at the throughput, and at half of it as dear as in the world."""
+        """Stand in for `espbench run`: full at the throughput, and at a tenth of it as dear as in the world."""
         self.asked += 1
         self.options = argv[argv.index("--base-loads") + 2 :]
         loads = json.loads(Path(argv[argv.index("--base-loads") + 1]).read_text())
@@ -61,19 +61,19 @@ def situation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Situation:
     return made
 
 
-def test_each_case_has_half_of_its_throughput(situation: Situation) -> None:
+def test_each_case_has_a_tenth_of_its_throughput(situation: Situation) -> None:
     done = in_process("baseline", situation.run.path, "--out", situation.file)
     assert done.returncode == 0, done.stderr
     base = baseline_file.read(situation.file)
-    assert base.has_halves
+    assert base.has_low_loads
     for case in base.cases.values():
-        whole, half = sorted(case.samples, key=lambda sample: -sample.share)
+        whole, low = sorted(case.samples, key=lambda sample: -sample.share)
         assert (whole.load_fps, whole.instructions["home"]) == (LOAD_FPS, FULL)
-        assert half.load_fps == LOAD_FPS / 2
-        assert half.instructions["home"] == (5000.0 if case.point.stack == "plain" else 12000.0)
+        assert low.load_fps == LOAD_FPS / 10
+        assert low.instructions["home"] == (5000.0 if case.point.stack == "plain" else 12000.0)
 
 
-def test_what_a_full_gateway_hides_is_found_at_half(situation: Situation) -> None:
+def test_what_a_full_gateway_hides_is_found_at_a_tenth(situation: Situation) -> None:
     """The figure at the throughput is the same whatever a frame costs."""
     plan = situation.folder / "plan.yaml"
     situation.world = replace(
