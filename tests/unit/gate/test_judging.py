@@ -49,6 +49,16 @@ def test_one_instruction_more_is_found_and_is_one(tmp_path: Path) -> None:
     assert len(judged) == 4
 
 
+def test_two_instructions_in_the_whole_trial_are_no_difference() -> None:
+    """They are those of reading the clock: here 400 frames, so 0.005 of a frame; three are a difference."""
+    sample = Sample(1, 0.0, 4_000.0, 0.1, {"home": 12_000.0}, met=True, share=0.1)
+    base = Base("made up", {}, {POINT: BaseCase(POINT, [sample], "run", "now", {})})
+    for more, word in ((0.005, "same"), (-0.005, "same"), (0.008, "regressed"), (-0.008, "improved")):
+        now = Measured({"home": 12_000 + more}, met=True, floor_met=None)
+        [row] = judge(base, {(POINT, 1, 0.0, 4_000.0): now}, NO_LIMIT)
+        assert (row.word, row.change) == (word, more)
+
+
 def test_within_the_limit_it_moved(tmp_path: Path) -> None:
     """The limit of 0.1 % is 12 of 12,000 instructions."""
     for more, word in ((12.0, "moved"), (12.001, "regressed"), (-12.0, "moved"), (-13.0, "improved")):
@@ -81,10 +91,10 @@ def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) ->
 
 
 def judged(band: list[float], figures: list[float], limit: Limit) -> Row:
-    samples = [Sample(i, 0.0, 1.0, 1.0, {"home": x}, met=True) for i, x in enumerate(band)]
+    samples = [Sample(i, 0.0, 1e5, 1.0, {"home": x}, met=True) for i, x in enumerate(band)]
     base = Base("", {}, {POINT: BaseCase(POINT, samples, "", "", {})})
     measured = {
-        (POINT, i, 0.0, 1.0): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)
+        (POINT, i, 0.0, 1e5): Measured({"home": x}, met=True, floor_met=None) for i, x in enumerate(figures)
     }
     row, _ = judge(base, measured, {"instructions": limit, "throughput": Limit()})
     return row

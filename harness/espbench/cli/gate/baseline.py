@@ -24,7 +24,9 @@ def baseline(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("baseline.json"),
     runs: Annotated[
         Path | None,
-        typer.Option(help="The folder for the run at a tenth of the throughputs. Default: the folder of RUN."),
+        typer.Option(
+            help="The folder for the run at a tenth of the throughputs. Default: the folder of RUN."
+        ),
     ] = None,
 ) -> None:
     """Write the base for espbench check: each case's throughput, and its instructions per frame at a tenth of that.
