@@ -99,7 +99,7 @@ def _instructions(
     # The difference is rounded to the figures' decimal places. Otherwise 0.1 above 0.3 would exceed a limit of 0.1.
     excess = round(now - high if now > high else min(0.0, now - low), DIGITS)
     frames = median(s.load_fps * s.duration_s for s in samples)
-    if abs(excess) * frames <= _READING:
+    if round(abs(excess) * frames) <= _READING:  # figures per frame are rounded
         excess = 0.0
     return Row(
         case=str(case.point),
