@@ -31,6 +31,9 @@ class Gateway(VirtualGateway):
 
     def weigh_asking(self) -> None: ...
 
+    def pause_until_a_whole_second(self) -> None:
+        events.append(f"{self.side} waits for a whole second")
+
 
 class Clock:
     """A generator that notes what it copies."""
@@ -71,7 +74,8 @@ class Machines:
 
 events: list[str] = []
 BOOTS = ["home boots", "office boots"]
-COPIES = ["a case's copy", "a trial's copy"]
+WAITS = "home waits for a whole second"
+COPIES = ["a case's copy", WAITS, "a trial's copy"]
 
 
 @pytest.fixture
@@ -132,11 +136,34 @@ def test_guests_do_not_stay_where_links_have_no_room(
     monkeypatch.setattr(virtual_pair, "free_for_links_mb", lambda: 64 * 1024**2 / 1e6)
     for _ in range(2):
         machines.case("one").release()
-    assert events == [*BOOTS, "a trial's copy", "all end"] * 2
+    assert events == [*BOOTS, WAITS, "a trial's copy", "all end"] * 2
 
 
 def test_others_are_copied_for_trials_alone(machines: Machines) -> None:
     """Boards boot in a moment, and guests that are profiled count what they execute from their boot."""
     for _ in range(2):
         machines.case(None).release()
-    assert events == [*BOOTS, "a trial's copy", "all end"] * 2
+    assert events == [*BOOTS, WAITS, "a trial's copy", "all end"] * 2
+
+
+def test_only_the_first_trial_of_a_case_waits_for_a_whole_second(machines: Machines) -> None:
+    """Later ones begin in the same state."""
+    bed = machines.case("one")
+    bed.begin_trial()
+    assert events == [*BOOTS, *COPIES, "a trial's copy"]
+
+
+@pytest.mark.parametrize(("now_ns", "until_ns"), [(1, 10**9), (10**9, 10**9), (3 * 10**9 + 1, 4 * 10**9)])
+def test_the_next_whole_second(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, now_ns: int, until_ns: int
+) -> None:
+    asked = []
+
+    def request(_: VirtualGateway, text: str, timeout_s: float = 0.0) -> dict[str, Any]:
+        asked.append(text)
+        return {"now_ns": now_ns}
+
+    home = machines.start("home", ())
+    monkeypatch.setattr(VirtualGateway, "request", request)
+    VirtualGateway.pause_until_a_whole_second(home)
+    assert asked == ["ping", f"wait {until_ns}"]

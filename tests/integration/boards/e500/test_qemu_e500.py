@@ -273,9 +273,11 @@ def test_the_next_trial_knows_nothing_of_the_one_before(pairs: Any) -> None:
     seen = []
     for value in ("70", "90"):
         pair.bed.begin_trial()
+        began_s = home.now_s() % 1
         before = home.read([name])[name]
         home.write(name, value)
         seen.append((before, home.read([name])[name], home.cpu_ns()))
+        assert began_s < 0.01  # a whole second, and what the gateway needs for two answers
     assert [text for text, *_ in seen] == ["1000\n"] * 2
     assert [text for _, text, _ in seen] == ["70\n", "90\n"]
     assert seen[0][2] == seen[1][2]
