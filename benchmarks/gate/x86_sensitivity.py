@@ -141,7 +141,8 @@ def profile_with(folder: Path, cache: Path, nops: int, use: Callable[[int], None
     out = folder / f"profile-{nops}"
     if not (kept := [*out.glob("*/profile.csv")]):
         use(nops)
-        against = ["--against", *(folder / "profile-0").glob("*/profile.csv")] if nops else []
+        first = [file.parent for file in (folder / "profile-0").glob("*/profile.csv")]
+        against = ["--against", *first] if nops else []
         espbench(cache, "profile", folder / "plan.yaml", *against, "--out", out)
         kept = [*out.glob("*/profile.csv")]
     return kept[0]
