@@ -142,6 +142,12 @@ def test_a_profile_that_is_there_is_shown_with_its_load(tmp_path: Path, board: W
     assert "100.00% of them have a name, 0.00% only an offset, 0.00% neither" in done.stdout
 
 
+def test_the_table_of_a_profile_stands_for_its_run(tmp_path: Path, board: World) -> None:
+    path = profiled(tmp_path, board)
+    done = in_process("profile", path / csv_file.FILE)
+    assert (done.returncode, done.stdout) == (0, in_process("profile", path).stdout)
+
+
 def test_a_profile_that_is_there_has_no_half(tmp_path: Path, board: World) -> None:
     """It would be shown as it is, at the whole load."""
     path = profiled(tmp_path, board)

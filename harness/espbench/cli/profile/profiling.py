@@ -50,8 +50,11 @@ class Profiling:
     def of(self, subject: Path, loads: Loads | None = None) -> tuple[RunDirectory, Profiles]:
         """Return the run that was measured with its profiles; loads: those to measure at in place of its own.
 
-        UsageError for what is neither a run nor a plan, whose gateways cannot be profiled, or has no such case.
+        The table of an earlier profile stands for its run. UsageError for what is neither a run nor a plan, whose
+        gateways cannot be profiled, or has no such case.
         """
+        if subject.name in (csv_file.FILE, sampled_file.FILE):
+            subject = subject.parent
         if loads is None and (kept := self._kept(subject)) is not None:
             return kept
         if subject.is_dir():
