@@ -90,11 +90,16 @@ def measure(folder: Path, checks: int, *, same_only: bool) -> None:
     print(f"base: {time.monotonic() - since:.0f} s", flush=True)
     for cache in caches[1:]:
         planted(check(folder, cache, base, "planted", "--allow-different", "kernel"))
+    same(folder, caches[0], base, checks)
+
+
+def same(folder: Path, cache: Path, base: Path, checks: int) -> None:
+    """Check what made the base against it, every second time beside busy loops, and print what is not the same."""
     runs, figures, alarms = [], 0, 0
     for number in range(checks):
         busy = number % 2 == 1
         with busy_loops(wanted=busy):
-            verdict = check(folder, caches[0], base, f"same-{number}")
+            verdict = check(folder, cache, base, f"same-{number}")
         worse = [row for row in verdict["rows"] if row["word"] != "same"]
         figures, alarms = figures + len(verdict["rows"]), alarms + len(worse)
         runs.append(RunDirectory.open(Path(verdict["run"])))

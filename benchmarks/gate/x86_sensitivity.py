@@ -35,15 +35,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from busy import busy_loops
-from gate_sensitivity import SIZES, check, espbench, planted, recorded_pairs
+from gate_sensitivity import SIZES, check, espbench, planted, same
 from kept_folder import kept_folder, parser_with_keep
 from planted_kernel import planted as with_nops
 
 from espbench.paths import cache_dir, data_dir
 from espbench.platforms.virtual.parts import recipe, sources
 from espbench.platforms.virtual.parts.tools import Runner
-from espbench.results import RunDirectory
 from espbench.this_machine.registry import Registry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -93,18 +91,7 @@ def measure(folder: Path, checks: int) -> None:
     profiled = [profile_with(folder, cache, nops, use) for nops in (0, 1)]
     named(*profiled)
     use(0)
-    runs, figures, alarms = [], 0, 0
-    for number in range(checks):
-        busy = number % 2 == 1
-        with busy_loops(wanted=busy):
-            verdict = check(folder, cache, base, f"same-{number}")
-        worse = [row for row in verdict["rows"] if row["word"] != "same"]
-        figures, alarms = figures + len(verdict["rows"]), alarms + len(worse)
-        runs.append(RunDirectory.open(Path(verdict["run"])))
-        how = "beside busy loops" if busy else "alone"
-        print(f"A against A, {how}: {len(worse)} of {len(verdict['rows'])} not the same", flush=True)
-    recorded, of_recorded = recorded_pairs(base, runs)
-    print(f"false alarms: {alarms} of {figures} fresh figures, {of_recorded} of {recorded} recorded ones")
+    same(folder, cache, base, checks)
 
 
 def built(work: Path) -> list[Path]:

@@ -208,6 +208,13 @@ def test_a_report_that_was_edited_is_named(run: Path, name: str) -> None:
     assert f"{name}: not as `espbench report` writes it\n" in said_of(run, 3)
 
 
+def test_a_column_that_was_renamed_is_named(run: Path) -> None:
+    """Its cells are compared with nothing."""
+    made_here(run)
+    replace_in(run / "results.csv", "throughput_fps", "peak_fps")
+    assert "results.csv: not as espbench writes it\n" in said_of(run, 3)
+
+
 def test_reports_of_another_espbench_are_not_compared(run: Path) -> None:
     (run / "report.md").write_text("of another version\n")
     assert f"; reports are not compared; to write them again: espbench report {run}\n" in said_of(run, 0)

@@ -63,7 +63,7 @@ def verify(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> Non
     apart = list(differences(resolved, directory))
     for difference in apart:
         print(f"{difference.case}, {difference.result}: {difference.what}")
-    files = list(tables_apart(directory))
+    files = list(tables_apart(directory, same_code=is_ours))
     if is_ours and not (apart or damage or files):
         files = [f"{name}: not as `espbench report` writes it" for name in reports_apart(directory)]
     for one in files:
