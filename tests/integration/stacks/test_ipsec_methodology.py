@@ -30,6 +30,7 @@ from espbench.procedures.procedure import CaseFacts, Known, TrialMaker
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Finding, Trial
 from support.gateways.workshop import TRAFFIC, Workshop
+from support.plans import RETRIES
 
 _SHORT = {"settle": 0, "residue": "500ms", "learning": 0, "warm_up": 0, "retries": 2}
 _WAITS = Waits(learning_s=0.0, residue_s=0.5, settle_s=0.0)
@@ -95,7 +96,9 @@ def value(finding: Finding, name: str) -> float:
 @pytest.mark.uml
 def test_traffic_brings_up_the_tunnel_once(real_pair: tuple[Setup, Case]) -> None:
     """The first frame finds no SA, and what the daemon took is within what the traffic waited for."""
-    finding, trials = finding_and_trials(real_pair, FirstPacket, load="1000fps", trial="2s", repeats=1)
+    finding, trials = finding_and_trials(
+        real_pair, FirstPacket, load="1000fps", trial="2s", repeats=1, retries=RETRIES
+    )
     assert value(finding, "time to first packet") > value(finding, "of it, setting up the tunnel") > 0
     west_east = trials[-1].per_direction["west-east"]
     assert west_east.first_lost_s is not None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,22 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Sessi
     return run
 
 
+@pytest.fixture
+def stolen(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that sets how many of 100 ticks the hypervisor takes."""
+
+    def take(of_100: int) -> None:
+        ticks = itertools.count()
+
+        def cpu_time() -> host_stalls.CpuTime:
+            passed = next(ticks)
+            return host_stalls.CpuTime(passed * of_100, passed * 100)
+
+        monkeypatch.setattr(host_stalls, "cpu_time", cpu_time)
+
+    return take
+
+
 def none(now: int) -> list[host_stalls.Window]:
     """Report a quiet host."""
     return []
@@ -88,6 +105,27 @@ def test_only_a_stall_shortly_before_a_failure_explains_it(before_s: float, expl
     stood_still = failed - int(before_s * 1e9)
     attempt = host_stalls.Attempt([(stood_still - 50 * MS, stood_still)], 0, failed)
     assert (attempt.explains, attempt.count) == (explains, 1)
+
+
+def test_time_that_the_hypervisor_takes_in_short_slices_explains_a_failure(
+    session: Session, stolen: Callable[[int], None]
+) -> None:
+    """No stall is long enough to be seen; 16 % stolen explain the failure, 4 % do not."""
+    stolen(16)
+    result = session(none, FAILING.format(n=0))
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*::test_0: 0 stalls*16.0 % of the CPUs' time taken; *lost 3 frames*"])
+    stolen(4)
+    session(none, FAILING.format(n=1)).assert_outcomes(failed=1)
+
+
+def test_the_times_of_the_cpus_grow() -> None:
+    """Both of them count from the machine's boot."""
+    first = host_stalls.cpu_time()
+    time.sleep(0.05)
+    second = host_stalls.cpu_time()
+    assert second.total > first.total
+    assert 0 <= second.stolen - first.stolen <= second.total - first.total
 
 
 PASSES_LATER = (
