@@ -37,7 +37,7 @@ NOISES, RESOLUTIONS, REPEATS = (0.0, 0.01, 0.03, 0.1), (0.01, 0.05), (3, 5)
 DIFFERENT = {"A faster", "B faster", "B costs less", "B costs more"}  # the words that claim a difference
 RATIOS = (1.02, 1.05, 1.1, 1.15, 1.2)
 RIGHT, FALSE_CLAIMS, FOUND, CPU_HALF = 0.95, 0.05, 19 / 20, 0.03
-HOSTS = {"quiet": pairs.QUIET, "shared": pairs.SHARED, "busy": pairs.BUSY}
+HOSTS = {"quiet": pairs.QUIET, "shared": pairs.SHARED, "busy": pairs.BUSY, "neighbour": pairs.NEIGHBOUR}
 FORMS = {
     "3 %, 15 % at 64 B": {"uneven": 5.0},
     "3 %, not in turns": {"interleaved": False},
@@ -89,7 +89,7 @@ class FixedLoads:
 
     def missed(self, rows: int) -> list[str]:
         """Return the goals that are missed, in words; rows: the number of rows in which claims are counted."""
-        equal, judged = self.cost == 1, self.together and self.host != "busy"
+        equal, judged = self.cost == 1, self.together and self.host not in ("busy", "neighbour")
         missed = []
         if equal and surely_above(self.claimed, self.comparisons, FALSE_CLAIMS, rows):
             missed.append(f"{self.claimed} of {self.comparisons} claim a difference that is not there")
@@ -103,7 +103,7 @@ class FixedLoads:
 def at_fixed_loads(times: int, chance: random.Random) -> list[str]:
     """Print the same table for comparisons at fixed loads; return the goals that are missed.
 
-    They have three frame sizes, two arms, and hosts of three kinds.
+    They have three frame sizes, two arms, and hosts of four kinds.
     """
     print(f"\nAt the same loads: 3 frame sizes, {times} comparisons a row; half widths are medians")
     columns = ["claims", "CPU found", "rate found", "CPU half", "rate half", "no rate"]

@@ -60,6 +60,7 @@ class Code(StrEnum):
     HOST_STALL_AT_THE_END = "host-stall-at-the-end"
     HOST_STARVATION = "host-starvation"
     HOST_SLOW = "host-slow"
+    HOST_UNEVEN = "host-uneven"
     ACTION_UNTIMELY = "action-untimely"
     COUNTER_BACKWARDS = "counter-backwards"
     SAS_REPLACED = "sas-replaced"
@@ -340,6 +341,8 @@ TEMPLATES: Mapping[str, str] = {
     "the hypervisor stole up to {stolen_pct:.1f} %",
     Code.HOST_SLOW: "slow CPU: the gateways' CPUs had {pct:.1f} % of their full speed; a trial of this run needs "
     "{least_pct:.1f} %",
+    Code.HOST_UNEVEN: "unequal CPUs: in the two trials of a pair, the speeds of the gateways' CPUs differed by more "
+    "than {pct:g} %",
     Code.ACTION_UNTIMELY: "host: {action} was planned for {at_s:g} s after the first frame, "
     "but took place from {began_s:.1f} s to {ended_s:.1f} s",
     Code.COUNTER_BACKWARDS: "counter ran backwards: {counter}",

@@ -70,6 +70,7 @@ Better = Literal["more", "less"]
 
 # A key of Trial.host: the mean speed of the gateways' CPUs, in % of their full speed.
 GATEWAY_SPEED = "gateway_speed_pct"
+LEAST_GATEWAY_SPEED = "gateway_speed_least_pct"
 # Two more, about the first 1000 s of a trial: the share of the sending time in which one of these CPUs was clearly
 # slower than in the rest, %, and the share of the lost frames that were lost meanwhile, %. Both include 10 ms before
 # and after each slow time.
@@ -96,6 +97,7 @@ _OF_HOST = {
     Code.HOST_STALL_AT_THE_END,
     Code.HOST_STARVATION,
     Code.HOST_SLOW,
+    Code.HOST_UNEVEN,
     Code.SENDER_STARVED,
     Code.EARLIER_HOST,
 }

@@ -92,9 +92,9 @@ class Looks:
         """Return a reading while frames are sent. Gateways that do not run on this machine's CPUs are left out."""
         return look(self._setup) if _gateway_cpus(self._setup) else Look(host.look(), {}, None, None)
 
-    def compared(self, after: Look, offered: Offered) -> dict[str, Any]:
+    def compared(self, after: Look, offered: Offered, *, paired: bool = False) -> dict[str, Any]:
         """Return the record `host`: what the host did while frames were sent, or in the whole trial if that time is
-        not known.
+        not known. paired: whether CPUs were too slow is decided by the trial's partner.
 
         The clock and foreign load on the senders' CPUs are compared over the whole trial, as are the generator's own
         times.
@@ -107,7 +107,7 @@ class Looks:
             sending
             | {"residue": {key: residue[key] for key in _OF_RESIDUE} if self._ended else None}
             | {key: whole[key] for key in ("sender_foreign_pct", "clock_step_ms")}
-            | slow_cpu.recorded(self._setup, offered)
+            | slow_cpu.recorded(self._setup, offered, paired=paired)
             | taken_from_senders(
                 offered,
                 self._setup.bed.placement.cpus["tester tx"],

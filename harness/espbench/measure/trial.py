@@ -89,7 +89,7 @@ def measure(
         in_doubt = counters.rekeyed(delta) or counters.backwards(delta)
         with _leaks_first(setup, sent.offered, None if in_doubt else delta, fragments=of.fragments):
             raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
-    seen = _seen(sent, after, network_events.other_speeds(setup), upset=upset)
+    seen = _seen(sent, request, after, network_events.other_speeds(setup), upset=upset)
     trial = record(setup, traffic, request, of, seen)
     setup.usual_speed.add(trial.host.get(GATEWAY_SPEED))
     if not setup.bed.virtual_time:
@@ -192,7 +192,9 @@ def _require_tunnels(setup: Setup, before: counters.Counters, after: counters.Co
         )
 
 
-def _seen(sent: _Sent, after: counters.Counters, speeds: list[Reason], *, upset: bool) -> Seen:
+def _seen(
+    sent: _Sent, request: Request, after: counters.Counters, speeds: list[Reason], *, upset: bool
+) -> Seen:
     """Return the readings of the trial: how counters, CPU times, links and SAs changed from before to after.
 
     speeds: of the tester's ports, if they changed since the run began.
@@ -201,7 +203,7 @@ def _seen(sent: _Sent, after: counters.Counters, speeds: list[Reason], *, upset:
         sent.offered,
         counters.moved(sent.before, after),
         looks.used(sent.watched.before.cpu, sent.last.cpu),
-        sent.watched.compared(sent.last, sent.offered),
+        sent.watched.compared(sent.last, sent.offered, paired=request.paired),
         sent.performed,
         upset,
         sent.heard(),

@@ -6,6 +6,9 @@ the order A B B A, so that a host that becomes slower steadily affects both arms
 around the throughput, each STEP above the one before; each arm tries each rung once a round, and the rungs that it
 passes show its throughput.
 
+If the arms take turns, the two trials of a pair count if the gateways' CPUs had about the same speed in both, however
+slow a neighbour made them (decision 0066).
+
 Each round starts the gateways anew, so that differences between boots appear as variation between rounds. The next
 trial follows from the records alone, void trials included; random choices come from a seed.
 """
@@ -26,7 +29,19 @@ from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key
 from espbench.sentences import Code
-from espbench.terms import PAIRED, Encryption, Finding, Outcome, Quantity, Reason, Remark, Statement, Trial
+from espbench.terms import (
+    GATEWAY_SPEED,
+    LEAST_GATEWAY_SPEED,
+    PAIRED,
+    Encryption,
+    Finding,
+    Outcome,
+    Quantity,
+    Reason,
+    Remark,
+    Statement,
+    Trial,
+)
 
 Arm = Literal["a", "b"]
 ARMS: tuple[Arm, Arm] = ("a", "b")
@@ -36,6 +51,8 @@ ONE_LADDER = math.log(1.15)
 # A trial had another load if the mean rate of one direction was lower, or the highest rate higher, than intended by
 # more than this share: half a step.
 OFFERED_WITHIN = STEP / 2
+# The trials of a pair count if the speeds of their CPUs differ by no more than this share.
+SPEEDS_WITHIN = 0.07
 _WINDOW = 3  # the ladder's middle is the mean of this many last rounds
 
 
@@ -81,9 +98,9 @@ class PairedLoads:
     disk; UsageError if these are not the ones that it would ask for.
 
     bounds_fps: each arm's throughput, or a lower bound of it. maximum_fps: the highest load that the tester can
-    offer. retries: how often a pair with a void trial is repeated; all repeats together are at most as many as there
-    are pairs. together: both arms have their gateways at the same time and take turns trial by trial. Otherwise one
-    arm's gateways make all trials of half a round.
+    offer. retries: how often a trial is repeated, so a pair twice as often; all repeats together have at most as many
+    trials as there would be without any. together: both arms have their gateways at the same time and take turns trial
+    by trial. Otherwise one arm's gateways make all trials of half a round.
     """
 
     def __init__(
@@ -119,7 +136,7 @@ class PairedLoads:
         self._made: dict[tuple[int, Arm], Trial] = {}
         self._given_up: set[int] = set()
         self._attempts: Counter[int] = Counter()
-        self._spare = settings.rounds * (2 * settings.blocks * len(settings.loads) + RUNGS)
+        self._spare = settings.rounds * self._of_round
         self._centres: dict[Arm, list[float]] = {arm: [math.log(bounds_fps[arm])] for arm in ARMS}
         # The latest move of each ladder, if the throughput was beyond it: in half ladders, upwards if positive. And the
         # middle of the ladder before that move.
@@ -142,7 +159,9 @@ class PairedLoads:
         slot, arm = self._visits[self._position]
         load = self._slots[slot].loads_fps[arm]
         attempt = self._attempts[slot]
-        request = Request(load, self.settings.trial, "measure", attempt=attempt, as_offered=True)
+        request = Request(
+            load, self.settings.trial, "measure", attempt=attempt, as_offered=True, paired=self.together
+        )
         return Ask(arm, self._round, self._slots[slot], request)
 
     def add(self, trial: Trial) -> None:
@@ -152,9 +171,13 @@ class PairedLoads:
         if trial.violated:
             self.violation = trial
             return
+        partner = self._made.get((slot, other(arm))) if self.together else None
         if why := _void(trial):
             self.void[why] += 1
             self._repeat(slot)
+        elif partner is not None and not _alike(partner, trial):
+            self.void[Reason.of(Code.HOST_UNEVEN, pct=100 * SPEEDS_WITHIN)] += 1
+            self._pair_anew(slot, arm, trial)
         else:
             self._made[slot, arm] = trial
             self._position += 1
@@ -177,24 +200,41 @@ class PairedLoads:
     @property
     def left(self) -> int:
         """The number of trials still to make, if none is void."""
-        of_round = 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)
         return (
-            max(0, self.settings.rounds - self._round) * of_round + len(self._visits) - self._position
+            max(0, self.settings.rounds - self._round) * self._of_round + len(self._visits) - self._position
             if self._round <= self.settings.rounds
             else 0
         )
 
-    def _repeat(self, slot: int) -> None:
-        """Repeat a void pair: both trials if the arms take turns, otherwise only this one."""
-        if self._attempts[slot] >= self._retries or self._spare <= 0:
+    @property
+    def _of_round(self) -> int:
+        """The number of trials of a round without repeats."""
+        return 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)
+
+    def _may_repeat(self, slot: int) -> bool:
+        """Count one more trial of a pair; if there have been too many, give the pair up and return False."""
+        if self._attempts[slot] >= 2 * self._retries or self._spare <= 0:
             self._given_up.add(slot)
-            return
+            return False
         self._attempts[slot] += 1
         self._spare -= 1
-        if self.together:
+        return True
+
+    def _repeat(self, slot: int) -> None:
+        """Repeat a void pair: both trials if the arms take turns, otherwise only this one."""
+        if self._may_repeat(slot) and self.together:
             while self._position and self._visits[self._position - 1][0] == slot:
                 self._position -= 1
+                self._spare -= 1
                 del self._made[slot, self._visits[self._position][1]]
+
+    def _pair_anew(self, slot: int, arm: Arm, trial: Trial) -> None:
+        """Forget the first trial of a pair, and let the second one be the first: the arm of the first is next."""
+        self._made[slot, arm] = trial
+        del self._made[slot, other(arm)]
+        here = self._position
+        self._visits[here - 1], self._visits[here] = self._visits[here], self._visits[here - 1]
+        self._may_repeat(slot)
 
     def _begin_round(self) -> None:
         self._round += 1
@@ -398,6 +438,17 @@ def _void(trial: Trial) -> Reason | None:
     if less or trial.highest_fps > (1 + OFFERED_WITHIN) * trial.intended_fps:
         return Reason.of(Code.OTHER_LOAD)
     return None
+
+
+def _alike(one: Trial, two: Trial) -> bool:
+    """Return whether the gateways' CPUs had about the same speed in both trials, as far as it is known.
+
+    True for trials of earlier versions, which were void if their own speed was too low.
+    """
+    speeds = [trial.host.get(GATEWAY_SPEED) for trial in (one, two)]
+    known = [speed for speed in speeds if speed is not None]
+    judged_alone = any(trial.host.get(LEAST_GATEWAY_SPEED) is not None for trial in (one, two))
+    return judged_alone or len(known) < len(speeds) or min(known) >= (1 - SPEEDS_WITHIN) * max(known)
 
 
 def _has_cpu(row: Mapping[str, Any]) -> bool:

@@ -33,7 +33,8 @@ from espbench.errors import UsageError
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.paired_trials import ARMS, RUNGS, STEP, Ask, PairedLoads, bounds
 from espbench.runs.beds import no_room
-from espbench.terms import PAIRED, DirectionReading, Finding
+from espbench.sentences import Code
+from espbench.terms import GATEWAY_SPEED, LEAST_GATEWAY_SPEED, PAIRED, DirectionReading, Finding
 from support.session.examples import examples
 from support.simulated import pairs as sim
 
@@ -153,11 +154,70 @@ def test_a_host_that_spoils_everything_ends_the_comparison() -> None:
     """Pairs are made again a bounded number of times; nothing valid is INVALID, and says why."""
     running = start()
     asked = made(running, valid=lambda n: False)
-    assert len(asked) <= 2 * 3 * (2 * 2 + RUNGS)
+    assert len(asked) <= 2 * 2 * 3 * (2 * 2 + RUNGS)
     finding = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
     assert finding.status == "INVALID"
     assert "host starvation" in finding.reasons[0].text
     assert judge([finding], "stack")[0].word == "no verdict"
+
+
+def at_speeds(running: PairedLoads, *speeds: float, least: float | None = None) -> str:
+    """Make a trial for each speed of the gateways' CPUs, %; return the arms. least: the record's least speed."""
+    arms = ""
+    for speed in speeds:
+        ask = running.next()
+        assert ask
+        arms += ask.arm
+        host = {GATEWAY_SPEED: speed, LEAST_GATEWAY_SPEED: least}
+        running.add(sim.made(ask, 50.0, lost=False, host=host))
+    return arms
+
+
+def test_a_pair_needs_cpus_of_one_speed_whatever_it_is() -> None:
+    """At 60 %, two trials of 60 and 57 % are a pair, and no trial has to be made again."""
+    running = start()
+    whole = made(start())
+    assert at_speeds(running, 60, 57, 100, 97) == "".join(ask.arm for ask in whole[:4])
+    assert not running.void
+    assert running.next() == whole[4]
+
+
+def test_a_second_trial_on_cpus_of_another_speed_is_the_first_one_of_a_new_pair() -> None:
+    """A neighbour comes after the first trial, and stays: two trials at its speed are the pair."""
+    running = start()
+    arms = at_speeds(running, 100, 60, 58)
+    assert arms in ("aba", "bab")
+    assert [reason.code for reason in running.void.elements()] == [Code.HOST_UNEVEN]
+    assert running.next() == made(start())[2]
+
+
+def test_a_pair_whose_speeds_never_agree_is_given_up() -> None:
+    """It has its two trials and twice as many repeats as a trial may have; the next trial is of another pair."""
+    running = start()
+    speeds = [100.0 - 30 * (n % 2) for n in range(2 + 2 * 2)]
+    assert at_speeds(running, *speeds) in ("ababab", "bababa")
+    assert sum(running.void.values()) == 2 * 2 + 1
+    assert running.next() == made(start())[2]
+    rest = made(running)
+    assert len(rest) == len(made(start())) - 2
+    assert len(running.rows) == len(rest) // 2
+
+
+def test_trials_that_were_judged_by_themselves_are_a_pair_at_any_speed() -> None:
+    """A run of an earlier version has such trials; it is resumed."""
+    running = start()
+    at_speeds(running, 100, 91, least=90.5)
+    assert not running.void
+
+
+def test_one_arm_after_the_other_needs_cpus_of_the_usual_speed() -> None:
+    """Then half a round is between the trials of a pair."""
+    for together in (True, False):
+        assert {ask.request.paired for ask in made(start(together=together))} == {together}
+    running = start(together=False)
+    speeds = [100.0 if ask.arm == "a" else 60.0 for ask in made(start(together=False))]
+    at_speeds(running, *speeds)
+    assert not running.void
 
 
 def reading(fps: float, frames: int, *, highest_fps: float) -> DirectionReading:
@@ -244,7 +304,8 @@ def test_a_resumed_comparison_is_the_uninterrupted_one(
         while (ask := running.next()) is not None and trials != 0:
             own = random.Random(f"{seed} {ask.arm} {len(running.trials[ask.arm])}")
             us, lost = own.uniform(40, 60), own.random() < 0.5
-            running.add(sim.made(ask, us, lost=lost, valid=own.random() >= void))
+            host = {GATEWAY_SPEED: own.choice((60.0, 98.0, 100.0)), LEAST_GATEWAY_SPEED: None}
+            running.add(sim.made(ask, us, lost=lost, valid=own.random() >= void, host=host))
             trials = None if trials is None else trials - 1
         return running
 

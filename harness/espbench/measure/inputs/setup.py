@@ -56,7 +56,8 @@ class Request:
     """A request for a trial, from a search or another test.
 
     as_offered: the trial counts for the load that was offered, as in a search. Then a trial that took longer than
-    intended is not void. bus: the record shall have the bytes that boards moved over their memory's buses.
+    intended is not void. bus: the record shall have the bytes that boards moved over their memory's buses. paired: the
+    trial only counts together with one of another arm, so CPUs slower than usual do not void it.
     """
 
     load_fps: float
@@ -66,6 +67,7 @@ class Request:
     shape: Shape = Shape()
     as_offered: bool = False
     bus: bool = False
+    paired: bool = False
 
     @property
     def counts_as_offered(self) -> bool:

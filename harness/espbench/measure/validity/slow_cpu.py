@@ -12,21 +12,20 @@ from espbench.generators.base import CpuSpeed, Offered
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.validity import stalls
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME, Reason
+from espbench.terms import GATEWAY_SPEED, LEAST_GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME, Reason
 from espbench.this_machine import cpu_clock
 
-_LEAST = "gateway_speed_least_pct"
 # The speed is measured every 10 ms, and a queue that filled meanwhile loses frames for some time after.
 _AROUND_NS = 10_000_000
 # The generator looks for slow times in this part of a trial (traffic/src/host/cpu_speed.rs).
 _LOOKED_AT_S = 1000.0
 
 
-def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
+def recorded(setup: Setup, offered: Offered, *, paired: bool = False) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
-    their full speed in the run, the least speed of a trial that counts, the share of the sending time in which they
-    were slow, %, and the share of the lost frames that were lost in this time, % (of those whose times are known; None
-    without any).
+    their full speed in the run, the least speed of a trial that counts (None if it is paired: then the speed of its
+    partner decides, see procedures/paired_trials.py), the share of the sending time in which they were slow, %, and the
+    share of the lost frames that were lost in this time, % (of those whose times are known; None without any).
 
     All but the first are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or
     if the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
@@ -44,7 +43,7 @@ def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
             cpu: speed.model_dump(exclude={"slow_times"}) for cpu, speed in offered.cpu_speed.items()
         },
         GATEWAY_SPEED: pct,
-        _LEAST: None if pct is None else setup.usual_speed.least_pct,
+        LEAST_GATEWAY_SPEED: None if pct is None or paired else setup.usual_speed.least_pct,
         SLOW_TIME: None if pct is None else round(100 * stalls.covered(spans, offered.start_ns, end_ns), 1),
         LOST_WHILE_SLOW: None if pct is None or not known else round(100 * while_slow / known, 1),
     }
@@ -52,7 +51,7 @@ def recorded(setup: Setup, offered: Offered) -> dict[str, Any]:
 
 def slowness(host_record: dict[str, Any]) -> list[Reason]:
     """Return a reason if the gateways' CPUs were slower than in most trials of the run."""
-    pct, least_pct = host_record.get(GATEWAY_SPEED), host_record.get(_LEAST)
+    pct, least_pct = host_record.get(GATEWAY_SPEED), host_record.get(LEAST_GATEWAY_SPEED)
     if pct is None or least_pct is None or pct >= least_pct:
         return []
     return [Reason.of(Code.HOST_SLOW, pct=pct, least_pct=least_pct)]

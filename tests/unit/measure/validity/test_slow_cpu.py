@@ -18,7 +18,7 @@ from espbench.measure.validity.slow_cpu import recorded
 from espbench.platforms import placement
 from espbench.platforms.base import Gateway, Side, Testbed
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME
+from espbench.terms import GATEWAY_SPEED, LEAST_GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME
 from espbench.this_machine import cpu_clock
 
 
@@ -84,6 +84,14 @@ def test_the_speed_of_the_gateways_cpus_is_a_share_of_their_full_speed(
 def test_a_trial_that_is_slower_than_usual_is_void(usual: UsualSpeed, pct: float, void: bool) -> None:
     reasons = disturbance(0.0, 0.0, host_record({1: (pct, 100.0)}, usual), final=True)
     assert [reason.code for reason in reasons] == [Code.HOST_SLOW] * void
+
+
+def test_a_paired_trial_may_be_slower_than_usual() -> None:
+    """The speed in its partner decides (procedures/paired_trials.py); the record tells both."""
+    told = {"1": CpuSpeed(mean_per_ms=50.0, fastest_per_ms=100.0)}
+    record = recorded(setup_with(usual_at(96.0)), trial_with(told), paired=True)
+    assert (record[GATEWAY_SPEED], record[LEAST_GATEWAY_SPEED]) == (50.0, None)
+    assert disturbance(0.0, 0.0, record, final=False) == []
 
 
 def test_a_resumed_run_knows_the_full_and_the_usual_speed_of_its_cpus() -> None:
