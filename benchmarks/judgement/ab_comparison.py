@@ -88,7 +88,8 @@ class Point:
 class Made:
     """One complete comparison.
 
-    seconds: from the first trial to the last. void: the share of INVALID trials. rules: the planted routing rules.
+    seconds: from the first trial to the last. void: the share of trials that are void, or
+    found no partner on CPUs of their speed. rules: the planted routing rules.
     """
 
     number: int
@@ -231,11 +232,13 @@ def _complete(asked: argparse.Namespace, number: int) -> Made | None:
         if comparison is not None and comparison.fixed_loads:
             trials = list(run.trials())
             starts = [t.host["start_ns"] for t in trials if "start_ns" in t.host]
+            of_searches = sum(t.validity == "INVALID" for t in trials if t.phase != "measure")
+            void = of_searches + sum(v.void for v in comparison.fixed_loads)
             return Made(
                 number,
                 _points(comparison),
                 seconds=(max(starts) - min(starts)) / 1e9 if starts else 0.0,
-                void=sum(t.validity == "INVALID" for t in trials) / max(1, len(trials)),
+                void=void / max(1, len(trials)),
                 when=f"{datetime.now(UTC):%Y-%m-%dT%H:%M}",
                 commit=_commit(),
                 rules=asked.rules,

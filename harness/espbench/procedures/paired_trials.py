@@ -133,7 +133,10 @@ class PairedLoads:
         self._slots: list[Slot] = []
         self._visits: list[tuple[int, Arm]] = []
         self._position = 0
-        self._made: dict[tuple[int, Arm], Trial] = {}
+        self._made: dict[
+            tuple[int, Arm], Trial
+        ] = {}  # of complete pairs; if the arms do not take turns, of all
+        self._valid: dict[tuple[int, Arm], list[Trial]] = {}  # of pairs that are not complete
         self._given_up: set[int] = set()
         self._attempts: Counter[int] = Counter()
         self._spare = settings.rounds * self._of_round
@@ -171,16 +174,11 @@ class PairedLoads:
         if trial.violated:
             self.violation = trial
             return
-        partner = self._made.get((slot, other(arm))) if self.together else None
         if why := _void(trial):
             self.void[why] += 1
-            self._repeat(slot)
-        elif partner is not None and not _alike(partner, trial):
-            self.void[Reason.of(Code.HOST_UNEVEN, pct=100 * SPEEDS_WITHIN)] += 1
-            self._pair_anew(slot, arm, trial)
+            self._count_repeat(slot)
         else:
-            self._made[slot, arm] = trial
-            self._position += 1
+            self._take(slot, arm, trial)
         while self._position < len(self._visits) and self._visits[self._position][0] in self._given_up:
             self._position += 1
         if self._position == len(self._visits):
@@ -211,30 +209,39 @@ class PairedLoads:
         """The number of trials of a round without repeats."""
         return 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)
 
-    def _may_repeat(self, slot: int) -> bool:
-        """Count one more trial of a pair; if there have been too many, give the pair up and return False."""
+    def _count_repeat(self, slot: int) -> None:
+        """Count one more trial of a pair. If there have been too many, give the pair up."""
         if self._attempts[slot] >= 2 * self._retries or self._spare <= 0:
             self._given_up.add(slot)
-            return False
-        self._attempts[slot] += 1
-        self._spare -= 1
-        return True
+            self._end_pair(slot, used=0)
+        else:
+            self._attempts[slot] += 1
+            self._spare -= 1
 
-    def _repeat(self, slot: int) -> None:
-        """Repeat a void pair: both trials if the arms take turns, otherwise only this one."""
-        if self._may_repeat(slot) and self.together:
-            while self._position and self._visits[self._position - 1][0] == slot:
-                self._position -= 1
-                self._spare -= 1
-                del self._made[slot, self._visits[self._position][1]]
-
-    def _pair_anew(self, slot: int, arm: Arm, trial: Trial) -> None:
-        """Forget the first trial of a pair, and let the second one be the first: the arm of the first is next."""
+    def _take(self, slot: int, arm: Arm, trial: Trial) -> None:
+        """Make a pair of this trial and the other arm's last one on CPUs of its speed; without one, the other arm is
+        next.
+        """
+        self._valid.setdefault((slot, arm), []).append(trial)
+        theirs = self._valid.get((slot, other(arm)), [])
+        if self.together and theirs:
+            alike = [one for one in theirs if _alike(one, trial)]
+            if not alike:
+                here = self._position
+                self._visits[here - 1], self._visits[here] = self._visits[here], self._visits[here - 1]
+                self._count_repeat(slot)
+                return
+            self._made[slot, other(arm)] = alike[-1]
         self._made[slot, arm] = trial
-        del self._made[slot, other(arm)]
-        here = self._position
-        self._visits[here - 1], self._visits[here] = self._visits[here], self._visits[here - 1]
-        self._may_repeat(slot)
+        self._position += 1
+        if theirs:
+            self._end_pair(slot, used=2)
+
+    def _end_pair(self, slot: int, *, used: int) -> None:
+        """Count the valid trials of a pair that found no partner; used: the number of those that did."""
+        valid = sum(len(self._valid.pop((slot, arm), [])) for arm in ARMS)
+        if self.together and valid > used:
+            self.void[Reason.of(Code.HOST_UNEVEN, pct=100 * SPEEDS_WITHIN)] += valid - used
 
     def _begin_round(self) -> None:
         self._round += 1
@@ -263,7 +270,7 @@ class PairedLoads:
         self._slots = slots
         self._visits = self._order(slots)
         self._position = 0
-        self._made, self._given_up, self._attempts = {}, set(), Counter()
+        self._made, self._valid, self._given_up, self._attempts = {}, {}, set(), Counter()
 
     def _order(self, slots: Sequence[Slot]) -> list[tuple[int, Arm]]:
         if self.together:
