@@ -99,29 +99,11 @@ def measured(
 
     Without `--jobs` one job measures all cases, because guests boot for each job. Without `report` none is written.
     """
-    one_job = "--jobs" not in options
-    lean = [*([] if report else ["--no-report"]), *(["--jobs", "1"] if one_job else [])]
-    before = [*(_on_one_cpu() if one_job else []), *as_user]
-    done = espbench("run", plan, "--out", out, *options, *lean, as_user=before, timeout=PATIENCE_S)
+    lean = [*([] if report else ["--no-report"]), *([] if "--jobs" in options else ["--jobs", "1"])]
+    done = espbench("run", plan, "--out", out, *options, *lean, as_user=as_user, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     (directory,) = out.iterdir()
     return Measured(directory)
-
-
-def _on_one_cpu() -> list[str]:
-    """Return a command prefix that keeps a command on one CPU, if enough tests run beside each other for all CPUs.
-
-    There, gateways that are both on one CPU need less of it: neither wakes the other on another CPU, nor looks whether
-    it has answered (decision 0062).
-    """
-    worker, workers = (
-        os.environ.get("PYTEST_XDIST_WORKER", ""),
-        os.environ.get("PYTEST_XDIST_WORKER_COUNT", ""),
-    )
-    cpus = sorted(os.sched_getaffinity(0))
-    if not worker or int(workers) < len(cpus):
-        return []
-    return ["taskset", "--cpu-list", str(cpus[int(worker.removeprefix("gw")) % len(cpus)])]
 
 
 @contextlib.contextmanager
