@@ -135,8 +135,8 @@ class PairedLoads:
         self._position = 0
         self._made: dict[
             tuple[int, Arm], Trial
-        ] = {}  # of complete pairs; if the arms do not take turns, of all
-        self._valid: dict[tuple[int, Arm], list[Trial]] = {}  # of pairs that are not complete
+        ] = {}  # the trials of this round's pairs, as far as they have any
+        self._valid: dict[tuple[int, Arm], list[Trial]] = {}  # all that count, of pairs that are not complete
         self._given_up: set[int] = set()
         self._attempts: Counter[int] = Counter()
         self._spare = settings.rounds * self._of_round
@@ -241,7 +241,7 @@ class PairedLoads:
         """Count the valid trials of a pair that found no partner; used: the number of those that did."""
         valid = sum(len(self._valid.pop((slot, arm), [])) for arm in ARMS)
         if self.together and valid > used:
-            self.void[Reason.of(Code.HOST_UNEVEN, pct=100 * SPEEDS_WITHIN)] += valid - used
+            self.void[Reason.of(Code.HOST_UNEVEN, pct=round(100 * SPEEDS_WITHIN))] += valid - used
 
     def _begin_round(self) -> None:
         self._round += 1
