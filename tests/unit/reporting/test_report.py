@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from espbench.reporting.one_run.view import Report, view
 from espbench.reporting.parts import documents
 from espbench.reporting.parts.figures import BASELINE, colours, groups_of, panel
 from espbench.reporting.parts.security_context import blocks
-from espbench.reporting.parts.statements import condensed, condensed_text
+from espbench.reporting.parts.statements import condensed, condensed_text, merged
 from espbench.reporting.parts.trial_digest import digest
 from espbench.reporting.parts.wording import NONE, goal_name, number
 from espbench.reporting.report import markdown_cell, write_report
@@ -226,7 +227,7 @@ def test_the_subject_names_what_was_tested(run: RunDirectory) -> None:
 
 
 def test_warnings_that_differ_in_numbers_alone_are_one(run: RunDirectory) -> None:
-    """Told once with an example; each row's flag still carries its own numbers."""
+    """Told once with the least and the greatest; each row's flag still carries its own numbers."""
     text = "maximum lowered from {} to 5 frames/s: the generator could not offer more with this DUT"
     first, second, *others = run.outcomes()
     warned = [
@@ -236,12 +237,30 @@ def test_warnings_that_differ_in_numbers_alone_are_one(run: RunDirectory) -> Non
     plain = [o.model_copy(update={"warnings": []}) for o in others]
     report = view(run.manifest.model_copy(update={"warnings": []}), [*warned, *plain], digest([], 0))
     (note,) = report.notes
-    assert note.text == f"{text.format('…')} (for one: {text.format(700)})"
+    assert note.text == text.format("700–8,000")
     assert [row.flags[0].text for row in report.sections[0].rows[:2]] == [
         text.format(700),
         text.format("8,000"),
     ]
     assert report.sections[0].rows[0].flags[0].word == "maximum lowered"
+
+
+@pytest.mark.parametrize(
+    ("code", "differing", "merged_text"),
+    [
+        (Code.HOST_SLOW, [{"pct": pct, "least_pct": 70.0} for pct in (9.5, 65.25, 44.0)],
+         "slow CPU: the gateways' CPUs had 9.5–65.2 % of their full speed; a trial of this run needs 70.0 %"),
+        (Code.NOTE, [{"text": f"{n:,} frames"} for n in (12_500, 9_000, 9_000)], "9,000–12,500 frames"),
+        (Code.NOTE, [{"text": "seen with aes128gcm16"}, {"text": "seen with aes256gcm16"}],
+         "seen with aes…gcm16 (for one: seen with aes128gcm16)"),
+        (Code.NOTE, [{"text": "kernel 6.1.0"}, {"text": "kernel 6.12.3"}], "kernel … (for one: kernel 6.1.0)"),
+    ],
+)  # fmt: skip
+def test_statements_of_one_kind_are_merged(
+    code: Code, differing: list[dict[str, Any]], merged_text: str
+) -> None:
+    """Numbers that differ become a range, unless they are part of a name or a version."""
+    assert merged([Reason.of(code, **values) for values in differing]) == merged_text
 
 
 def _without_figure(outcome: Outcome) -> Outcome:

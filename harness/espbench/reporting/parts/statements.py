@@ -13,6 +13,7 @@ from espbench.sentences import VARIOUS, Code
 from espbench.terms import Finding, Outcome, Statement
 
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+_IN_A_WORD = re.compile(r"^[^\W\d]|[^\W\d]$")  # a letter before the number, or after it
 # These words replace a reason that the row above gives.
 _AS_ABOVE = "as above"
 
@@ -23,10 +24,14 @@ def kind(statement: Statement) -> Hashable:
 
 
 def merged(statements: Sequence[Statement]) -> str:
-    """Merge statements of one kind: values that they share stay, the others become `…`, with an example."""
-    first, texts = statements[0], dict.fromkeys(map(str, statements))
+    """Merge statements of one kind: of numbers that differ, the least and the greatest are shown (`700–8,000`). If they
+    differ in more than numbers, the values that they share stay, the others become `…`, and an example follows.
+    """
+    first, texts = statements[0], list(dict.fromkeys(map(str, statements)))
     if len(texts) == 1:
         return first.text
+    if (with_ranges := _with_ranges(texts)) is not None:
+        return with_ranges
     shown = {name: _shared(name, statements) for name in first.values}
     return f"{sentences.text(first.code, shown)} (for one: {first.text})"
 
@@ -130,6 +135,35 @@ def _shared(name: str, statements: Sequence[Statement]) -> Any:
     if all(nested):
         return "; ".join(_alike(list(map(str, column))) for column in zip(*nested, strict=True))
     return VARIOUS
+
+
+def _with_ranges(texts: Sequence[str]) -> str | None:
+    """Return one text for texts that differ only in numbers, with ranges of these; None if they differ in more.
+
+    A number that is part of a word, such as that of a suite's name, is no number here.
+    """
+    if len({_NUMBER.sub("", text) for text in texts}) > 1:
+        return None
+    columns = list(zip(*(_NUMBER.finditer(text) for text in texts), strict=True))
+    ranges = [_range(column) for column in columns]
+    if None in ranges:
+        return None
+    shown = iter(ranges)
+    return _NUMBER.sub(lambda _: str(next(shown)), texts[0])
+
+
+def _range(numbers: Sequence[re.Match[str]]) -> str | None:
+    """Return the least and the greatest of these numbers as they are written; None if one of them has no value."""
+    written = {match[0] for match in numbers}
+    if len(written) == 1:
+        return written.pop()
+    if any(_IN_A_WORD.search(match.string[max(0, match.start() - 1) : match.end() + 1]) for match in numbers):
+        return None
+    try:
+        ordered = sorted(written, key=lambda number: float(number.replace(",", "")))
+    except ValueError:  # a version or an address
+        return None
+    return f"{ordered[0]}–{ordered[-1]}"
 
 
 def _alike(texts: Sequence[str]) -> str:
