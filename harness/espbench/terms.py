@@ -70,6 +70,9 @@ Better = Literal["more", "less"]
 
 # A key of Trial.host: the mean speed of the gateways' CPUs, in % of their full speed.
 GATEWAY_SPEED = "gateway_speed_pct"
+# Below this share of their full speed, the gateways' CPUs are called slow beside a figure, %. On a machine with quiet
+# neighbours they have 92 to 97 %.
+SLOW_PCT = 90.0
 LEAST_GATEWAY_SPEED = "gateway_speed_least_pct"
 # Two more, about the first 1000 s of a trial: the share of the sending time in which one of these CPUs was clearly
 # slower than in the rest, %, and the share of the lost frames that were lost meanwhile, %. Both include 10 ms before

@@ -312,12 +312,14 @@ class PairedLoads:
     def _readings(self, slot: Slot, arm: Arm, trial: Trial) -> dict[str, Any]:
         used = [g.cpu_us_per_frame for g in trial.gateways.values()]
         known = [us for us in used if us is not None]
+        speed_pct = trial.host.get(GATEWAY_SPEED)
         return {
             "intended_fps": round(slot.loads_fps[arm], 3),
             "offered_fps": trial.offered_fps,
             "cpu_us": round(sum(known), 3) if used and len(known) == len(used) else None,
             "loss": trial.frame_loss_ratio,
             "met": trial.meets(self.goal),
+            **({} if speed_pct is None else {"speed_pct": speed_pct}),
         }
 
     def _move_ladder(self) -> None:

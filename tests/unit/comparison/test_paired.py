@@ -200,6 +200,17 @@ def test_a_pair_is_made_of_the_latest_trials_of_both_arms_at_one_speed(
     made(running)
     row = running.rows[0]
     assert {row["a"]["cpu_us"], row["b"]["cpu_us"]} == set(pair)
+    assert {row["a"]["speed_pct"], row["b"]["speed_pct"]} == set(pair)
+
+
+def test_a_verdict_names_the_speeds_of_the_trials_at_each_load() -> None:
+    """The first pair had slow CPUs; of the others, no speed is known."""
+    running = start()
+    at_speeds(running, 60, 57)
+    made(running)
+    loads = judge([running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])], "stack")[0].loads
+    assert loads[0].speeds_pct == (57, 60)
+    assert all(load.speeds_pct is None for load in loads[1:])
 
 
 def test_a_pair_whose_speeds_never_agree_is_given_up() -> None:

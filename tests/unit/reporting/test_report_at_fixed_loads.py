@@ -165,6 +165,22 @@ def test_every_row_and_reason_at_fixed_loads_names_its_conditions(tmp_path: Path
             assert f"64 B, strongswan-libipsec / strongswan, {conditions}: twelve pairs of {suite}" in text
 
 
+@pytest.mark.parametrize(
+    ("speeds_pct", "shown"),
+    [((55.4, 98.0), "slow CPU, 55–98 %"), ((93.0, 98.4), "93–98 %"), ((96.0, 96.2), "96 %"), (None, "–")],
+)
+def test_slow_cpus_are_named_beside_the_figures_of_each_arm(
+    tmp_path: Path, speeds_pct: tuple[float, float] | None, shown: str
+) -> None:
+    """A neighbour that slows both arms alike leaves B / A as it is, but not the CPU per frame of each arm."""
+    verdict = judged("aes128gcm16", 0.0)
+    load = dataclasses.replace(verdict.loads[0], speeds_pct=speeds_pct)
+    write(synthetic_comparison.comparison(fixed_loads=[dataclasses.replace(verdict, loads=[load])]), tmp_path)
+    document = (tmp_path / "comparison.md").read_text(encoding="utf-8")
+    (row,) = (line for line in document.splitlines() if line.startswith("| 64 |") and "| 50 % |" in line)
+    assert row.split("|")[-2].strip() == shown
+
+
 @pytest.mark.parametrize("of_searches", [True, False])
 def test_unproven_encryption_is_said_at_the_figures_of_fixed_loads(tmp_path: Path, of_searches: bool) -> None:
     """It is said if the searches are unproven, and if only the trials at fixed loads are."""

@@ -245,6 +245,7 @@ def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> F
     here = [row for row in rows if row["load"] == load]
     cpu, floor = _cpu_of_rounds(_by_round(here), [load], ladder=False)
     used = {arm: [row[arm]["cpu_us"] for row in here if row[arm]["cpu_us"]] for arm in ("a", "b")}
+    speeds = [row[arm]["speed_pct"] for row in here for arm in ("a", "b") if "speed_pct" in row[arm]]
     return FixedLoad(
         share=load,
         fps=load * min(bounds_fps.values()),
@@ -254,6 +255,7 @@ def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> F
         loss_a=fmean(row["a"]["loss"] for row in here) if here else None,
         loss_b=fmean(row["b"]["loss"] for row in here) if here else None,
         pairs=len(here),
+        speeds_pct=(min(speeds), max(speeds)) if speeds else None,
     )
 
 

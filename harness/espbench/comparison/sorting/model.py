@@ -139,7 +139,8 @@ class FixedLoad:
     """Both arms at one load (a share of the slower arm's throughput): CPU per frame and frame loss.
 
     cpu is B / A with the interval of this load alone; cpu_a_us and cpu_b_us are medians, µs per frame; loss_a and
-    loss_b are mean loss ratios.
+    loss_b are mean loss ratios. speeds_pct: the least and the greatest speed of the gateways' CPUs in these trials, in
+    % of their full speed; None if no speed is known. On slow CPUs, a frame costs more and more frames are lost.
     """
 
     share: float
@@ -150,6 +151,7 @@ class FixedLoad:
     loss_a: float | None
     loss_b: float | None
     pairs: int
+    speeds_pct: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

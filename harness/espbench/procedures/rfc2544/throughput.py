@@ -22,6 +22,7 @@ from espbench.terms import (
     GATEWAY_SPEED,
     LOST_WHILE_SLOW,
     SAME_EACH_TIME,
+    SLOW_PCT,
     SLOW_TIME,
     WITH_FIGURE,
     Deviation,
@@ -43,9 +44,6 @@ REACHABLE = 0.995
 NOT_WORTH_PCT = 2.0
 RFC2544_FINAL_S = 60.0
 _PASSES = (Code.PASSES, Code.PASSES_AT_LEAST, Code.PASSES_MLR)  # the answers that name the throughput
-# Below this share of their full speed, the gateways' CPUs are called slow beside a figure, %. On a machine with quiet
-# neighbours they have 92 to 97 %.
-SLOW_PCT = 90.0
 # Speeds on undisturbed CPUs differ by 2 or 3 %. A miss on CPUs slower than this share of their speed in the final
 # trial is called slow beside the figure too.
 SAME_SPEED = 0.97

@@ -10,6 +10,7 @@ from espbench.comparison.telling.numbers import factor
 from espbench.reporting.parts.chart_parts import size_name
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, count, goal_name, number
+from espbench.terms import SLOW_PCT
 
 _CPU = {"B costs less": "▲ B costs less", "B costs more": "▼ B costs more"}
 _RATE = {"B faster": "▲ B faster", "A faster": "▼ A faster"}
@@ -43,7 +44,7 @@ def loads(judged: Sequence[FixedLoadVerdict]) -> Table:
     """Return a table with a row for each point and load."""
     head = [
         "Frame size", "B / A", "Conditions", "Load", "Frames/s", "A, µs/frame", "B, µs/frame",
-        "CPU per frame, B / A", "Loss of A", "Loss of B", "Pairs",
+        "CPU per frame, B / A", "Loss of A", "Loss of B", "Pairs", "Speed of the CPUs",
     ]  # fmt: skip
     rows = [
         [
@@ -58,6 +59,7 @@ def loads(judged: Sequence[FixedLoadVerdict]) -> Table:
             _loss(load.loss_a),
             _loss(load.loss_b),
             count(load.pairs),
+            _speeds(load.speeds_pct),
         ]
         for v in judged
         for load in v.loads
@@ -84,6 +86,15 @@ def _ratio(estimate: Estimate | None) -> str:
         if estimate.n > 1
         else factor(estimate)
     )
+
+
+def _speeds(speeds_pct: tuple[float, float] | None) -> str:
+    """Return `93–99 %`; `slow CPU, 55–98 %` if some trials were made on slow CPUs, as beside a throughput."""
+    if speeds_pct is None:
+        return NONE
+    least, most = (f"{pct:.0f}" for pct in speeds_pct)
+    spread = f"{least} %" if least == most else f"{least}–{most} %"
+    return f"slow CPU, {spread}" if speeds_pct[0] < SLOW_PCT else spread
 
 
 def _loss(ratio: float | None) -> str:
