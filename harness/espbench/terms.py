@@ -74,6 +74,9 @@ GATEWAY_SPEED = "gateway_speed_pct"
 # neighbours they have 92 to 97 %.
 SLOW_PCT = 90.0
 LEAST_GATEWAY_SPEED = "gateway_speed_least_pct"
+# A key of Trial.host: that full speed as it was known then, in a unit of its own. It can rise during a run: a neighbour
+# may slow the CPUs from the beginning, and go later.
+FULL_GATEWAY_SPEED = "gateway_speed_full_per_ms"
 # Two more, about the first 1000 s of a trial: the share of the sending time in which one of these CPUs was clearly
 # slower than in the rest, %, and the share of the lost frames that were lost meanwhile, %. Both include 10 ms before
 # and after each slow time.

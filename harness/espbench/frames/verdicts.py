@@ -110,8 +110,11 @@ def _at_fixed_loads(verdict: FixedLoadVerdict) -> dict[str, Any]:
         **_estimate("ratio", verdict.throughput),
         "cpu_verdict": verdict.cpu_word,
         **_estimate("cpu_ratio", verdict.cpu),
-        "a_is_lower_bound": False,
-        "b_is_lower_bound": False,
+        "at_least": verdict.at_least,
+        "at_most": verdict.at_most,
+        "bound_by": None if verdict.at_least is None and verdict.at_most is None else "limit",
+        "a_is_lower_bound": verdict.at_most is not None,
+        "b_is_lower_bound": verdict.at_least is not None,
     }
 
 

@@ -123,7 +123,7 @@ def _judged(comparison: Comparison, arm: str) -> Iterator[_Judged]:
         if v.b == arm:
             case = f"{_case(v.conditions, v.x)}, in pairs"
             yield _Judged(case, "CPU per frame", v.cpu_word, v.cpu, v.why)
-            yield _Judged(case, "throughput", v.word, v.throughput, v.why)
+            yield _Judged(case, "throughput", v.word, v.throughput, v.why, v.at_least)
 
 
 def _has_pairs(comparison: Comparison, arm: str, panel: Panel, x: int | str) -> bool:

@@ -26,7 +26,7 @@ from espbench.measure.unmeasured import learn
 from espbench.measure.validity import daemons, network_events
 from espbench.platforms.base import NotBack
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, Reason, Trial, problems_recorded
+from espbench.terms import Reason, Trial, problems_recorded
 
 # The sender need not catch up after pauses that lower the load by no more than this share of the resolution,
 # because a search does not distinguish such loads. Catching up, at 1.1 times the rate, takes ten times as
@@ -91,7 +91,7 @@ def measure(
             raise TrialBroken("; ".join(died), Code.DAEMON_DIED)
     seen = _seen(sent, request, after, network_events.other_speeds(setup), upset=upset)
     trial = record(setup, traffic, request, of, seen)
-    setup.usual_speed.add(trial.host.get(GATEWAY_SPEED))
+    setup.usual_speed.add(trial.host)
     if not setup.bed.virtual_time:
         sleep(waits.settle_s)
     return trial.model_copy(update={"waits_s": waits.recorded(cold=request.shape.cold)})

@@ -25,12 +25,12 @@ from typing import Any, Literal
 
 from espbench.errors import UsageError
 from espbench.measure.inputs.setup import Request
+from espbench.measure.validity.slow_cpu import speeds_pct
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key
 from espbench.sentences import Code
 from espbench.terms import (
-    GATEWAY_SPEED,
     LEAST_GATEWAY_SPEED,
     PAIRED,
     Encryption,
@@ -312,7 +312,7 @@ class PairedLoads:
     def _readings(self, slot: Slot, arm: Arm, trial: Trial) -> dict[str, Any]:
         used = [g.cpu_us_per_frame for g in trial.gateways.values()]
         known = [us for us in used if us is not None]
-        speed_pct = trial.host.get(GATEWAY_SPEED)
+        *_, speed_pct = speeds_pct([*(t.host for of_arm in self.trials.values() for t in of_arm), trial.host])
         return {
             "intended_fps": round(slot.loads_fps[arm], 3),
             "offered_fps": trial.offered_fps,
@@ -349,11 +349,6 @@ class PairedLoads:
                 self._moved[arm] = sign * min(8, max(1, 2 * abs(before)))
                 self._centres[arm] = [middle + STEP * RUNGS / 2 * self._moved[arm]]
             self._left[arm] = middle
-
-    def at_maximum(self) -> bool:
-        """Return whether an arm passed the highest rung close to the tester's maximum, so that it may be faster."""
-        return any(row["rung"] == RUNGS - 1 and row[arm]["met"] and
-                   row[arm]["intended_fps"] > 0.95 * self._maximum for row in self.rows for arm in ARMS)  # fmt: skip
 
     def finding(
         self,
@@ -454,10 +449,9 @@ def _alike(one: Trial, two: Trial) -> bool:
 
     True for trials of earlier versions, which were void if their own speed was too low.
     """
-    speeds = [trial.host.get(GATEWAY_SPEED) for trial in (one, two)]
-    known = [speed for speed in speeds if speed is not None]
+    known = [speed for speed in speeds_pct((one.host, two.host)) if speed is not None]
     judged_alone = any(trial.host.get(LEAST_GATEWAY_SPEED) is not None for trial in (one, two))
-    return judged_alone or len(known) < len(speeds) or min(known) >= (1 - SPEEDS_WITHIN) * max(known)
+    return judged_alone or len(known) < 2 or min(known) >= (1 - SPEEDS_WITHIN) * max(known)
 
 
 def _has_cpu(row: Mapping[str, Any]) -> bool:

@@ -28,7 +28,7 @@ from espbench.runs.one_case import OneCase, TrialObserver, case_warnings, encryp
 from espbench.runs.paired_run import PairedRun, RunParts, RunRecords, rivals
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.setups import Setups
-from espbench.terms import GATEWAY_SPEED, Calibration, Encryption, Finding, Outcome, Remark, Trial
+from espbench.terms import Calibration, Encryption, Finding, Outcome, Remark, Trial, at_fixed_loads
 
 # The estimate of the time left assumes this many trials for a case, until one case has been timed.
 _USUAL_TRIALS = 9
@@ -66,8 +66,10 @@ class Session:
         self._book = Book(resolved, cases, directory, only)
         self._cases = self._book.cases
         self._usual_speed = UsualSpeed()
-        earlier = (trial.host for case in self._cases for trial in directory.trials_of(case.id))
-        self._usual_speed.continue_after(earlier, GATEWAY_SPEED)
+        searched = [case.id for case in self._cases]
+        compared = [at_fixed_loads(case, arm) for case in searched for arm in ("a", "b")]
+        earlier = (trial.host for name in [*searched, *compared] for trial in directory.trials_of(name))
+        self._usual_speed.continue_after(earlier)
         self._setups = self._new_setups()
         self._observer = observer
         self._one_case = OneCase(self._setups, directory.append, observer, virtual_time=beds.virtual_time)

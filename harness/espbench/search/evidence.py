@@ -239,19 +239,32 @@ class Evidence:
         """Return the final trial that shows the highest load known to pass: a valid one, or one of a load that was
         given up.
 
-        Disturbed trials count only where most of those at the load passed, on frames enough to decide. A disturbance
-        can only make a DUT slower, never faster; but a single pass among many trials may be luck and is no bound.
+        Disturbed trials count only where most of those at the load whose counts are right passed, on frames enough to
+        decide. A disturbance can only make a DUT slower, never faster; but a single pass among many trials may be luck
+        and is no bound. Nor is zero loss on too few frames to show the faint loss of the loads above, as for a figure
+        that is OK.
         """
-        best = self.confirmation(load) if (load := self.confirmed(floor)) is not None else None
+        loads = [load for load in self._all_confirmed(floor) if self._shows_no_loss(self.frames_met_at(load))]
+        best = self.confirmation(max(loads)) if loads else None
         for given in self.given_up:
             if given.phase != "final" or not given.passed or given.load_fps < floor:
                 continue
             if self.hard_upper is not None and given.load_fps >= self.hard_upper:
                 continue
             passing = self._passing([e for e in given.entries if e.seen.counted and not e.fell_short])
-            if passing and (best is None or passing[-1].pass_fps > best.pass_fps):
+            frames = self.frames_met_at(given.load_fps) + sum(
+                e.seen.frames for e in passing if not e.seen.valid
+            )
+            if not passing or not self._shows_no_loss(frames):
+                continue
+            if best is None or passing[-1].pass_fps > best.pass_fps:
                 best = passing[-1]
         return best
+
+    def _shows_no_loss(self, frames: float) -> bool:
+        """Return whether this number of frames without loss differs from the faint loss above; True for other goals."""
+        faint = self.faint_loss()
+        return self.goal > 0 or faint is None or frames >= frames_to_see(faint)
 
     # -- bounds -----------------------------------------------------------------------------------
 
@@ -274,8 +287,10 @@ class Evidence:
 
     def confirmed(self, floor: float) -> float | None:
         """Return the highest load from `floor` up to below the upper bound that met the goal in valid final trials."""
-        loads = [load for load in self.passed_below_upper() if load >= floor]
-        return max((load for load in loads if self.confirmation(load)), default=None)
+        return max(self._all_confirmed(floor), default=None)
+
+    def _all_confirmed(self, floor: float) -> list[float]:
+        return [load for load in self.passed_below_upper() if load >= floor and self.confirmation(load)]
 
     def passed_below_upper(self) -> list[float]:
         """Return the loads that passed and are below every load that missed, rising."""

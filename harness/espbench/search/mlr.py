@@ -273,7 +273,7 @@ class MlrSearch:
 
         Valid trials count, and trials that fell short of the intended load: these are evidence for the load that they
         offered. Disturbed final trials count where most of those at a load passed: a disturbance can only make a DUT
-        slower, never faster.
+        slower, never faster. Zero loss needs enough frames to show the faint loss of the loads above.
         """
         at_load: dict[tuple[float, bool], list[Entry]] = {}
         for e in self._entries:
@@ -299,8 +299,12 @@ class MlrSearch:
             passing = [e for e, judgement in known if judgement is Judgement.MET]
             if given.phase == "final" and 2 * len(passing) > len(known) and self._is_enough(passing):
                 groups.append(passing)
-        bounds = [(min(e.pass_fps for e in passing), passing[-1]) for passing in groups]
-        below = [bound for bound in bounds if bound[0] < min(missed, default=math.inf)]
+        lowest_miss = min(missed, default=None)
+        faint = faint_loss(self._entries, lowest_miss) if goal == 0 else None
+        least = 0.0 if faint is None else frames_to_see(faint)
+        enough = [passing for passing in groups if sum(e.seen.frames for e in passing) >= least]
+        bounds = [(min(e.pass_fps for e in passing), passing[-1]) for passing in enough]
+        below = [bound for bound in bounds if lowest_miss is None or bound[0] < lowest_miss]
         return max(below, key=lambda bound: bound[0], default=None)
 
     def _passes(self, judged_trials: Sequence[tuple[Entry, Judgement]]) -> bool:

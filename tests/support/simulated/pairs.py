@@ -16,7 +16,15 @@ from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.paired_trials import ARMS, Arm, Ask, PairedLoads
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, LEAST_GATEWAY_SPEED, Finding, GatewayReading, Reason, Trial
+from espbench.terms import (
+    FULL_GATEWAY_SPEED,
+    GATEWAY_SPEED,
+    LEAST_GATEWAY_SPEED,
+    Finding,
+    GatewayReading,
+    Reason,
+    Trial,
+)
 
 IDENTITY: Mapping[str, Any] = {
     "case": "0001-at", "dut": "simulated", "stack": "b", "suite": "aes128gcm16", "ip_version": 4,
@@ -56,6 +64,7 @@ NEIGHBOUR = Host(
 )
 COSTS_BY_SPEED = 0.4  # log of the CPU time of a frame ÷ -log of the speed
 STAYS = 3.0  # trials, of a neighbour
+_FULL_PER_MS = 100.0
 
 
 class Bed:
@@ -95,8 +104,14 @@ class Bed:
         us += h.fast * chance.gauss(0, 1)
         speed = self._speed()
         us -= COSTS_BY_SPEED * math.log(speed)
-        least_pct = self._usual.least_pct if self._alone or not ask.request.paired else None
-        self._usual.add(100 * speed)
+        judged_alone = self._alone or not ask.request.paired
+        least_pct = self._usual.least_pct(_FULL_PER_MS) if judged_alone else None
+        record = {
+            GATEWAY_SPEED: 100 * speed,
+            FULL_GATEWAY_SPEED: _FULL_PER_MS,
+            LEAST_GATEWAY_SPEED: least_pct,
+        }
+        self._usual.add(record)
         hit = chance.random() < h.hit
         lost = hit or ask.request.load_fps * math.exp(us) > 20_000
         return made(
@@ -105,7 +120,7 @@ class Bed:
             lost=lost,
             valid=chance.random() >= h.void and (least_pct is None or 100 * speed >= least_pct),
             sequence=sequence,
-            host={GATEWAY_SPEED: 100 * speed, LEAST_GATEWAY_SPEED: least_pct},
+            host=record,
         )
 
     def _speed(self) -> float:

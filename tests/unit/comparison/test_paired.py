@@ -384,6 +384,47 @@ def test_the_rungs_tell_the_ratio_of_throughputs_on_average(seed: int, truth: fl
         assert abs(ratio - truth) <= STEP + 1e-6
 
 
+def limited_by_the_tester(seed: int, limits_fps: dict[str, float]) -> FixedLoadVerdict:
+    """Compare arms of these limits with a tester of 100,000 frames/s; one trial in ten loses a frame by chance."""
+    chance = random.Random(seed)
+    known = {arm: min(limit, 1e5) for arm, limit in limits_fps.items()}
+    running = PairedLoads(FixedLoads(), known, maximum_fps=1e5, goal=0.0, retries=2, seed=str(seed))  # type: ignore[arg-type]
+    while (ask := running.next()) is not None:
+        over = ask.request.load_fps > limits_fps[ask.arm]
+        running.add(sim.made(ask, 50.0, lost=over or chance.random() < 0.1))
+    (verdict,) = judge([running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])], "stack")
+    return verdict
+
+
+@pytest.mark.parametrize("fast", ["a", "b"])
+def test_an_arm_that_only_the_tester_limits_gives_a_bound(fast: str) -> None:
+    """The other one forwards 60,000 frames/s, at most 0.6 times of what the tester sends: there is no other end."""
+    limits = {"a": 6e4, "b": 6e4} | {fast: 1e9}
+    for seed in range(6):
+        verdict = limited_by_the_tester(seed, limits)
+        assert (verdict.throughput, verdict.word) == (None, "A faster" if fast == "a" else "B faster")
+        bound, none = (
+            (verdict.at_most, verdict.at_least) if fast == "a" else (verdict.at_least, verdict.at_most)
+        )
+        assert bound is not None
+        assert none is None
+        assert bound == pytest.approx(0.6 if fast == "a" else 1 / 0.6, rel=0.12)
+        assert f"{fast} met the highest load, 100,000 frames/s: it may be faster" in verdict.why
+        assert "the throughput of b is at " in verdict_words([verdict])[0]
+
+
+def test_two_arms_that_only_the_tester_limits_have_no_verdict_on_throughput() -> None:
+    for seed in range(6):
+        verdict = limited_by_the_tester(seed, {"a": 1e9, "b": 1e9})
+        assert (verdict.throughput, verdict.word, verdict.at_least, verdict.at_most) == (
+            None,
+            "no verdict",
+            None,
+            None,
+        )
+        assert verdict.why.count("it may be faster") == 2
+
+
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12), st.floats(-1, 1))
 def test_hodges_lehmann_moves_with_its_values_and_stays_among_them(values: list[float], shift: float) -> None:
     estimate = hodges_lehmann(values)

@@ -10,7 +10,8 @@ two), so that with several blocks a single pair that a neighbour disturbed decid
 arms pass different numbers of rungs only by chance. The load at which half the trials pass is the middle of the ladder
 plus the step times the number of rungs passed beyond half of them (C. Spearman 1908, G. Kärber 1931). So log(B / A) is
 the step times the difference in rungs passed, plus the difference between the middles of the two ladders. Rounds in
-which an arm passed all rungs or none are left out.
+which an arm passed all rungs or none are left out. But an arm that passed the highest rung at the tester's maximum may
+be faster than any ladder. Its rungs are a lower bound in every round, and of B / A only one end is known.
 
 **The interval** is that of the mean over rounds (Student's t), so it includes the differences from one boot to the
 next. The scatter is moderated as in statistics.py. It is at least what the ladder's step leaves open (throughput), or
@@ -20,7 +21,7 @@ what the differences between the pairs of the rounds make it (CPU). All verdicts
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from statistics import fmean, median
@@ -34,6 +35,8 @@ from espbench.comparison.sorting.model import IP_VERSIONS, Estimate, FixedLoad, 
 from espbench.terms import PAIRED, Finding, goal_name
 
 FEWEST_ROUNDS = 3
+# An arm that met its goal at this share of the tester's maximum, on the highest rung, may be faster than the tester.
+NEAR_MAXIMUM = 0.95
 FEWEST_DEVIATIONS = 6  # of single pairs, to know their scatter
 # The standard deviation of a normal distribution ÷ the median of its absolute deviations.
 _SIGMA_OF_MEDIAN = 1.4826
@@ -46,6 +49,7 @@ class _Measured:
     """The log ratios B / A at one point: of CPU per frame and of throughput, one value for each round."""
 
     finding: Finding
+    limited: frozenset[str]  # the arms ("a", "b") that met the tester's limit
     cpu: Term
     throughput: Term
     # The least variance of a round's value: what the pairs of a round show (CPU), what the step resolves (throughput).
@@ -78,12 +82,23 @@ def _measured(finding: Finding) -> _Measured:
     step = float(finding.paired["step"])
     by_round = _by_round(rows)
     cpu, cpu_floor = _cpu_of_rounds(by_round, list(finding.paired["loads"]), ladder=True)
+    limited, rungs = _limited(finding), finding.paired["rungs"]
     throughput = [
-        t
-        for of_round in by_round
-        if (t := throughput_of_round(of_round, step, finding.paired["rungs"])) is not None
+        t for of_round in by_round if (t := throughput_of_round(of_round, step, rungs, limited)) is not None
     ]
-    return _Measured(finding, _term(cpu), _term(throughput), cpu_floor, step**2 / 6)
+    return _Measured(finding, limited, _term(cpu), _term(throughput), cpu_floor, step**2 / 6)
+
+
+def _limited(finding: Finding) -> frozenset[str]:
+    """Return the arms that met the goal on the highest rung, at the tester's maximum or nearly."""
+    p = finding.paired
+    least_fps = NEAR_MAXIMUM * p.get("maximum_fps", math.inf)
+    highest = [row for row in p["rows"] if row["rung"] == p["rungs"] - 1]
+    return frozenset(
+        arm
+        for arm in ("a", "b")
+        if any(row[arm]["met"] and row[arm]["intended_fps"] >= least_fps for row in highest)
+    )
 
 
 def _by_round(rows: Sequence[_Row]) -> list[list[_Row]]:
@@ -159,16 +174,19 @@ def _cpu_pairs(of_round: Sequence[_Row], load: float | None) -> list[tuple[int, 
     ]
 
 
-def throughput_of_round(of_round: Sequence[_Row], step: float, rungs: int) -> float | None:
+def throughput_of_round(
+    of_round: Sequence[_Row], step: float, rungs: int, limited: Collection[str] = ()
+) -> float | None:
     """Return log(B / A) of the throughput from the rungs that each arm passed.
 
-    None if several rungs were not measured, or if an arm passed all rungs or none.
+    None if several rungs were not measured, or if an arm passed all rungs or none. An arm that is limited by the tester
+    may have passed all: then its throughput counts as the least that it can be.
     """
     rows = [row for row in of_round if row["rung"] is not None]
     if len(rows) < rungs - 1:
         return None
     passed = {arm: sum(row[arm]["met"] for row in rows) for arm in ("a", "b")}
-    if not all(0 < n < len(rows) for n in passed.values()):
+    if not all(0 < n < len(rows) or (n and arm in limited) for arm, n in passed.items()):
         return None
     apart = fmean(math.log(row["b"]["intended_fps"] / row["a"]["intended_fps"]) for row in rows)
     return float(apart + step * (passed["b"] - passed["a"]))
@@ -188,7 +206,8 @@ def _verdict(
 ) -> FixedLoadVerdict:
     p = m.finding.paired
     cpu = _interval(m.cpu, of_cpu, alpha, m.cpu_floor)
-    rate = _interval(m.throughput, of_rate, alpha, m.throughput_floor)
+    rate = None if len(m.limited) > 1 else _interval(m.throughput, of_rate, alpha, m.throughput_floor)
+    at_least, at_most = _bounds(rate, m.limited)
     rows: list[_Row] = p["rows"]
     return FixedLoadVerdict(
         conditions=conditions,
@@ -197,8 +216,8 @@ def _verdict(
         b=p["b"],
         cpu=_estimate(cpu, len(m.cpu.readings)),
         cpu_word=_cpu_word(cpu),
-        throughput=_estimate(rate, len(m.throughput.readings)),
-        word=_word(rate),
+        throughput=None if m.limited else _estimate(rate, len(m.throughput.readings)),
+        word=_word(rate, m.limited),
         loads=[_at(rows, load, p["bounds_fps"]) for load in p["loads"]],
         pairs=len(rows),
         void=p["void"],
@@ -206,6 +225,8 @@ def _verdict(
         rounds=p["rounds"],
         together=p["together"],
         why=_why(m),
+        at_least=at_least,
+        at_most=at_most,
         loss_goal=p.get("loss_goal"),
         proven=m.finding.encryption != "not proven",
     )
@@ -234,10 +255,21 @@ def _cpu_word(reading: Reading | None) -> CpuWord:
     )
 
 
-def _word(reading: Reading | None) -> Word:
+def _bounds(rate: Reading | None, limited: Collection[str]) -> tuple[float | None, float | None]:
+    """Return (at least, at most) of B / A if the tester limited one arm; None: not known, or there is an interval."""
+    if rate is None or not limited:
+        return None, None
+    return (math.exp(rate.low), None) if "b" in limited else (None, math.exp(rate.high))
+
+
+def _word(reading: Reading | None, limited: Collection[str]) -> Word:
     if reading is None:
         return "no verdict"
-    return "B faster" if reading.low > 0 else "A faster" if reading.high < 0 else "no difference shown"
+    if reading.low > 0 and "a" not in limited:
+        return "B faster"
+    if reading.high < 0 and "b" not in limited:
+        return "A faster"
+    return "no verdict" if limited else "no difference shown"
 
 
 def _at(rows: Sequence[_Row], load: float, bounds_fps: Mapping[str, float]) -> FixedLoad:
@@ -267,7 +299,9 @@ def _why(m: _Measured) -> str:
     ]
     parts.append(f"{p['void']} of {m.finding.trials} trials void")
     rounds = len(m.throughput.readings)
-    if rounds < p["rounds"]:
+    for arm in sorted(m.limited):
+        parts.append(f"{p[arm]} met the highest load, {p['maximum_fps']:,.0f} frames/s: it may be faster")
+    if rounds < p["rounds"] and len(m.limited) < 2:
         parts.append(
             f"throughput from {rounds} rounds: in the others the ladder of loads did not hold both arms'"
         )
@@ -332,6 +366,9 @@ def _cpu_words(v: FixedLoadVerdict) -> str:
 
 
 def _rate_words(v: FixedLoadVerdict) -> str:
+    for bounded, bound in (("at least", v.at_least), ("at most", v.at_most)):
+        if bound is not None:
+            return f"the throughput of {v.b} is {bounded} {bound:.3f} times that of {v.a}"
     if v.throughput is None:
         return "no verdict on the throughput"
     if v.word == "no difference shown":

@@ -159,6 +159,7 @@ class FixedLoadVerdict:
     """A against B at one point, by trials at the same loads (paired_ratios.py).
 
     cpu and throughput are ratios B / A with intervals that hold together over all points; None: there is no verdict.
+    If one arm met the highest load, throughput is None, and at_least or at_most is the bound of B / A.
     """
 
     conditions: dict[str, str]
@@ -178,6 +179,8 @@ class FixedLoadVerdict:
     why: str
     loss_goal: float | None = None  # that a load of the ladder met to count as passed; None in older runs
     proven: bool = True  # False: the trials may have been of cleartext
+    at_least: float | None = None
+    at_most: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,21 @@ came while they were slow (decision 0058).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from espbench.generators.base import CpuSpeed, Offered
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.validity import stalls
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, LEAST_GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME, Reason
+from espbench.terms import (
+    FULL_GATEWAY_SPEED,
+    GATEWAY_SPEED,
+    LEAST_GATEWAY_SPEED,
+    LOST_WHILE_SLOW,
+    SLOW_TIME,
+    Reason,
+)
 from espbench.this_machine import cpu_clock
 
 # The speed is measured every 10 ms, and a queue that filled meanwhile loses frames for some time after.
@@ -23,9 +30,10 @@ _LOOKED_AT_S = 1000.0
 
 def recorded(setup: Setup, offered: Offered, *, paired: bool = False) -> dict[str, Any]:
     """Return the entries of the record `host`: the speed of each CPU, that of the gateways' CPUs together in % of
-    their full speed in the run, the least speed of a trial that counts (None if it is paired: then the speed of its
-    partner decides, see procedures/paired_trials.py), the share of the sending time in which they were slow, %, and the
-    share of the lost frames that were lost in this time, % (of those whose times are known; None without any).
+    their full speed in the run, that full speed, the least speed of a trial that counts (None if it is paired: then the
+    speed of its partner decides, see procedures/paired_trials.py), the share of the sending time in which they were
+    slow, %, and the share of the lost frames that were lost in this time, % (of those whose times are known; None
+    without any).
 
     All but the first are None if the gateways do not run on this machine's CPUs, if the generator measures no speed, or
     if the clock of these CPUs follows their load: at a low load they are then slow without any neighbour.
@@ -34,6 +42,8 @@ def recorded(setup: Setup, offered: Offered, *, paired: bool = False) -> dict[st
     of_gateways = _of_gateways(setup, offered)
     means = {cpu: speed.mean_per_ms for cpu, speed in of_gateways.items()}
     pct = setup.usual_speed.pct(means) if means else None
+    full_per_ms = setup.usual_speed.full_per_ms(means)
+    usual_pct = None if full_per_ms is None or paired else setup.usual_speed.least_pct(full_per_ms)
     spans = _slow_spans(of_gateways.values())
     end_ns = offered.start_ns + int(min(offered.duration_s, _LOOKED_AT_S) * 1e9)
     known = sum(episode.frames for stream in offered.streams for episode in stream.loss_episodes)
@@ -43,10 +53,26 @@ def recorded(setup: Setup, offered: Offered, *, paired: bool = False) -> dict[st
             cpu: speed.model_dump(exclude={"slow_times"}) for cpu, speed in offered.cpu_speed.items()
         },
         GATEWAY_SPEED: pct,
-        LEAST_GATEWAY_SPEED: None if pct is None or paired else setup.usual_speed.least_pct,
+        FULL_GATEWAY_SPEED: None if full_per_ms is None else round(full_per_ms, 3),
+        LEAST_GATEWAY_SPEED: usual_pct,
         SLOW_TIME: None if pct is None else round(100 * stalls.covered(spans, offered.start_ns, end_ns), 1),
         LOST_WHILE_SLOW: None if pct is None or not known else round(100 * while_slow / known, 1),
     }
+
+
+def speeds_pct(host_records: Iterable[Mapping[str, Any]]) -> list[float | None]:
+    """Return the speed of the gateways' CPUs in each of these records, in % of the highest full speed that any of them
+    knows; None where no speed is known.
+
+    The full speed can rise during a run, so % in different records cannot be compared as they are.
+    """
+    records = list(host_records)
+    known = [full for record in records if (full := record.get(FULL_GATEWAY_SPEED)) is not None]
+    each = []
+    for record in records:
+        pct, full = record.get(GATEWAY_SPEED), record.get(FULL_GATEWAY_SPEED)
+        each.append(pct if pct is None or full is None else round(pct * full / max(known), 1))
+    return each
 
 
 def slowness(host_record: dict[str, Any]) -> list[Reason]:

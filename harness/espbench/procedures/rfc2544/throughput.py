@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from espbench.errors import UsageError
 from espbench.measure.inputs.setup import Request
+from espbench.measure.validity.slow_cpu import speeds_pct
 from espbench.plan.keys.model import Throughput
 from espbench.plan.keys.search_choice import PRESETS
 from espbench.plan.resolved.cases import Case
@@ -19,7 +20,6 @@ from espbench.search import GoalResult, MlrSearch, Observation, SearchSpec, Thro
 from espbench.search.goals import DirectionCount
 from espbench.sentences import Code
 from espbench.terms import (
-    GATEWAY_SPEED,
     LOST_WHILE_SLOW,
     SAME_EACH_TIME,
     SLOW_PCT,
@@ -198,9 +198,7 @@ class ThroughputCase:
             fps = min(fps, final.even_fps)  # the rate that was offered, not the intended one
         answer = _with_rate(result.answer, fps)
         deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
-        warnings = (
-            warnings + result.warnings + self._flags(fps, result, final) + (final.warnings if final else [])
-        )
+        warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
         # A void trial may bound the rate, but its CPU times and latency include the disturbance.
         read = final if final is not None and final.validity == "VALID" else None
         home, office = (read.gateways.get(side) if read else None for side in ("home", "office"))
@@ -228,7 +226,9 @@ class ThroughputCase:
             final_trial=final.sequence if final else None,
             void_finals=result.void_finals,
             loss_bound=result.loss_bound,
-            cpu_speed_pct=final.host.get(GATEWAY_SPEED) if final else None,
+            cpu_speed_pct=self._speeds_pct[result.final_trial_index]
+            if result.final_trial_index is not None
+            else None,
             words=str(answer or ""),
             answer=answer,
             reasons=result.reasons,
@@ -236,8 +236,13 @@ class ThroughputCase:
             rfc2544_deviations=deviations,
         )
 
-    def _flags(self, fps: float | None, result: GoalResult, final: Trial | None) -> list[Remark]:
-        flags = self._slowness(result, final) if fps is not None else []
+    @property
+    def _speeds_pct(self) -> list[float | None]:
+        """The speed of the gateways' CPUs in each trial, in % of the highest full speed known in the case."""
+        return speeds_pct(trial.host for trial in self.trials)
+
+    def _flags(self, fps: float | None, result: GoalResult) -> list[Remark]:
+        flags = self._slowness(result) if fps is not None else []
         if fps is not None and self.settings.search == "mlr" and result.goal > 0:
             flags.append(Remark.of(Code.TRIAL_BY_TRIAL, goal=result.goal))
         ceiling_fps = self.bounds.ceiling_fps
@@ -254,7 +259,7 @@ class ThroughputCase:
         """Return whether the DUT may be faster than the tester; at the line rate it cannot be."""
         return fps >= TESTER_LIMITED * ceiling_fps and not self.bounds.is_line_rate(fps)
 
-    def _slowness(self, result: GoalResult, final: Trial | None) -> list[Remark]:
+    def _slowness(self, result: GoalResult) -> list[Remark]:
         """Return the remarks if the gateways' CPUs were slow in the final trial, or in each trial that missed the goal
         at the lowest load that missed it; there, slow also means clearly slower than in the final trial, or slow when
         the frames were lost.
@@ -262,19 +267,17 @@ class ThroughputCase:
         Such a trial is void only if the CPUs were slower than usual in the run (measure/validity/slow_cpu.py).
         """
         remarks = []
-        pct = final.host.get(GATEWAY_SPEED) if final is not None else None
+        of_trials = self._speeds_pct
+        pct = of_trials[result.final_trial_index] if result.final_trial_index is not None else None
         if pct is not None and pct < SLOW_PCT:
             remarks.append(Remark.of(Code.SLOW_CPU, pct=pct))
-        trials = [self.trials[index] for index in result.missing]
-        missed = [t for t in trials if t.host.get(GATEWAY_SPEED) is not None]
+        missed = [(self.trials[n], speed) for n in result.missing if (speed := of_trials[n]) is not None]
         full_pct = SLOW_PCT if pct is None else max(SLOW_PCT, SAME_SPEED * pct)
-        speeds = [t.host[GATEWAY_SPEED] for t in missed]
-        if missed and max(speeds) < full_pct:
-            remarks.append(Remark.of(Code.SLOW_MISS, pct=max(speeds), fps=result.upper_fps))
-        elif missed and all(
-            t.host[GATEWAY_SPEED] < full_pct or _slow_when_it_missed(t, result.goal) for t in missed
-        ):
-            longest_pct = max(t.host.get(SLOW_TIME) or 0.0 for t in missed)
+        fastest_pct = max((speed for _, speed in missed), default=0.0)
+        if missed and fastest_pct < full_pct:
+            remarks.append(Remark.of(Code.SLOW_MISS, pct=fastest_pct, fps=result.upper_fps))
+        elif missed and all(speed < full_pct or _slow_when_it_missed(t, result.goal) for t, speed in missed):
+            longest_pct = max(t.host.get(SLOW_TIME) or 0.0 for t, _ in missed)
             remarks.append(Remark.of(Code.SLOW_LOSSES, pct=longest_pct, fps=result.upper_fps))
         return remarks
 

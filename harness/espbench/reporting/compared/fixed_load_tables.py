@@ -30,7 +30,7 @@ def verdicts(judged: Sequence[FixedLoadVerdict]) -> Table:
             _conditions(v),
             _ratio(v.cpu),
             (_CPU | _NEITHER)[v.cpu_word],
-            _ratio(v.throughput),
+            _throughput(v),
             (_RATE | _NEITHER)[v.word],
             count(v.pairs),
             f"{v.void} of {v.trials}",
@@ -75,6 +75,13 @@ def point_name(v: FixedLoadVerdict) -> str:
 def _conditions(v: FixedLoadVerdict) -> str:
     goal = [] if v.loss_goal is None else [f"{Name.LOSS_GOAL} {goal_name(v.loss_goal)}"]
     return ", ".join([*v.conditions.values(), *goal])
+
+
+def _throughput(v: FixedLoadVerdict) -> str:
+    for sign, bound in (("≥", v.at_least), ("≤", v.at_most)):
+        if bound is not None:
+            return f"{sign} {bound:.3f}"
+    return _ratio(v.throughput)
 
 
 def _ratio(estimate: Estimate | None) -> str:

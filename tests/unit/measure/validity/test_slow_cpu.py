@@ -14,11 +14,11 @@ from espbench.generators.base import CpuSpeed, Generator, LossEpisode, Offered, 
 from espbench.measure.inputs.setup import Setup
 from espbench.measure.inputs.usual_speed import UsualSpeed
 from espbench.measure.validity.faults import disturbance
-from espbench.measure.validity.slow_cpu import recorded
+from espbench.measure.validity.slow_cpu import recorded, speeds_pct
 from espbench.platforms import placement
 from espbench.platforms.base import Gateway, Side, Testbed
 from espbench.sentences import Code
-from espbench.terms import GATEWAY_SPEED, LEAST_GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME
+from espbench.terms import FULL_GATEWAY_SPEED, GATEWAY_SPEED, LEAST_GATEWAY_SPEED, LOST_WHILE_SLOW, SLOW_TIME
 from espbench.this_machine import cpu_clock
 
 
@@ -50,10 +50,15 @@ def trial_with(speeds: dict[str, CpuSpeed], *losses: LossEpisode) -> Offered:
     return cast(Offered, SimpleNamespace(cpu_speed=speeds, start_ns=10**9, duration_s=1.0, streams=[stream]))
 
 
+def at_speed(pct: float, full_per_ms: float = 100.0) -> dict[str, float]:
+    """Return the speed of the gateways' CPUs in a record of the host."""
+    return {GATEWAY_SPEED: pct, FULL_GATEWAY_SPEED: full_per_ms}
+
+
 def usual_at(pct: float, trials: int = 10) -> UsualSpeed:
     usual = UsualSpeed()
     for _ in range(trials):
-        usual.add(pct)
+        usual.add(at_speed(pct))
     return usual
 
 
@@ -98,7 +103,7 @@ def test_a_resumed_run_knows_the_full_and_the_usual_speed_of_its_cpus() -> None:
     """A neighbour that came meanwhile slows the new generator from its first sample on: the earlier trials tell."""
     speed = {"1": {"mean_per_ms": 97.0, "fastest_per_ms": 100.0}}
     usual = UsualSpeed()
-    usual.continue_after([{"cpu_speed": speed, GATEWAY_SPEED: 97.0}] * 10 + [{}], GATEWAY_SPEED)
+    usual.continue_after([{"cpu_speed": speed, **at_speed(97.0)}] * 10 + [{}])
     record = host_record({1: (67.0, 70.0)}, usual)
     assert record[GATEWAY_SPEED] == 67.0
     assert [reason.code for reason in disturbance(0.0, 0.0, record, final=True)] == [Code.HOST_SLOW]
@@ -106,7 +111,7 @@ def test_a_resumed_run_knows_the_full_and_the_usual_speed_of_its_cpus() -> None:
 
 def test_unknown_speeds_make_no_trial_void() -> None:
     usual = usual_at(96.0)
-    usual.add(None)
+    usual.add({GATEWAY_SPEED: None, FULL_GATEWAY_SPEED: None})
     assert disturbance(0.0, 0.0, host_record({}, usual), final=True) == []
 
 
@@ -147,18 +152,36 @@ def test_losses_in_the_slow_times_of_the_gateways_cpus_are_counted() -> None:
 def test_a_machine_that_stays_slow_becomes_usual() -> None:
     """Otherwise a neighbour that comes to stay would leave nothing but lower bounds."""
     usual, made = usual_at(96.0, trials=40), 0
-    while (least := usual.least_pct) is not None and least > 60.0:
-        usual.add(60.0)
+    while (least := usual.least_pct(100.0)) is not None and least > 60.0:
+        usual.add(at_speed(60.0))
         made += 1
     assert made == 31
+
+
+def test_no_trial_is_void_because_the_full_speed_was_higher_than_known() -> None:
+    """A neighbour is there from the beginning, and goes for a moment in one trial: the others are as fast as before."""
+    usual = UsualSpeed()
+    for n in range(120):
+        record = host_record({1: (74.0, 100.0 if n == 20 else 76.0)}, usual)
+        assert record[GATEWAY_SPEED] == (97.4 if n < 20 else 74.0)
+        assert disturbance(0.0, 0.0, record, final=True) == []
+        usual.add(record)
+
+
+def test_speeds_are_compared_as_shares_of_one_full_speed() -> None:
+    """Trials at 74 and at 97 have 97 % each, of what was known then."""
+    assert speeds_pct([at_speed(97.4, 76.0), at_speed(97.0, 100.0), {}]) == [74.0, 97.0, None]
+    of_earlier_versions = [{GATEWAY_SPEED: 97.0}, {GATEWAY_SPEED: 60.0}]
+    assert speeds_pct(of_earlier_versions) == [97.0, 60.0]
 
 
 @given(st.lists(st.floats(1.0, 100.0), max_size=60))
 def test_no_trial_at_the_usual_speed_or_above_is_void(speeds: list[float]) -> None:
     usual = UsualSpeed()
     for pct in speeds:
-        usual.add(pct)
-    assert usual.least_pct is None or usual.least_pct <= max(speeds[-40:])
+        usual.add(at_speed(pct))
+    least_pct = usual.least_pct(100.0)
+    assert least_pct is None or least_pct <= max(speeds[-40:])
 
 
 def test_a_trial_that_is_too_short_to_show_the_full_speed_has_no_share_of_it() -> None:
