@@ -18,8 +18,9 @@ NO_VERDICT = f"{LEFT_OUT}; a verdict needs repeat: 3 or more, and the plan has"
 
 def _plan(folder: Path, dut: str, repeat: int, **compare: object) -> Path:
     stacks = ["xfrm", {"stack": "xfrm", "label": "other"}]
-    changes = {"suites": ["aes128gcm16"], "compare": {"by": "stack", **compare}, "repeat": repeat}
-    return write_plan(folder, pair_plan(dut, stacks=stacks, **changes))
+    by_stack = {"by": "stack", **compare}
+    plan = pair_plan(dut, stacks=stacks, suites=["aes128gcm16"], compare=by_stack, repeat=repeat)
+    return write_plan(folder, plan)
 
 
 @pytest.mark.parametrize(
