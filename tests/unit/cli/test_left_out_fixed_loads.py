@@ -35,7 +35,7 @@ def _plan(folder: Path, dut: str, repeat: int, **compare: object) -> Path:
 def test_a_dry_run_notes_what_virtual_time_leaves_out(
     tmp_path: Path, dut: str, repeat: int, note: str | None
 ) -> None:
-    """In real time nothing is left out."""
+    """Nothing is left out in real time."""
     done = in_process("run", _plan(tmp_path, dut, repeat), "--dry-run")
     assert done.returncode == 0
     assert [line for line in done.stdout.splitlines() if "fixed loads" in line] == (
@@ -51,7 +51,7 @@ def test_a_comparison_by_searches_alone_leaves_nothing_out(tmp_path: Path) -> No
 
 
 def test_a_run_with_several_jobs_notes_it_once(tmp_path: Path) -> None:
-    """With one job the same function of the command says it."""
+    """The same function of the command says it with one job."""
     arguments = [
         "run",
         _plan(tmp_path, "virt-x86", 1),

@@ -308,7 +308,7 @@ def test_a_mistake_about_external_boxes_is_named(right: str, wrong: str, message
 def test_networks_are_accepted_if_the_generator_can_count_them(
     west: str, east: str, networks: int, accepted: bool
 ) -> None:
-    """As for `Flows` of the generator, the octet with the last network's number is at most 255."""
+    """The octet with the last network's number is at most 255, as in `Flows` of the generator."""
     first = {"west": west, "east": east}
     ports = "".join(
         f"\n  {name}: {{netns: t, interface: {name}, address: {address}, gateway: {address.split('2/')[0]}1}}"
