@@ -20,8 +20,8 @@ _TESTS_OF_GATEWAYS = (
     "public_key",
 )  # fmt: skip
 _MOST_NETWORKS = 256
-# The table has, for each IP version, the octet in which networks are counted, the number of bits after it, and addresses
-# that fit.
+# The table has, for each IP version, the octet in which networks are counted, the number of bits after it, and
+# addresses that fit.
 _COUNTED = {
     4: ("third", 8, "10.1.0.2/24 (west) and 10.2.0.2/24 (east)"),
     6: ("eighth", 64, "2001:db8:0:1000::2/64 (west) and 2001:db8:0:2000::2/64 (east)"),
