@@ -135,8 +135,6 @@ def _one(default: Any, form: str) -> str:
         return default if isinstance(default, str) else json.dumps(default)
     if "(ms|s|m)$" in form:
         return f"{default:g}s"
-    if "bps)?$" in form or "bps$" in form:
-        return f"{default / 1e9:g}Gbps"
     percent = "%" in form and isinstance(default, float) and default
     return f"{100 * default:.6g}%" if percent else f"{default:.15g}"
 

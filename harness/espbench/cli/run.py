@@ -27,6 +27,7 @@ from espbench.generators.base import Generator
 from espbench.measure import machine
 from espbench.own_code import own_code
 from espbench.plan import ResolvedPlan, load_plan, notes
+from espbench.plan.checks.compare_checks import LEAST_REPEATS
 from espbench.plan.resolved.arms import compare_settings, execution_order
 from espbench.plan.resolved.asked import asked
 from espbench.plan.resolved.conditions import conditions
@@ -311,8 +312,22 @@ def _tasks(resolved: ResolvedPlan, choices: list[Choice]) -> int:
 def _tell(note: Callable[[str], None], resolved: ResolvedPlan, choices: list[Choice]) -> None:
     for where in _reasons(choices):
         note(f"platform {where}")
-    for text in notes(resolved):
+    for text in _notes(resolved, choices):
         note(text)
+
+
+def _notes(resolved: ResolvedPlan, choices: list[Choice]) -> list[str]:
+    """Return the remarks on the whole plan, also on the comparison at fixed loads that virtual time leaves out."""
+    plan = resolved.plan
+    left_out = []
+    if plan.fixed_loads is not None and virtual(choices):
+        needed = (
+            f"; a verdict needs repeat: {LEAST_REPEATS} or more, and the plan has {plan.repeat}"
+            if plan.repeat < LEAST_REPEATS
+            else ""
+        )
+        left_out = [f"in virtual time there is no comparison at fixed loads: searches have no noise{needed}"]
+    return [*notes(resolved), *left_out]
 
 
 def _one_after_the_other(
@@ -479,7 +494,7 @@ def _dry_run(resolved: ResolvedPlan, choices: list[Choice]) -> None:
     duts = ", ".join(dict.fromkeys([case.dut for case in listed] or [choice.dut for choice in choices]))
     where = "; ".join(dict.fromkeys(_reasons(choices))) or "external boxes"
     print(f"{resolved.plan.name}: {len(listed)} cases on {duts} ({where})")
-    for note in notes(resolved):
+    for note in _notes(resolved, choices):
         print(f"note: {note}")
     try:
         times = expected(resolved, choices, jobs_for(None, choices, virtual_time=virtual(choices)))

@@ -78,9 +78,12 @@ def _port(
     )
 
 
-def line_rate_bps(ports: Iterable[ExternalPort]) -> float:
-    """Return the speed of the slowest port, bit/s, as the interfaces report it; 0 if one does not report it."""
-    files = ((netns_path(port.netns) if port.netns else None, port.interface) for port in ports)
+def line_rate_bps(ports: Iterable[tuple[str | None, str]]) -> float:
+    """Return the speed of the slowest port, bit/s, as the interfaces report it; 0 if one does not report it.
+
+    ports: the network namespace of each, as a name or a path (None: this process' own), and its interface.
+    """
+    files = ((netns_path(netns) if netns else None, interface) for netns, interface in ports)
     return min((interfaces.speed_bps(netns, interface) for netns, interface in files), default=0.0)
 
 

@@ -72,9 +72,6 @@ class Observer(Protocol):
 class Room(Protocol):
     """The part of the test beds that says whether two pairs of gateways can run at the same time."""
 
-    @property
-    def virtual_time(self) -> bool: ...
-
     def apart(self, cases: Sequence[Case]) -> str:
         """Say why the gateways of these cases cannot run at the same time; empty if they can."""
 
@@ -160,12 +157,7 @@ class PairedRun:
         self._together = True
 
     def run(self) -> list[Finding]:
-        """Make the missing trials, and return one finding for each point; none in virtual time."""
-        if self._parts.room.virtual_time:
-            self._parts.observer.note(
-                "no comparison at fixed loads: in virtual time the searches have no noise"
-            )
-            return []
+        """Make the missing trials, and return one finding for each point."""
         self._together = self._stand_together()
         findings: dict[str, Finding] = {}
         for point in self._points:

@@ -62,13 +62,16 @@ class AttachedTester:
         if isinstance(profile, dict):
             text = yaml.safe_dump({"name": "mine", "description": "d", **profile})
             (self.folder / "mine.yaml").write_text(text)
-        port = {"netns": "n", "address": "198.18.0.2/24", "gateway": "198.18.0.1"}
-        six = {"netns": "n", "address": "2001:2::2/64", "gateway": "2001:2::1"}
-        for ends in (port, six):
+        four = [("west", "198.18.0.", "24"), ("east", "198.19.0.", "24")]
+        six = [("west", "2001:2:0:1000::", "64"), ("east", "2001:2:0:2000::", "64")]
+        for ends in (four, six):
             plan = {
                 "name": "p", "topology": "external", "tests": [{"throughput": {}}], "generator": "scapy",
                 "traffic": profile if isinstance(profile, str) else "./mine.yaml",
-                "ports": {side: ends | {"interface": side} for side in ("west", "east")},
+                "ports": {
+                    side: {"netns": "n", "interface": side, "address": f"{net}2/{bits}", "gateway": f"{net}1"}
+                    for side, net, bits in ends
+                },
             }  # fmt: skip
             path = self.folder / "plan.yaml"
             path.write_text(yaml.safe_dump(plan))

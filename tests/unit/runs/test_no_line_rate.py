@@ -15,22 +15,32 @@ from pyroute2.ethtool import ioctl
 
 from espbench.claims.points import _fills_the_link
 from espbench.errors import UsageError
+from espbench.plan import resolve
 from espbench.plan.keys.generator_choice import FASTEST_FPS
 from espbench.plan.keys.model import Throughput
 from espbench.plan.keys.rfc2544_tests import BackToBack, Flood, FrameLoss
+from espbench.plan.reading.reader import read_text
 from espbench.plan.reading.units import Rate
+from espbench.plan.resolved.conditions import conditions
 from espbench.platforms import external
 from espbench.procedures.limits import ASSUMED_BPS, Limits, limits
 from espbench.procedures.procedure import Known
 from espbench.reporting.report import write_report
 from espbench.results import RunDirectory
+from espbench.runs.beds import choose
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.terms import Calibration, line_rate_fps
+from support.plans import plan_text
 from support.simulated.procedures import SIZES, answer, case_of, outcome, run
 from support.simulated.queue import QueueDut
 from support.synthetic import findings as synthetic_findings
 from support.synthetic import run as synthetic_run
 
+BOXES = """
+{name: mine, description: d, platform: remote, i_own_this_network: true,
+ ports: {west: {interface: a0}, east: {interface: a1}},
+ boxes: {home: {host: 192.0.2.10, lan: eth1, wan: eth2}, office: {host: 192.0.2.20, lan: eth1, wan: eth2}}}
+"""
 BURST = BackToBack.model_validate({"searches": 1, "maximum": "50000fps"})
 UNKNOWN = Known(Limits(500.0, 50_000.0, 0.0, None), {0.0: outcome(20_000.0, dut="box")}, SIZES)
 
@@ -133,9 +143,12 @@ def test_the_report_leaves_its_columns_empty(tmp_path: Path) -> None:
     ("mbps", "bps"), [(1000, 1e9), (0xFFFFFFFF, 0.0), (0xFFFF, 0.0), (0, 0.0), (None, 0.0)]
 )
 def test_a_port_that_does_not_tell_its_speed_has_none(
-    monkeypatch: pytest.MonkeyPatch, mbps: int | None, bps: float
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mbps: int | None, bps: float
 ) -> None:
-    """The slower of both ports is the line's; one that is silent (None: it has no such setting) makes it unknown."""
+    """The slower of both ports is the line's; one that is silent (None: it has no such setting) makes it unknown.
+
+    This is so with topology external and with boxes over ssh, and neither is assumed to have any other rate.
+    """
     said = {"a0": 10_000, "a1": mbps}
 
     class Device:
@@ -151,5 +164,14 @@ def test_a_port_that_does_not_tell_its_speed_has_none(
             pass
 
     monkeypatch.setattr(ioctl, "IoctlEthtool", Device)
-    ports = [external.ExternalPort(name, "10.0.1.2/24", "10.0.1.1") for name in said]
-    assert external.line_rate_bps(ports) == bps
+    assert external.line_rate_bps((None, name) for name in said) == bps
+    profile = tmp_path / "boxes.yaml"
+    profile.write_text(BOXES)
+    resolved = resolve(read_text(plan_text(dut=str(profile)), "plan.yaml", "plan"))
+    (boxes,) = choose(resolved)
+    assert resolved.line_rate is None
+    assert boxes.platform.line_rate_bps == bps
+    assert conditions(resolved, resolved.known_profiles or [])["line_rate"] == "as the interface reports"
+    profile.write_text(BOXES.replace("mine,", "mine, line_rate: 100Mbps,"))
+    (boxes,) = choose(resolve(read_text(plan_text(dut=str(profile)), "plan.yaml", "plan")))
+    assert boxes.platform.line_rate_bps == 100e6

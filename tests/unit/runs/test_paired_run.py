@@ -103,7 +103,7 @@ def compared(
     parts = RunParts(
         asked.plan,
         run,
-        SimpleNamespace(virtual_time=False, apart=lambda cases: apart),
+        SimpleNamespace(apart=lambda cases: apart),
         gateways.pairs,
         Quiet(),
         maximum_fps=lambda case: 1e6,

@@ -126,11 +126,10 @@ def _duts(profiles: Sequence[Profile], by: str | None) -> Iterator[Problem]:
         for key in ("platform", "line_rate", "mtu", *(("memory",) if by == "kernel" else ())):
             ours, first = getattr(profile, key), getattr(profiles[0], key)
             if ours != first:
-                unit = "bps" if key == "line_rate" else ""
                 yield Problem(
                     at,
-                    f"the {key} of {profiles[0].name}, {_number(first)}{unit}",
-                    f"{_number(ours)}{unit}",
+                    f"the {key} of {profiles[0].name}, {_shown(key, first)}",
+                    _shown(key, ours),
                     f"profiles compared by {by} must share it" if by else "measure it in a plan of its own",
                     involves=(_BY,),
                 )
@@ -144,8 +143,10 @@ def _duts(profiles: Sequence[Profile], by: str | None) -> Iterator[Problem]:
             )
 
 
-def _number(value: object) -> str:
-    return f"{value / 1e9:g}G" if isinstance(value, float) else str(value)
+def _shown(key: str, value: object) -> str:
+    if key == "line_rate":
+        return f"{value / 1e9:g}Gbps" if isinstance(value, float) else "that of the ports"
+    return str(value)
 
 
 def _kernels(profile: Profile) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from espbench.plan.checks.dependent_checks import unfit_tests
 from espbench.plan.keys.model import Plan
 from espbench.plan.keys.ports import ExternalPort
-from espbench.plan.reading.reader import Problem, shown
+from espbench.plan.reading.reader import KeyPath, Problem, shown
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
 # These tests drive the gateways' daemons, interrupt a gateway, measure on it, or forge packets with its keys.
@@ -19,6 +19,14 @@ _TESTS_OF_GATEWAYS = (
     "time_to_first_packet", "rekey_loss", "set_up_rate", "rekey_rate", "capacity", "failover", "reset", "attack",
     "public_key",
 )  # fmt: skip
+_MOST_NETWORKS = 256
+# The table has, for each IP version, the octet in which networks are counted, the number of bits after it, and
+# addresses that fit.
+_COUNTED = {
+    4: ("third", 8, "10.1.0.2/24 (west) and 10.2.0.2/24 (east)"),
+    6: ("eighth", 64, "2001:db8:0:1000::2/64 (west) and 2001:db8:0:2000::2/64 (east)"),
+}
+_WITH_NETWORKS: tuple[KeyPath, ...] = (("flows", "networks"), ("traffic",))
 
 
 def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
@@ -34,6 +42,7 @@ def external_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     )
     yield from _of_other_plans(resolved.plan)
     yield from _ports(resolved.plan)
+    yield from _networks(resolved.plan)
 
 
 def _labels(plan: Plan) -> Iterator[Problem]:
@@ -147,4 +156,40 @@ def _port(plan: Plan, name: str, port: ExternalPort) -> Iterator[Problem]:
             f"{shown(port.interface)} of the initial namespace",
             "if this network carries nothing but the test (RFC 6815), add i_own_this_network: true",
             involves=(("i_own_this_network",), (*at, "netns")),
+        )
+
+
+def _networks(plan: Plan) -> Iterator[Problem]:
+    """Find port addresses from which the destination networks of `flows` cannot be counted, and networks of one port
+    that include the other port.
+
+    The generator adds the number of a network to one octet of the receiving port's address.
+    """
+    if plan.ports is None or plan.flows.networks == 1:
+        return
+    count = plan.flows.networks
+    both = plan.ports.west, plan.ports.east
+    receives = "both-ways" in plan.directions, True
+    spans: list[range] = []
+    for name, port, rotates in zip(("west", "east"), both, receives, strict=True):
+        octet, host_bits, example = _COUNTED[port.ip_version]
+        first = int(ipaddress.ip_interface(port.address).ip) >> host_bits
+        spans.append(range(first, first + (count if rotates else 1)))
+        if rotates and first % _MOST_NETWORKS + count > _MOST_NETWORKS:
+            yield Problem(
+                ("ports", name, "address"),
+                f"an address whose {octet} octet is at most {_MOST_NETWORKS - count} with networks: {count}",
+                shown(port.address),
+                f"the number of the network is added to this octet: write addresses such as {example}",
+                involves=_WITH_NETWORKS,
+            )
+            return
+    west, east = spans
+    if both[0].ip_version == both[1].ip_version and max(west[0], east[0]) <= min(west[-1], east[-1]):
+        yield Problem(
+            ("ports", "east", "address"),
+            f"{count} networks that the west port has no part in",
+            shown(both[1].address),
+            f"its networks are counted upwards from it: write addresses such as {_COUNTED[both[1].ip_version][2]}",
+            involves=(*_WITH_NETWORKS, ("ports", "west", "address")),
         )

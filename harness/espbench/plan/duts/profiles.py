@@ -20,6 +20,7 @@ from espbench.plan.reading.reader import Document, Problem, Strict, check, did_y
 from espbench.plan.reading.units import Expected, parse_memory
 
 LEAST_MEMORY, MOST_MEMORY = 128, 512
+_RATE_OF_BUILT_LINKS = "10Gbps"
 
 
 def _memory(value: object) -> int:
@@ -54,8 +55,11 @@ class Profile(Strict):
     """One line for `espbench list duts`."""
     platform: Literal["netns", "uml", "remote", "qemu_e500", "qemu_x86", "ixp"]
     """The platform on which its gateways run."""
-    line_rate: LineRate = 10e9
-    """Nominal rate of its ports, bit/s, from which theoretical frame rates are computed."""
+    line_rate: LineRate | None = None
+    """Nominal rate of its ports, from which theoretical frame rates are computed.
+
+    Default: 10Gbps; remote: the speed that the slower of this machine's two ports reports, or none.
+    """
     mtu: Annotated[int, Field(ge=1280, le=9000)] = 1500
     """MTU of all its links, bytes."""
     queues: dict[str, str] = Field(default_factory=dict)
@@ -90,6 +94,14 @@ class Profile(Strict):
     """The machine that is emulated (qemu_x86)."""
     processor: Processor | None = None
     """The network processor, which has no gateways but engines (ixp)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_of_built_links(cls, value: Any) -> Any:
+        """Set the line rate of links that espbench builds, unless the profile says another; ports have a speed."""
+        if isinstance(value, dict) and value.get("platform") != "remote":
+            return {"line_rate": _RATE_OF_BUILT_LINKS, **value}
+        return value
 
     @property
     def own_kernel(self) -> PerGateway | None:
@@ -188,12 +200,13 @@ def _problems(profile: Profile) -> list[Problem]:
         )
         for key in sorted(profile.model_fields_set & others)
     ]
+    line_rate = profile.line_rate or 0.0  # not known: only that of boxes
     if profile.platform == "remote":
         problems += box_problems(profile.boxes, profile.ports, owned=profile.i_own_this_network)
     if profile.platform == "qemu_e500":
-        problems += board_problems(profile.board, profile.line_rate, profile.mtu)
+        problems += board_problems(profile.board, line_rate, profile.mtu)
     if profile.platform == "qemu_x86":
-        problems += machine_problems(profile.machine, profile.line_rate, profile.mtu)
+        problems += machine_problems(profile.machine, line_rate, profile.mtu)
     if profile.platform == "ixp":
         problems += processor_problems(profile.processor)
     return problems

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from espbench.errors import UsageError
 from espbench.plan import Case, Profile, ResolvedPlan
-from espbench.platforms import sampling
+from espbench.platforms import external, sampling
 from espbench.platforms.base import SIDES, Side, Testbed
 from espbench.platforms.remote import remote_platform, ssh
 from espbench.platforms.remote.remote_gateway import Box
@@ -31,6 +31,13 @@ class Boxes(FromProfile):
         self._boxes = boxes_of(self._profile)
         self._builder = remote_platform.RemotePlatform(self._boxes, self._addressing)
         self._boards_open = False
+
+    @cached_property
+    def line_rate_bps(self) -> float:
+        """The line rate of plan or profile; without one, the rate that this machine's ports report, bit/s."""
+        ports = self._boxes.ports.values()
+        named = self._plan.line_rate or self._profile.line_rate
+        return named or external.line_rate_bps((port.netns, port.interface) for port in ports)
 
     def require(self, on_note: OnNote) -> None:
         """Require that both boxes answer, have the programs needed, and can run the daemons that are copied to them."""

@@ -27,7 +27,8 @@ class External(Defaults):
     @cached_property
     def line_rate_bps(self) -> float:
         """The plan's line rate; without one, the rate that the ports report, bit/s."""
-        return self._plan.line_rate or external.line_rate_bps(self._ports().values())
+        ports = self._ports().values()
+        return self._plan.line_rate or external.line_rate_bps((port.netns, port.interface) for port in ports)
 
     def require(self, on_note: OnNote) -> None:
         demand(external.readiness())

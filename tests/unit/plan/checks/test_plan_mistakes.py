@@ -270,12 +270,60 @@ def test_a_mistake_in_a_plan_is_named_with_its_place_and_remedy(right: str, wron
         ("frame_sizes", "stacks: [{stack: asa, esn: true}]\nframe_sizes",
          "6:23: stacks[0].esn: expected no options with topology: external, got esn; "
          "espbench does not configure the box: remove it"),
+        ("frame_sizes", "flows: {networks: 256}\nframe_sizes",
+         "5:45: ports.east.address: expected an address whose third octet is at most 0 with networks: 256, got "
+         '"10.0.2.2/24"; the number of the network is added to this octet: write addresses such as 10.1.0.2/24 '
+         "(west) and 10.2.0.2/24 (east)"),
+        ("frame_sizes", "traffic: networks-256\nframe_sizes",
+         "5:45: ports.east.address: expected an address whose third octet is at most 0 with networks: 256, got "
+         '"10.0.2.2/24"; the number of the network is added to this octet: write addresses such as 10.1.0.2/24 '
+         "(west) and 10.2.0.2/24 (east)"),
+        ("frame_sizes", "directions: [both-ways]\nflows: {networks: 256}\nframe_sizes",
+         "4:45: ports.west.address: expected an address whose third octet is at most 0 with networks: 256, got "
+         '"10.0.1.2/24"; the number of the network is added to this octet: write addresses such as 10.1.0.2/24 '
+         "(west) and 10.2.0.2/24 (east)"),
+        ("frame_sizes", "directions: [both-ways]\nflows: {networks: 2}\nframe_sizes",
+         "5:45: ports.east.address: expected 2 networks that the west port has no part in, got "
+         '"10.0.2.2/24"; its networks are counted upwards from it: write addresses such as 10.1.0.2/24 '
+         "(west) and 10.2.0.2/24 (east)"),
     ],
 )  # fmt: skip
 def test_a_mistake_about_external_boxes_is_named(right: str, wrong: str, message: str) -> None:
     """Ports, addresses and what espbench cannot do with boxes it did not build."""
     assert right in EXTERNAL
     assert _said(EXTERNAL.replace(right, wrong, 1)) == f"plans/x.yaml:{message}"
+
+
+@pytest.mark.parametrize(
+    ("west", "east", "networks", "accepted"),
+    [
+        ("10.1.0.2/24", "10.2.0.2/24", 256, True),
+        ("10.1.0.2/24", "10.2.4.2/24", 252, True),
+        ("10.1.0.2/24", "10.2.4.2/24", 253, False),
+        ("10.0.1.2/24", "10.0.0.2/24", 256, False),  # west's own network is one of east's
+        ("2001:db8:0:1000::2/64", "2001:db8:0:2000::2/64", 256, True),
+        ("2001:db8:0:1000::2/64", "2001:db8:0:2001::2/64", 256, False),
+    ],
+)
+def test_networks_are_accepted_if_the_generator_can_count_them(
+    west: str, east: str, networks: int, accepted: bool
+) -> None:
+    """The octet with the last network's number is at most 255, as in `Flows` of the generator."""
+    first = {"west": west, "east": east}
+    ports = "".join(
+        f"\n  {name}: {{netns: t, interface: {name}, address: {address}, gateway: {address.split('2/')[0]}1}}"
+        for name, address in first.items()
+    )
+    text = external_text(
+        ports=ports,
+        flows=f"{{networks: {networks}}}",
+        frame_sizes="[128]",
+        ip_versions="[6]" if ":" in west else None,
+    )
+    if accepted:
+        _accepted(text)
+    else:
+        assert "ports.east.address: expected" in _said(text)
 
 
 def test_ports_belong_to_external_plans_alone() -> None:

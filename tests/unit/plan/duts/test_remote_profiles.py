@@ -112,6 +112,17 @@ def test_a_machines_own_port_needs_the_owners_word(tmp_path: Path) -> None:
     assert boxes_of(load_profile(str(file))).i_own_this_network
 
 
+def test_boxes_without_a_line_rate_are_not_compared_with_boxes_that_have_one(tmp_path: Path) -> None:
+    """The message says that the ports decide it, because the run has one line rate."""
+    first = written(tmp_path).rename(tmp_path / "first.yaml")
+    second = written(tmp_path, "line_rate")
+    second.write_text(second.read_text().replace("name: mine", "name: other"))
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(plan_text(dut=f"[./{first.name}, ./{second.name}]", compare="dut"))
+    with pytest.raises(UsageError, match=r"expected the line_rate of mine, 1Gbps, got that of the ports"):
+        load_plan(plan)
+
+
 def test_a_cable_cannot_be_captured(tmp_path: Path) -> None:
     """Said where the plan asks for it, before anything runs."""
     written(tmp_path)

@@ -184,3 +184,14 @@ def test_there_are_example_plans() -> None:
     assert {"quick.yaml", "first-plan.yaml", "external-example.yaml", "seed-articles.yaml"} <= {
         p.name for p in PLANS
     }
+
+
+def test_the_whole_standard_for_external_boxes_lacks_only_resets() -> None:
+    """Its tests and sizes are those of rfc2544-full.yaml, and 256 networks fit its addresses."""
+    plans = {path.stem: path for path in PLANS}
+    whole, external = (load_plan(plans[name]).plan for name in ("rfc2544-full", "external-rfc2544"))
+    for key in ("frame_sizes", "directions", "suites"):
+        assert getattr(external, key) == getattr(whole, key)
+    assert external.traffic_tests == [test for test in whole.traffic_tests if test[0] != "reset"]
+    text = plans["external-rfc2544"].read_text(encoding="utf-8")
+    assert _plan(f"{text}flows: {{networks: 256}}\n").plan.flows.networks == 256

@@ -55,6 +55,9 @@ def test_every_profile_that_comes_with_espbench_can_be_used(name: str) -> None:
     assert loaded.description
     assert loaded.source or name == "rfc2544"
     outside = external_text(frame_sizes=None, generator="scapy", traffic=name)
+    outside = outside.replace("10.0.1.", "10.1.0.").replace(
+        "10.0.2.", "10.2.0."
+    )  # there is room for 256 networks
     checked = plan(outside if pattern.ip_version != 6 else PLAN.format(traffic=name))
     assert cases(checked)
 

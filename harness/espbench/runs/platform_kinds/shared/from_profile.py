@@ -35,7 +35,7 @@ class FromProfile(Defaults):
 
     @property
     def line_rate_bps(self) -> float:
-        return self._plan.line_rate or self._profile.line_rate
+        return self._plan.line_rate or self._profile.line_rate or 0.0
 
     def _own_paths(self) -> dict[Side, Own]:
         """Return the kernels, modules and overlays that the profile names, by gateway; empty if there are none."""
