@@ -164,10 +164,11 @@ def _of_line(line: bytes) -> _Row | None:
         fields = _LINE.validate_json(_without_directions(line))
     except ValidationError:
         return None
-    excused, excused_backlog = (fields.pop(name) for name in _OF_STALLS)
-    lost = fields["tx_frames"] - fields["rx_frames"]
-    if fields["validity"] == "VALID" and (excused_backlog or 0 < lost <= (excused or 0)):
-        return None
+    excused, excused_backlog = fields.pop("lost_in_stalls"), fields.pop("backlog_in_stalls")
+    if (excused or excused_backlog) and fields["validity"] == "VALID":
+        lost = fields["tx_frames"] - fields["rx_frames"]
+        if excused_backlog or 0 < lost <= excused:
+            return None
     return (*fields.values(), False)
 
 
