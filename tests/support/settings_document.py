@@ -38,7 +38,8 @@ PROFILES = """\
 ## DUT profiles
 
 A profile is a YAML file that describes a device under test. Those that come with espbench are in `dut-profiles/`
-(`espbench list duts`); `dut: ./mine.yaml` in a plan names one of your own. Brackets name the platforms that have a key.
+(`espbench list duts`), and `espbench example dut-profiles/uml > mine.yaml` prints one. `dut: ./mine.yaml` in a plan
+names one of your own. Brackets name the platforms that have a key.
 
 """
 # Keys whose value is one path, or one for each gateway.

@@ -79,8 +79,9 @@ class Run:
     def trials(self) -> pd.DataFrame:
         """One row per trial of `trials.jsonl`, in the order in which they were made, void ones included.
 
-        `is_void`: INVALID, so it neither passed nor missed; `is_disturbed`: INVALID only because of the host;
-        `is_violated`: frames crossed without encryption. Rates, frames and loss are of both directions together.
+        `is_void`: INVALID, or a trial of a search that lost frames only in stalls of the host or the sender;
+        `is_disturbed`: INVALID only because of the host; `is_violated`: frames crossed without encryption. Rates,
+        frames and loss are of both directions together.
         Trials of a comparison at fixed loads belong to no case of the plan: of the columns that identify the case,
         they only have `case`.
         """

@@ -11,12 +11,12 @@ from __future__ import annotations
 import gc
 import json
 import math
+import operator
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from itertools import islice
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,8 @@ def frame_of_trials(run: RunDirectory) -> pd.DataFrame:
     columns = _columns(run)
     columns |= _identities(run.manifest.cases, columns["case"])
     columns["lost"] = np.subtract(columns["tx_frames"], columns["rx_frames"])
-    columns["is_void"] = [validity == "INVALID" for validity in columns["validity"]]
+    invalid = (validity == "INVALID" for validity in columns["validity"])
+    columns["is_void"] = [*map(operator.or_, invalid, columns[_IN_STALLS])]
     return frame_of_columns(columns, COLUMNS)
 
 
@@ -107,7 +108,7 @@ def _identities(entries: Sequence[CaseEntry], cases: list[str]) -> dict[str, Any
 
 def _columns(run: RunDirectory) -> dict[str, Any]:
     """Return, by column, the fields that the lines themselves have."""
-    columns = {name: _Column(name) for name in _FIELDS}
+    columns = {name: _Column(name) for name in _ROW}
     rows = run.each_trial(_of_line, _of_trial)
     for some in _batches(rows):
         for column, values in zip(columns.values(), zip(*some, strict=True), strict=True):
@@ -156,15 +157,23 @@ def _batches(rows: Iterator[_Row]) -> Iterator[list[_Row]]:
 
 
 def _of_line(line: bytes) -> _Row | None:
-    """Return the fields of a sealed line; None if it is not exactly what espbench writes today."""
+    """Return the fields of a sealed line; None if it is not exactly what espbench writes today, or if the loss of each
+    direction must be known.
+    """
     try:
-        return tuple(_LINE.validate_json(_without_directions(line)).values())
+        fields = _LINE.validate_json(_without_directions(line))
     except ValidationError:
         return None
+    excused, excused_backlog = fields.pop("lost_in_stalls"), fields.pop("backlog_in_stalls")
+    if (excused or excused_backlog) and fields["validity"] == "VALID":
+        lost = fields["tx_frames"] - fields["rx_frames"]
+        if excused_backlog or 0 < lost <= excused:
+            return None
+    return (*fields.values(), False)
 
 
 def _without_directions(line: bytes) -> bytes:
-    """Return the line without `per_direction`, which no row needs, often more than half of the line.
+    """Return the line without `per_direction`, which few rows need, often more than half of the line.
 
     No text can contain these keys unescaped.
     """
@@ -174,7 +183,7 @@ def _without_directions(line: bytes) -> bytes:
 
 
 def _of_trial(trial: Trial) -> _Row:
-    """Return the same fields from a typed record."""
+    """Return a row from a typed record."""
     readings = (getattr(trial.gateways.get(gateway), name, None) for gateway, name in _READINGS.values())
     latencies = (getattr(trial.latency_us, name) for name in _LATENCIES)
     return (
@@ -186,6 +195,7 @@ def _of_trial(trial: Trial) -> _Row:
         trial.host.get(GATEWAY_SPEED),
         *readings,
         *latencies,
+        trial.only_in_stalls,
     )
 
 
@@ -204,7 +214,7 @@ def _text_of_json(kind: type[Statement], statements: str) -> str:
 
 
 def _fields() -> dict[str, core_schema.TypedDictField]:
-    """Return, by column, the fields of a line that a row needs, in the order of `_of_trial`."""
+    """Return, by column, the fields of a line that a row needs, in the order of `_of_trial`, and those of stalls."""
 
     def needed(kind: Any, key: str) -> core_schema.TypedDictField:
         return core_schema.typed_dict_field(TypeAdapter(kind).core_schema, validation_alias=key)
@@ -239,6 +249,7 @@ def _fields() -> dict[str, core_schema.TypedDictField]:
             column: or_else(None, Latency.model_fields[name].annotation, "latency_us", name)
             for name, column in _LATENCIES.items()
         },
+        **{name: or_else(None, Any, "host", name) for name in _OF_STALLS},
     }
 
 
@@ -252,8 +263,11 @@ _MADE: dict[str, Callable[[Any], object]] = {
 }
 _CODES = {"float64": "d", "Int64": "q"}
 _PLAIN = ("case", *(name for name in _OF_TRIAL if name not in ("lost", "reasons", "warnings")))
-_PLAIN_OF = attrgetter(*_PLAIN)
+_PLAIN_OF = operator.attrgetter(*_PLAIN)
+_IN_STALLS = "only_in_stalls"  # a column that no frame has
+_OF_STALLS = ("lost_in_stalls", "backlog_in_stalls")
 _FIELDS = _fields()
+_ROW = (*(name for name in _FIELDS if name not in _OF_STALLS), _IN_STALLS)
 # It makes a dictionary instead of a model, which takes a quarter less time.
 _LINE = SchemaValidator(
     core_schema.typed_dict_schema(

@@ -43,7 +43,7 @@ def by_records(run: RunDirectory) -> pd.DataFrame:
 
 def _row(trial: Trial, entry: CaseIdentity | None) -> dict[str, Any]:
     identity: dict[str, Any] = {name: getattr(entry, name, None) for name in CaseIdentity.model_fields}
-    row = identity | dict(trial) | {"is_void": trial.validity == "INVALID"}
+    row = identity | dict(trial) | {"is_void": trial.validity == "INVALID" or trial.only_in_stalls}
     row |= {"is_disturbed": trial.disturbed, "is_violated": trial.violated}
     row |= {"frame_bytes": frame_bytes(identity["frame_size"])}
     for side in ("home", "office"):
@@ -121,6 +121,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a name that JSON escapes": {"case": 'odd "name" \\ µ'},
     "whole numbers": {"offered_fps": 1000, "duration_s": 2, "frame_loss_ratio": 0},
     "instructions": {"gateways": {"home": GatewayReading(instructions_per_frame=1234.5)}},
+    "a backlog in stalls": {"sustained": False, "host": {"backlog_in_stalls": True}},
 }  # fmt: skip
 
 
@@ -131,6 +132,40 @@ def test_whatever_a_trial_says_its_row_is_that_of_the_record(
     first, second, *_ = sealed.trials()
     run = rewritten(sealed, tmp_path, [first.model_copy(update=change), second])
     assert len(assert_same(run)) == 2
+
+
+@pytest.mark.parametrize(
+    ("lost", "in_stalls", "changes", "is_void"),
+    [
+        ([5], [5], {}, True),
+        ([5], [4], {}, False),
+        ([0], [0], {}, False),
+        ([5, 1], [3, 3], {}, False),  # each direction has its own stalls
+        ([5, 1], [5, 3], {}, True),
+        ([5], [5], {"phase": "measure"}, False),  # nothing is repeated
+        ([5], [0], {"validity": "INVALID"}, True),
+    ],
+)
+def test_a_trial_that_lost_frames_only_in_stalls_is_void(
+    sealed: RunDirectory,
+    tmp_path: Path,
+    lost: list[int],
+    in_stalls: list[int],
+    changes: dict[str, Any],
+    is_void: bool,
+) -> None:
+    """Such a trial, by docs/method.md, is no miss; its record says which losses of each direction lay in stalls."""
+    first = next(trial for trial in sealed.trials() if trial.per_direction and trial.validity == "VALID")
+    reading = next(iter(first.per_direction.values()))
+    each = {
+        way: reading.model_copy(update={"tx_frames": 500, "rx_frames": 500 - n, "lost": n})
+        for way, n in zip(("west-east", "east-west"), lost, strict=False)
+    }
+    frames = {"tx_frames": 500 * len(lost), "rx_frames": 500 * len(lost) - sum(lost), "lost": sum(lost)}
+    host = {"lost_in_stalls": sum(in_stalls), "lost_in_stalls_by_direction": in_stalls}
+    read = frames | {"per_direction": each, "host": host, "phase": "final"} | changes
+    run = rewritten(sealed, tmp_path, [first.model_copy(update=read)])
+    assert list(assert_same(run)["is_void"]) == [is_void]
 
 
 def _without(*keys: str) -> Callable[[dict[str, Any]], object]:

@@ -13,7 +13,7 @@ from typing import Any
 from espbench.plan.checks.accelerator_checks import accelerator_problems
 from espbench.plan.checks.compare_checks import compare_problems
 from espbench.plan.checks.dependent_checks import dependent_problems, unserved_tests
-from espbench.plan.checks.emulated_checks import emulated_problems
+from espbench.plan.checks.emulated_checks import emulated_problems, link_problems, seed_problems
 from espbench.plan.checks.external_checks import external_problems
 from espbench.plan.checks.frame_checks import large_frames, small_frames
 from espbench.plan.checks.generator_checks import generator_problems
@@ -141,6 +141,8 @@ _OF_ALL: tuple[Check, ...] = (
     dependent_problems,
     ipsec_problems,
     kernel_problems,
+    link_problems,
+    seed_problems,
 )
 _OF_KERNELS: tuple[Check, ...] = (_repeated, kernel_problems, keys_of_no_network)
 _OF_EXTERNAL: tuple[Check, ...] = (external_problems,)

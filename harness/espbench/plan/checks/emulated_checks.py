@@ -27,8 +27,6 @@ def emulated_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     boards = {dut: profile.board for dut, profile in resolved.duts if profile and profile.board}
     if not boards:
         yield from _only_boards(plan)
-    yield from _seed(resolved)
-    yield from _links(resolved)
     emulated = {dut: profile for dut, profile in resolved.duts if profile and profile.emulated}
     if not emulated:
         return
@@ -177,17 +175,17 @@ def _lean(plan: Plan, choice: StackChoice, at: KeyPath) -> Iterator[Problem]:
         )
 
 
-def _links(resolved: ResolvedPlan) -> Iterator[Problem]:
+def link_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find link faults without emulated links, and frames that would arrive after the wait for late frames."""
     plan = resolved.plan
     if plan.links is None or not (links := plan.links.by_name):
         return
     others = [dut for dut, profile in resolved.duts if profile is None or not _links_can_err(profile)]
     if others or plan.is_external:
+        where = f" with {'topology: external' if plan.is_external else others[0]}"
         yield Problem(
             ("links",),
-            f"no links that err{f' with {others[0]}' if others else ''}: gateways of User-Mode Linux and in virtual "
-            "time alone have them",
+            f"no links that err{where}: gateways of User-Mode Linux and in virtual time alone have them",
             ", ".join(links),
             "elsewhere links are the kernel's or cables, where espbench handles no frame: remove it, or use dut: uml, "
             "virt-x86 or mpc8548e",
@@ -222,7 +220,7 @@ def _links_can_err(profile: Profile) -> bool:
     return profile.emulated or profile.platform == "uml"
 
 
-def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:
+def seed_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     """Find a seed with gateways whose random numbers espbench does not control.
 
     The profile that replaces `auto` is checked when the plan is run.
@@ -232,7 +230,7 @@ def _seed(resolved: ResolvedPlan) -> Iterator[Problem]:
     if "seed" in plan.model_fields_set and (real or plan.is_external):
         yield Problem(
             ("seed",),
-            f"no seed{f' with {real[0]}' if real else ''}: gateways in virtual time alone take one",
+            f"no seed with {real[0] if real else 'topology: external'}: gateways in virtual time alone take one",
             str(plan.seed),
             "elsewhere keys and places of memory are drawn by chance: remove it, or use dut: virt-x86 or mpc8548e",
             on_key=True,

@@ -264,6 +264,13 @@ def test_a_mistake_in_a_plan_is_named_with_its_place_and_remedy(right: str, wron
         ("frame_sizes", "capture: true\nframe_sizes",
          "6:10: capture: expected no capture with topology: external, got true; "
          "espbench has neither the middle link nor the keys of boxes it did not build: remove it"),
+        ("frame_sizes", "links: {west: {loss: 1%}}\nframe_sizes",
+         "6:1: links: expected no links that err with topology: external: gateways of User-Mode Linux and in virtual "
+         "time alone have them, got west; elsewhere links are the kernel's or cables, where espbench handles no frame: "
+         "remove it, or use dut: uml, virt-x86 or mpc8548e"),
+        ("frame_sizes", "seed: 7\nframe_sizes",
+         "6:1: seed: expected no seed with topology: external: gateways in virtual time alone take one, got 7; "
+         "elsewhere keys and places of memory are drawn by chance: remove it, or use dut: virt-x86 or mpc8548e"),
         ("frame_sizes", "suites: [a, b]\nframe_sizes",
          "6:13: suites[1]: expected one entry: with topology: external it is a label, got another; "
          "write one plan per configuration of the box"),

@@ -111,14 +111,24 @@ def test_an_installed_wheel_finds_its_programs(monkeypatch: pytest.MonkeyPatch, 
     assert paths.program("it", "NO_SUCH_VARIABLE") == there
 
 
-def test_every_plan_that_comes_with_espbench_can_be_printed() -> None:
-    """Whole, and with its first sentence in the list."""
+def test_every_plan_and_profile_that_comes_with_espbench_can_be_printed() -> None:
+    """Whole, and with its first sentence in the list; profiles have the name of their folder in front."""
     listed = CliRunner().invoke(app, ["example"]).stdout
-    for file in (CLONE / "plans").glob("*.yaml"):
-        assert re.search(rf"^{file.stem} +\S", listed, re.MULTILINE)
-        assert CliRunner().invoke(app, ["example", file.stem]).stdout == file.read_text()
+    files = {file.stem: file for file in (CLONE / "plans").glob("*.yaml")}
+    files |= {f"dut-profiles/{file.stem}": file for file in (CLONE / "dut-profiles").glob("*.yaml")}
+    assert len(listed.splitlines()) == len(files)
+    for name, file in files.items():
+        assert re.search(rf"^{name} +\S", listed, re.MULTILINE)
+        assert CliRunner().invoke(app, ["example", name]).stdout == file.read_text()
     wrong = CliRunner().invoke(app, ["example", "quik"])
-    assert "expected one of" in str(wrong.exception)
+    assert "expected the name of a plan, or dut-profiles/" in str(wrong.exception)
+
+
+def test_no_page_or_plan_tells_to_copy_a_file_of_a_clone() -> None:
+    """A user of a wheel has no clone; `espbench example` prints the file everywhere."""
+    to_copy = re.compile(r"\bcopy `?(?:dut-profiles|plans)/", re.IGNORECASE)
+    read = [*(CLONE / "docs").glob("*.md"), *(CLONE / "plans").glob("*.yaml")]
+    assert [file.name for file in read if to_copy.search(file.read_text())] == []
 
 
 @pytest.fixture(scope="module")
