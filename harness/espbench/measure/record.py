@@ -162,7 +162,7 @@ def _judge(
             readings.slowest_us_per_frame(setup, seen.delta, seen.cpu, upset=upset),
             backlogs,
             of.resolution,
-            upset=upset,
+            outage=request.shape.cold or any(p.action.upsets and p.action.interrupts for p in seen.performed),
         )
     reasons = faults + still.reasons
     return _Verdict(

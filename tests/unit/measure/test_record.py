@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Generator, Offered, PortCounts
+from espbench.generators.base import EspCounts, Generator, LossEpisode, Offered, PortCounts, Stall
+from espbench.measure.inputs.actions import Action, Performed
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof.counters import Counters, GatewayCounters
 from espbench.measure.record import OfCase, Seen, record
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
+from espbench.procedures.ipsec.ipsec_common import upset as rekeys
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
 from espbench.terms import Trial
@@ -48,6 +51,7 @@ def trial_of(
     phase: Any = "final",
     overrun: int = 0,
     upset: bool = False,
+    actions: Sequence[Action] = (),
     rx_frames: int = SENT,
     platform: str = "netns",
     **changes: Any,
@@ -68,7 +72,7 @@ def trial_of(
         Traffic(((64, 1),), 4, "one-way"),
         Request(float(SENT), 1.0, phase),
         OfCase("c", 0, 0.01),
-        Seen(offered, delta, {}, {}, upset=upset),
+        Seen(offered, delta, {}, {}, [Performed(each, 0, 0, {}) for each in actions], upset=upset),
     )
 
 
@@ -213,3 +217,31 @@ def test_what_the_generator_noticed_stands_with_the_trial() -> None:
     delta = moved()
     assert trial_of(delta, notes=[note]).host["notes"] == [note]
     assert trial_of(delta).host["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "in_rekeys", "void"),
+    [
+        (rekeys(dict), 0, True),
+        (rekeys(dict), 310, False),
+        ([Action("flush", 0.0, dict)], 0, False),
+    ],
+    ids=["rekeys lost nothing", "rekeys lost most", "the SAs were deleted, which is an outage"],
+)
+def test_what_stalls_lost_is_not_the_loss_of_rekeys(
+    actions: list[Action], in_rekeys: int, void: bool
+) -> None:
+    """Two stalls of 30 ms in 60 s at 10,000 frames/s, far apart, lost 150 frames each; rule 7 in docs/method.md."""
+    s, sent = 10**9, 600_000
+    lost = [(10 * s, 150), (40 * s, 150), *([(25 * s, in_rekeys)] if in_rekeys else [])]
+    stream = counts(
+        sent, sent - sum(n for _, n in lost), latency_us=None, duration_s=60.0, first_lost_ns=10 * s,
+        last_lost_ns=40 * s, loss_episodes=[LossEpisode(from_ns=at, to_ns=at, frames=n) for at, n in lost],
+    )  # fmt: skip
+    trial = trial_of(
+        gateways(encrypted=sent, left_home=sent, decrypted=sent, left_office=sent),
+        phase="measure", upset=True, actions=actions, streams=[stream], duration_s=60.0, intended_duration_s=60.0,
+        last_tx_ns=60 * s, host_stalls=[Stall(cpu=0, at_ns=at * s, ms=30.0) for at in (10, 40)],
+    )  # fmt: skip
+    assert [reason.code for reason in trial.reasons] == [Code.HOST_STALL_OF_LOSS] * void
+    assert trial.validity == ("INVALID" if void else "VALID")

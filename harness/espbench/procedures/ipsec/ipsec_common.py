@@ -116,9 +116,9 @@ def record(
 
 def upset(act: Callable[[], dict[str, Any]]) -> list[Action]:
     """Return an action that marks a trial in which the daemons themselves replace SAs. When the sending begins, `act`
-    is called; it must leave the gateways alone.
+    is called; it must leave the gateways alone. A replacement of SAs is no outage: frames need not be lost in it.
     """
-    return [Action(_UPSET, 0.0, act)]
+    return [Action(_UPSET, 0.0, act, interrupts=False)]
 
 
 def upset_late_s(trial: Trial) -> float:
