@@ -91,6 +91,8 @@ class Code(StrEnum):
     SAS_KEPT = "sas-kept"
     NOT_MISSED = "not-missed"
     LOSS_TIMES_UNKNOWN = "loss-times-unknown"
+    LOST_AT_THE_END = "lost-at-the-end"
+    LOST_BEFORE_OUTAGE = "lost-before-outage"
     NO_POWER_SWITCH = "no-power-switch"
     NO_POWER_SWITCH_OF_BOX = "no-power-switch-of-box"
     NO_REASON = "no-reason"
@@ -377,6 +379,10 @@ TEMPLATES: Mapping[str, str] = {
     Code.SAS_KEPT: "the gateways kept their SAs beyond {idle_s:g} s without traffic",
     Code.NOT_MISSED: "no frame was lost, so there is no outage to measure",
     Code.LOSS_TIMES_UNKNOWN: "it is not known when {frames:,} frames were lost",
+    Code.LOST_AT_THE_END: "a frame was lost {at_s:.3f} s after the first, at the end of the trial, although traffic "
+    "flowed again",
+    Code.LOST_BEFORE_OUTAGE: "a frame was lost {at_s:.3f} s after the first, before the outage ({began_s:.3f} s); with "
+    "several tunnels, the time to the last lost frame would be too long",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
     "use dut: uml or virt-x86, or boxes with a power switch behind labgrid (docs/remote.md)",
     Code.NO_POWER_SWITCH_OF_BOX: "{lack}",
@@ -571,8 +577,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_FRAME_WITHIN: "UNRESOLVABLE: in {never} of {trials} trials no frame arrived within {trial_s:g} s.",
     Code.FIRST_FRAME_CAME: "The first frame arrived {ms:.4g} ms after the first was sent (mean of {n}, {least:.4g} "
     "to {greatest:.4g}).",
-    Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials no traffic flowed {after_s:g} s after "
-    "{event}.",
+    Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials frames were still lost {after_s:g} s "
+    "after {event}, at the end of the trial.",
     Code.TRAFFIC_AGAIN: "Traffic flowed again {s:.4g} s after {event} (mean of {n}, {least:.4g} to {greatest:.4g}).",
     Code.TRAFFIC_THROUGH_ALL: "Traffic flowed again through all {tunnels} tunnels {s:.4g} s after {event} "
     "(mean of {n}, {least:.4g} to {greatest:.4g}).",

@@ -185,7 +185,8 @@ class Pair:
             report = action.act()
             done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5, **report})
         self.clock.sleep(request.duration_s + self.waits[1])
-        return cast(Trial, self._trial(request).model_copy(update={"measured": {"actions": done}}))
+        trial = cast(Trial, self._trial(request))
+        return trial.model_copy(update={"measured": trial.measured | {"actions": done}})
 
 
 def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Generator, LossEpisode, Offered, PortCounts, Stall
+from espbench.generators.base import EspCounts, Generator, LossEpisode, Offered, PortCounts, Slice, Stall
 from espbench.measure.inputs.actions import Action, Performed
 from espbench.measure.inputs.setup import Request, Setup
 from espbench.measure.inputs.traffic import Traffic
@@ -20,7 +20,7 @@ from espbench.platforms.base import LinkCounters, Testbed
 from espbench.procedures.ipsec.ipsec_common import upset as rekeys
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
-from espbench.terms import Trial
+from espbench.terms import ARRIVED_AT_THE_END, Trial
 from support.generators.streams import counts
 
 SENT, CLEAR = 1000, 10
@@ -245,3 +245,16 @@ def test_what_stalls_lost_is_not_the_loss_of_rekeys(
     )  # fmt: skip
     assert [reason.code for reason in trial.reasons] == [Code.HOST_STALL_OF_LOSS] * void
     assert trial.validity == ("INVALID" if void else "VALID")
+
+
+@pytest.mark.parametrize(
+    ("actions", "share"), [([Action("flush", 0.0, dict)], {"west-east": 0.8}), (rekeys(dict), None)]
+)
+def test_a_trial_of_an_outage_records_how_many_frames_arrived_at_its_end(
+    actions: list[Action], share: dict[str, float] | None
+) -> None:
+    """Each of 20 parts of the trial has 50 frames, of which 40 of the last part arrived."""
+    parts = [Slice(t_s=n / 20, rx_frames=40 if n == 19 else 50, min_us=1.0, mean_us=1.0) for n in range(20)]
+    stream = counts(SENT, SENT - 10, latency_us=None, slices=parts)
+    trial = trial_of(moved(), upset=True, actions=actions, streams=[stream])
+    assert trial.measured.get(ARRIVED_AT_THE_END) == share
