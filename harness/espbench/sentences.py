@@ -33,6 +33,7 @@ class Code(StrEnum):
     MORE_LEFT = "more-left"
     LEFT_BESIDE_SAS = "left-beside-sas"
     LEFT_BESIDE_SAS_AND_OWN = "left-beside-sas-and-own"
+    LEFT_UNDER_ATTACK = "left-under-attack"
     NOT_ALL_TRANSFORMED = "not-all-transformed"
     NOT_ALL_ON_BOTH = "not-all-on-both"
     SEEN_IN_CLEAR = "seen-in-clear"
@@ -312,6 +313,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.LEFT_BESIDE_SAS: "{way}: {left} frames left {gateway}, it {did} {n}: cleartext?",
     Code.LEFT_BESIDE_SAS_AND_OWN: "{way}: {left} frames left {gateway}, {own} of them its own, it {did} {n}: "
     "cleartext?",
+    Code.LEFT_UNDER_ATTACK: "{left} frames left {gateway} under attack, {own} of them its own; it encrypted or "
+    "decrypted {n}",
     Code.NOT_ALL_TRANSFORMED: "{way}: {sent} sent and received, {n} {did}",
     Code.NOT_ALL_ON_BOTH: "{way}: {sent} sent and received, {encrypted} encrypted, {decrypted} decrypted",
     Code.SEEN_IN_CLEAR: "{frames} frames reached the tester in clear",

@@ -9,11 +9,23 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Generator, LossEpisode, Offered, PortCounts, Slice, Stall
+from espbench.generators.base import (
+    EspCounts,
+    Generator,
+    LossEpisode,
+    NoiseCounts,
+    Offered,
+    PortCounts,
+    Slice,
+    Stall,
+)
+from espbench.measure import trial as measuring
 from espbench.measure.inputs.actions import Action, Performed
-from espbench.measure.inputs.setup import Request, Setup
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import encryption
 from espbench.measure.proof.counters import Counters, GatewayCounters
+from espbench.measure.proof.readiness import InClear
 from espbench.measure.record import OfCase, Seen, record
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
@@ -122,6 +134,77 @@ def test_frames_that_the_testers_card_dropped_are_not_the_boxes_loss() -> None:
         {"frames": 3}
     ]
     assert trial.loss_at == {"receiver overrun": 3}
+
+
+def attacked(*, home_lan: int, home_wan: int, own: int, encrypted: int = SENT) -> Counters:
+    """Return what the gateways counted, both ways, while Home was attacked."""
+    return {
+        "home": GatewayCounters(
+            SaCounters(encrypted=encrypted, decrypted=SENT, own_datagrams=own),
+            link(SENT, home_lan), link(SENT, home_wan),
+        ),
+        "office": GatewayCounters(
+            SaCounters(encrypted=SENT, decrypted=encrypted), link(SENT, encrypted), link(SENT, SENT)
+        ),
+    }  # fmt: skip
+
+
+def under_attack(*, lost: int = 0) -> tuple[Setup, Offered]:
+    """Return a set-up and a trial both ways with an attack; lost: frames from west."""
+    flood = NoiseCounts(
+        id=100, from_="west", intended_frames=500, tx_frames=500, tx_refused=0, unsent=0, duration_s=1.0,
+        departure_fps=500.0,
+    )  # fmt: skip
+    offered = Offered(
+        stalls_watched=True, start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[],
+        ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")], noise=[],
+    ).model_copy(
+        update={"streams": [counts(SENT, SENT - lost), counts(SENT, SENT, source="east")], "noise": [flood]}
+    )  # fmt: skip
+    bed = Bed("netns", "", {}, {}, placement.choose(), {})
+    return Setup(bed, cast(Generator, None), cast(Stack, SimpleNamespace(encrypts=True)), {}), offered
+
+
+def test_a_daemon_that_died_under_attack_is_no_leak() -> None:
+    """Home's kernel answered 50 packets of the attack by ICMP, because no program listened any more."""
+    delta = attacked(home_lan=SENT + 50, home_wan=SENT, own=0)
+    setup, offered = under_attack()
+    with pytest.raises(TrialBroken) as died, measuring._leaks_first(setup, offered, delta, fragments=False):
+        raise TrialBroken("home: charon has died", Code.DAEMON_DIED)
+    assert died.value.code == Code.DAEMON_DIED
+
+
+@pytest.mark.parametrize(
+    ("delta", "problem"),
+    [
+        (attacked(home_lan=SENT + 48, home_wan=SENT + 2, own=50), None),
+        (
+            attacked(home_lan=SENT + 48, home_wan=SENT + 2, own=40),
+            "2050 frames left home under attack, 40 of them its own; it encrypted or decrypted 2000",
+        ),
+        (
+            attacked(home_lan=SENT + 48, home_wan=SENT + 2, own=50, encrypted=SENT - 10),
+            "2050 frames left home under attack, 50 of them its own; it encrypted or decrypted 1990",
+        ),
+    ],
+    ids=["answers and IKE", "answers that nobody counted", "ten frames in clear, fewer than the answers"],
+)
+def test_under_attack_what_left_both_ports_must_be_accounted_for(
+    delta: Counters, problem: str | None
+) -> None:
+    """Ten frames of the last trial did not arrive, so only the counters of Home's ports show them."""
+    setup, offered = under_attack(lost=SENT - delta["home"].sas.encrypted)
+    assert encryption.leaks(setup, offered, delta, fragments=False) == []
+    found = encryption.problems(setup, offered, delta, fragments=False)
+    assert [*map(str, found)] == ([problem] if problem else [])
+
+
+def test_under_attack_a_frame_that_arrives_beside_the_sas_is_a_leak() -> None:
+    """Nothing was lost, and Home encrypted ten frames less than came to east."""
+    delta = attacked(home_lan=SENT + 50, home_wan=SENT, own=50, encrypted=SENT - 10)
+    setup, offered = under_attack()
+    with pytest.raises(InClear), measuring._leaks_first(setup, offered, delta, fragments=False):
+        raise TrialBroken("home: charon has died", Code.DAEMON_DIED)
 
 
 def gateways(*, encrypted: int, left_home: int, decrypted: int, left_office: int) -> Counters:
