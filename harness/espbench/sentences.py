@@ -160,6 +160,7 @@ class Code(StrEnum):
     NO_BURST_LOST = "no-burst-lost"
     NO_RATIO = "no-ratio"
     NO_PUBLIC_KEY_BOUND = "no-public-key-bound"
+    FASTER_THAN_PUBLIC_KEY = "faster-than-public-key"
     NO_PUBLIC_KEY_RATES = "no-public-key-rates"
     REKEYS_MISSED = "rekeys-missed"
     STANDING_IN = "standing-in"
@@ -467,6 +468,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_BURST_LOST: "the longest burst tried lost nothing: the buffer is larger than that shows",
     Code.NO_RATIO: "no ratio to the throughput: {why}",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound: {why}",
+    Code.FASTER_THAN_PUBLIC_KEY: "no public-key bound: {per_s:,.4g} tunnels/s are more than the rates of openssl speed "
+    "allow ({limit_per_s:,.4g})",
     Code.NO_PUBLIC_KEY_RATES: "{side}: openssl speed gave no rate of {operations:comma}",
     Code.REKEYS_MISSED: "phase {phase}: {due} rekeys were due, {seen} were seen",
     Code.STANDING_IN: "{text}",
@@ -625,6 +628,7 @@ FLAGS: Mapping[str, str] = {
     Code.PLAN_LIMIT_REACHED: "the limit of the plan",
     Code.NO_BURST_LOST: "longest burst tried",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound",
+    Code.FASTER_THAN_PUBLIC_KEY: "no public-key bound",
     Code.NO_PUBLIC_KEY_RATES: "no rate of some operations",
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",

@@ -33,6 +33,7 @@ from espbench.procedures.ipsec import capacity, rekey_rate, set_up_rate
 from espbench.procedures.ipsec.ipsec_common import restarted
 from espbench.procedures.ipsec.rekey_rate import busy_s
 from espbench.procedures.procedure import TrialMaker
+from espbench.sentences import Code
 from espbench.stacks.daemons import public_key_speed
 from espbench.stacks.daemons.daemon import IkeOptions, NegotiationFailed
 from espbench.stacks.daemons.sa_events import SaEvent, Span
@@ -88,6 +89,48 @@ def test_set_up_rates_are_the_daemons_own_times(carried: list[int]) -> None:
     # Afterwards the pair is as it was.
     assert pair.stack.options == IkeOptions(auth="certificates")
     assert len(pair.daemons["home"].up) == 1
+
+
+@pytest.mark.parametrize(("home", "office", "bound"), [(1, 1, 1), (8, 8, 8), (8, 2, 2)])
+def test_set_ups_together_are_bound_by_all_cpus_of_the_slower_gateway(
+    home: int, office: int, bound: int
+) -> None:
+    """One set-up costs each gateway 0.59 ms of CPU time (1/20,000 + 1/2,000 + 2/50,000 s)."""
+    pair = Pair(auth="certificates")
+    for side, n in (("home", home), ("office", office)):
+        cast(Any, pair.maker.setup.bed.gateways)[side].cpus = n
+    quantities = values(answered(made(SetUpRate(tunnels=100, together=True)), pair))
+    assert quantities["public-key bound"] == pytest.approx(bound * 1e3 / 0.59, abs=1e-3)
+    overhead = quantities["protocol and other overhead"]
+    assert overhead == pytest.approx(100 * (1 - 0.59 / 20 / bound), abs=0.01)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_rate_beyond_openssls_has_no_bound(monkeypatch: pytest.MonkeyPatch, *, together: bool) -> None:
+    """As with a daemon whose library is faster than OpenSSL: there is no overhead below zero."""
+    for name in ("PHASE_1", "TUNNEL"):
+        monkeypatch.setattr(ike_pair, name, 0.0001)
+    finding = answered(made(SetUpRate(tunnels=100, together=together)), Pair(auth="certificates"))
+    (warning,) = finding.warnings
+    assert (finding.status, warning.code) == ("OK", Code.FASTER_THAN_PUBLIC_KEY)
+    assert not {"public-key bound", "protocol and other overhead"} & {*values(finding)}
+    assert "would allow" not in finding.words
+
+
+@pytest.mark.parametrize(
+    ("status", "cpuinfo", "n"),
+    [
+        ("Cpus_allowed:\tff\nCpus_allowed_list:\t0-7\n", "processor\t: 0\nprocessor\t: 1\n", 2),
+        ("Cpus_allowed_list:\t1,3,5-6\n", "processor\t: 0\n" * 8, 4),
+        ("Cpus_allowed_list:\t0\n", None, 1),
+    ],
+)
+def test_the_cpus_of_a_gateway_are_those_that_its_programs_may_use(
+    status: str, cpuinfo: str | None, n: int
+) -> None:
+    texts = {"/proc/self/status": status, "/proc/cpuinfo": cpuinfo}
+    gateway = SimpleNamespace(side="home", read=lambda paths: {path: texts[path] for path in paths})
+    assert public_key_speed.cpus(cast(Any, gateway)) == n
 
 
 @pytest.mark.parametrize("together", [False, True])
