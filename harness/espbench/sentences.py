@@ -79,6 +79,7 @@ class Code(StrEnum):
     NEGOTIATION_FAILED = "negotiation-failed"
     TUNNELS_GONE = "tunnels-gone"
     PROBES_LOST = "probes-lost"
+    PROBES_NOT_SENT = "probes-not-sent"
     NOT_READY = "not-ready"
     REKEYED_MEANWHILE = "rekeyed-meanwhile"
     NONE_CAME_UP = "none-came-up"
@@ -368,6 +369,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NEGOTIATION_FAILED: "{text}",
     Code.TUNNELS_GONE: "{text}",
     Code.PROBES_LOST: "{text}",
+    Code.PROBES_NOT_SENT: "{text}",
     Code.NOT_READY: "{text}",
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
     Code.ATTACK_BESIDE_SAS: "the attack's ESP was of SAs that Home had no more ({gone} SPIs): they were replaced "

@@ -14,7 +14,7 @@ from espbench.catalogue.certificate_keys import CertificateKey
 from espbench.errors import EspbenchError
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken
-from espbench.measure.proof.readiness import InClear
+from espbench.measure.proof.readiness import InClear, NotReady
 from espbench.measure.validity import daemons
 from espbench.plan import Case
 from espbench.plan.keys.ipsec_tests import (
@@ -189,6 +189,52 @@ def test_a_leak_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity, "show_all_carry", show)
     with pytest.raises(InClear):
         answered(made(Capacity(limit=60, step=20)), Pair())
+
+
+def test_a_tester_that_cannot_send_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generator sent too few probe frames: nobody knows what the tunnels carry, so the trial is broken."""
+
+    def show(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
+        if tunnels > 20:
+            raise NotReady("the generator sent 10 of 80 probe frames", Code.PROBES_NOT_SENT)
+        return {}
+
+    monkeypatch.setattr(capacity, "show_all_carry", show)
+    with pytest.raises(NotReady, match="sent 10 of 80"):
+        answered(made(Capacity(limit=60, step=20)), Pair())
+
+
+def test_probe_frames_that_are_lost_end_a_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    def show(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
+        if tunnels > 20:
+            raise NotReady("79 of 80 frames arrived", Code.PROBES_LOST)
+        return {}
+
+    monkeypatch.setattr(capacity, "show_all_carry", show)
+    finding = answered(made(Capacity(limit=60, step=20)), Pair())
+    assert (finding.status, finding.quantities[0].value) == ("OK", 20)
+    assert "40 did not: 79 of 80 frames arrived" in finding.words
+
+
+@pytest.mark.parametrize(("slow_s", "most"), [(2.1, 20), (1.9, 60)])
+def test_a_step_that_takes_longer_than_trial_is_the_last(
+    slow_s: float, most: int, carried: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second step takes this long, of 2 s; it is not even shown to carry, and the figure is of the first."""
+    pair = Pair()
+    home = pair.daemons["home"]
+    bring_up = home.bring_up
+
+    def slowly(numbers: Sequence[int], timeout_s: float) -> None:
+        bring_up(numbers, timeout_s)
+        if 20 in numbers:
+            pair.clock.now += slow_s - 20 * ike_pair.TUNNEL
+
+    monkeypatch.setattr(home, "bring_up", slowly)
+    finding = answered(made(Capacity.model_validate({"limit": 60, "step": 20, "trial": "2s"})), pair)
+    assert (finding.status, finding.quantities[0].value) == ("OK", most)
+    assert carried == list(range(20, most + 1, 20))
+    assert ("40 did not: the step took 2.1 s, longer than trial (2 s)" in finding.words) == (most == 20)
 
 
 def test_a_rekey_makes_a_capacity_invalid() -> None:
