@@ -284,7 +284,7 @@ def test_an_interface_that_is_gone_is_named() -> None:
 
 
 def test_a_gateways_own_datagrams_are_udp_and_icmp() -> None:
-    """Of both versions of IP, and not what it forwards or receives; a kernel without IPv6 has no snmp6."""
+    """Both versions of IP count, and nothing that it forwards or receives; a kernel without IPv6 has no snmp6."""
     texts: dict[str, str | None] = {
         "/proc/net/snmp": "Ip: Forwarding ForwDatagrams\nIp: 1 900\nIcmp: InMsgs OutMsgs\nIcmp: 7 50\n"
         "IcmpMsg: OutType3\nIcmpMsg: 50\nUdp: InDatagrams OutDatagrams\nUdp: 500 400\n"

@@ -107,7 +107,7 @@ def test_set_ups_together_are_bound_by_all_cpus_of_the_slower_gateway(
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_rate_beyond_openssls_has_no_bound(monkeypatch: pytest.MonkeyPatch, *, together: bool) -> None:
-    """As with a daemon whose library is faster than OpenSSL: there is no overhead below zero."""
+    """A daemon's library may be faster than OpenSSL; there is no overhead below zero."""
     for name in ("PHASE_1", "TUNNEL"):
         monkeypatch.setattr(ike_pair, name, 0.0001)
     finding = answered(made(SetUpRate(tunnels=100, together=together)), Pair(auth="certificates"))
