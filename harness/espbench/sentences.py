@@ -33,6 +33,7 @@ class Code(StrEnum):
     MORE_LEFT = "more-left"
     LEFT_BESIDE_SAS = "left-beside-sas"
     LEFT_BESIDE_SAS_AND_OWN = "left-beside-sas-and-own"
+    LEFT_UNDER_ATTACK = "left-under-attack"
     NOT_ALL_TRANSFORMED = "not-all-transformed"
     NOT_ALL_ON_BOTH = "not-all-on-both"
     SEEN_IN_CLEAR = "seen-in-clear"
@@ -78,6 +79,7 @@ class Code(StrEnum):
     NEGOTIATION_FAILED = "negotiation-failed"
     TUNNELS_GONE = "tunnels-gone"
     PROBES_LOST = "probes-lost"
+    PROBES_NOT_SENT = "probes-not-sent"
     NOT_READY = "not-ready"
     REKEYED_MEANWHILE = "rekeyed-meanwhile"
     NONE_CAME_UP = "none-came-up"
@@ -91,6 +93,8 @@ class Code(StrEnum):
     SAS_KEPT = "sas-kept"
     NOT_MISSED = "not-missed"
     LOSS_TIMES_UNKNOWN = "loss-times-unknown"
+    LOST_AT_THE_END = "lost-at-the-end"
+    LOST_BEFORE_OUTAGE = "lost-before-outage"
     NO_POWER_SWITCH = "no-power-switch"
     NO_POWER_SWITCH_OF_BOX = "no-power-switch-of-box"
     NO_REASON = "no-reason"
@@ -157,6 +161,7 @@ class Code(StrEnum):
     NO_BURST_LOST = "no-burst-lost"
     NO_RATIO = "no-ratio"
     NO_PUBLIC_KEY_BOUND = "no-public-key-bound"
+    FASTER_THAN_PUBLIC_KEY = "faster-than-public-key"
     NO_PUBLIC_KEY_RATES = "no-public-key-rates"
     REKEYS_MISSED = "rekeys-missed"
     STANDING_IN = "standing-in"
@@ -310,6 +315,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.LEFT_BESIDE_SAS: "{way}: {left} frames left {gateway}, it {did} {n}: cleartext?",
     Code.LEFT_BESIDE_SAS_AND_OWN: "{way}: {left} frames left {gateway}, {own} of them its own, it {did} {n}: "
     "cleartext?",
+    Code.LEFT_UNDER_ATTACK: "{left} frames left {gateway} under attack, {own} of them its own; it encrypted or "
+    "decrypted {n}",
     Code.NOT_ALL_TRANSFORMED: "{way}: {sent} sent and received, {n} {did}",
     Code.NOT_ALL_ON_BOTH: "{way}: {sent} sent and received, {encrypted} encrypted, {decrypted} decrypted",
     Code.SEEN_IN_CLEAR: "{frames} frames reached the tester in clear",
@@ -362,6 +369,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.NEGOTIATION_FAILED: "{text}",
     Code.TUNNELS_GONE: "{text}",
     Code.PROBES_LOST: "{text}",
+    Code.PROBES_NOT_SENT: "{text}",
     Code.NOT_READY: "{text}",
     Code.REKEYED_MEANWHILE: "{rekeys} rekeys during the test",
     Code.ATTACK_BESIDE_SAS: "the attack's ESP was of SAs that Home had no more ({gone} SPIs): they were replaced "
@@ -377,6 +385,10 @@ TEMPLATES: Mapping[str, str] = {
     Code.SAS_KEPT: "the gateways kept their SAs beyond {idle_s:g} s without traffic",
     Code.NOT_MISSED: "no frame was lost, so there is no outage to measure",
     Code.LOSS_TIMES_UNKNOWN: "it is not known when {frames:,} frames were lost",
+    Code.LOST_AT_THE_END: "a frame was lost {at_s:.3f} s after the first, at the end of the trial, although traffic "
+    "flowed again",
+    Code.LOST_BEFORE_OUTAGE: "a frame was lost {at_s:.3f} s after the first, before the outage ({began_s:.3f} s); with "
+    "several tunnels, the time to the last lost frame would be too long",
     Code.NO_POWER_SWITCH: "what: power: espbench cannot switch gateways of platform {platform} off and on; "
     "use dut: uml or virt-x86, or boxes with a power switch behind labgrid (docs/remote.md)",
     Code.NO_POWER_SWITCH_OF_BOX: "{lack}",
@@ -458,6 +470,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_BURST_LOST: "the longest burst tried lost nothing: the buffer is larger than that shows",
     Code.NO_RATIO: "no ratio to the throughput: {why}",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound: {why}",
+    Code.FASTER_THAN_PUBLIC_KEY: "no public-key bound: {per_s:,.4g} tunnels/s are more than the rates of openssl speed "
+    "allow ({limit_per_s:,.4g})",
     Code.NO_PUBLIC_KEY_RATES: "{side}: openssl speed gave no rate of {operations:comma}",
     Code.REKEYS_MISSED: "phase {phase}: {due} rekeys were due, {seen} were seen",
     Code.STANDING_IN: "{text}",
@@ -571,8 +585,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.NO_FRAME_WITHIN: "UNRESOLVABLE: in {never} of {trials} trials no frame arrived within {trial_s:g} s.",
     Code.FIRST_FRAME_CAME: "The first frame arrived {ms:.4g} ms after the first was sent (mean of {n}, {least:.4g} "
     "to {greatest:.4g}).",
-    Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials no traffic flowed {after_s:g} s after "
-    "{event}.",
+    Code.NO_TRAFFIC_AGAIN: "UNRESOLVABLE: in {never} of {trials} trials frames were still lost {after_s:g} s "
+    "after {event}, at the end of the trial.",
     Code.TRAFFIC_AGAIN: "Traffic flowed again {s:.4g} s after {event} (mean of {n}, {least:.4g} to {greatest:.4g}).",
     Code.TRAFFIC_THROUGH_ALL: "Traffic flowed again through all {tunnels} tunnels {s:.4g} s after {event} "
     "(mean of {n}, {least:.4g} to {greatest:.4g}).",
@@ -616,6 +630,7 @@ FLAGS: Mapping[str, str] = {
     Code.PLAN_LIMIT_REACHED: "the limit of the plan",
     Code.NO_BURST_LOST: "longest burst tried",
     Code.NO_PUBLIC_KEY_BOUND: "no public-key bound",
+    Code.FASTER_THAN_PUBLIC_KEY: "no public-key bound",
     Code.NO_PUBLIC_KEY_RATES: "no rate of some operations",
     Code.REKEYS_MISSED: "phase {phase}",
     Code.STANDING_IN: "core",

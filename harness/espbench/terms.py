@@ -87,6 +87,10 @@ LOST_WHILE_SLOW = "lost_while_slow_pct"
 SAME_EACH_TIME = "same_each_time"
 SAME_AS_TRIAL = "same_as_trial"
 
+# A key of Trial.measured in trials of an outage: by direction, which share of the frames that were sent in the last
+# twentieth of the trial arrived; None: not known.
+ARRIVED_AT_THE_END = "arrived_at_the_end"
+
 FCS_BYTES = 4
 CACHE_LINE_BYTES = 32  # of the e500 and the e300 cores
 # A key of Trial.proof: what the tester, as the ESP peer of a single gateway, found in the packets that it opened.

@@ -59,6 +59,13 @@ def _gap(offered: Offered, s: StreamCounts) -> tuple[float, float] | None:
     )
 
 
+def arrived_at_the_end(s: StreamCounts) -> float | None:
+    """Return the share of the frames sent in the last slice of a trial that arrived; None if not known."""
+    if not s.slices or not s.tx_frames:
+        return None
+    return round(min(1.0, s.slices[-1].rx_frames * len(s.slices) / s.tx_frames), 6)
+
+
 def total(counts: Iterable[int | None]) -> int | None:
     """Return the sum; None if one of the values is not known."""
     listed = [*counts]

@@ -25,6 +25,7 @@ from espbench.measure.validity.standing_still import StandingStill, standing_sti
 from espbench.platforms.base import LinkCounters, PortName, Side
 from espbench.sentences import Code, Place
 from espbench.terms import (
+    ARRIVED_AT_THE_END,
     OPENED_BY_TESTER,
     Reason,
     Trial,
@@ -162,7 +163,7 @@ def _judge(
             readings.slowest_us_per_frame(setup, seen.delta, seen.cpu, upset=upset),
             backlogs,
             of.resolution,
-            upset=upset,
+            outage=request.shape.cold or any(p.action.upsets and p.action.interrupts for p in seen.performed),
         )
     reasons = faults + still.reasons
     return _Verdict(
@@ -262,7 +263,10 @@ def _in_mid_trial(performed: list[Performed], offered: Offered) -> dict[str, Any
     measured: dict[str, Any] = {"noise": noise} if noise else {}
     if not performed:
         return measured
-
+    if any(p.action.interrupts for p in performed):
+        measured[ARRIVED_AT_THE_END] = {
+            f"{s.from_}-{s.to}": readings.arrived_at_the_end(s) for s in offered.streams
+        }
     return measured | {
         "actions": [
             {

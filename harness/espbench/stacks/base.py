@@ -84,8 +84,8 @@ class SaCounters:
     """The frames that one gateway's SAs have carried since the SAs were made, and its XFRM errors by name.
 
     spis identifies the SAs: each is an SPI, of inbound SAs plus INBOUND, because the gateways choose their SPIs
-    independently of each other. A rekey replaces the SAs, and the counts of the old SAs are lost. own_datagrams: UDP
-    datagrams that programs on the gateway sent (IKE); they are not part of the test's traffic.
+    independently of each other. A rekey replaces the SAs, and the counts of the old SAs are lost. own_datagrams: the
+    gateway sent these for itself (IKE, ICMP); they are not part of the test's traffic.
     """
 
     encrypted: int = 0
@@ -93,6 +93,12 @@ class SaCounters:
     errors: dict[str, int] = field(default_factory=dict)
     spis: frozenset[int] = frozenset()
     own_datagrams: int = 0
+
+
+# The counters of what a gateway sends for itself, in /proc/net/snmp and snmp6. A kernel answers a datagram to a closed
+# port by ICMP, such as IKE to a daemon that died.
+_OWN_SENT = {"Udp:": "OutDatagrams", "Icmp:": "OutMsgs"}
+_OWN_SENT_6 = re.compile(r"^(?:Udp6OutDatagrams|Icmp6OutMsgs)\s+(\d+)", re.MULTILINE)
 
 
 class Stack(Protocol):
@@ -135,17 +141,20 @@ def xfrm_errors(gateway: Gateway) -> dict[str, int]:
     return {name: int(value) for name, value in counters if int(value)}
 
 
-def udp_sent(gateway: Gateway) -> int:
-    """Return the number of UDP datagrams that programs on the gateway have sent since the gateway was made.
+def own_sent(gateway: Gateway) -> int:
+    """Return the number of datagrams that the gateway has sent for itself since it was made: UDP of its programs, and
+    ICMP of its kernel.
 
     The kernel's ESP in UDP is not counted.
     """
     snmp, snmp6 = "/proc/net/snmp", "/proc/net/snmp6"
     texts = gateway.read([snmp, snmp6])
-    rows = [line.split() for line in (texts[snmp] or "").splitlines() if line.startswith("Udp:")]
-    sent = int(dict(zip(rows[0], rows[1], strict=True)).get("OutDatagrams", "0")) if len(rows) == 2 else 0
-    six = re.search(r"^Udp6OutDatagrams\s+(\d+)", texts[snmp6] or "", re.MULTILINE)
-    return sent + (int(six[1]) if six else 0)
+    rows = [line.split() for line in (texts[snmp] or "").splitlines()]
+    sent = 0
+    for names, values in itertools.pairwise(rows):
+        if names[:1] == values[:1] and names[0] in _OWN_SENT:
+            sent += int(dict(zip(names, values, strict=True)).get(_OWN_SENT[names[0]], "0"))
+    return sent + sum(map(int, _OWN_SENT_6.findall(texts[snmp6] or "")))
 
 
 def both(bed: Testbed) -> list[tuple[Gateway, Gateway]]:

@@ -126,6 +126,7 @@ class SilentGateway:
     """Takes every message, and has OpenSSL."""
 
     byte_order = "little"
+    cpus = 1
 
     def __init__(self, side: Side, clock: Clock) -> None:
         self.side, self.clock = side, clock
@@ -149,7 +150,9 @@ class SilentGateway:
         return CommandResult(0, SPEED, "")
 
     def read(self, paths: list[str]) -> dict[str, str | None]:
-        return dict.fromkeys(paths, "MemAvailable:    102400 kB\n")
+        processors = "".join(f"processor\t: {n}\n" for n in range(self.cpus))
+        text = f"MemAvailable:    102400 kB\nCpus_allowed_list:\t0-{self.cpus - 1}\n{processors}"
+        return dict.fromkeys(paths, text)
 
 
 REAL_TIME = {
@@ -185,7 +188,8 @@ class Pair:
             report = action.act()
             done.append({"name": action.name, "began_s": action.at_s, "ended_s": action.at_s + 0.5, **report})
         self.clock.sleep(request.duration_s + self.waits[1])
-        return cast(Trial, self._trial(request).model_copy(update={"measured": {"actions": done}}))
+        trial = cast(Trial, self._trial(request))
+        return trial.model_copy(update={"measured": trial.measured | {"actions": done}})
 
 
 def trial_of(request: Request, lost: int = 0, **reading: Any) -> Trial:

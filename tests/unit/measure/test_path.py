@@ -21,9 +21,9 @@ from espbench.measure.proof.counters import (
     vanished,
 )
 from espbench.measure.proof.path import Crossing, crossings, loss_places, proof_of_encryption
-from espbench.platforms.base import LinkCounters, Testbed
+from espbench.platforms.base import Gateway, LinkCounters, Testbed
 from espbench.sentences import Code, Place
-from espbench.stacks.base import SaCounters, Stack
+from espbench.stacks.base import SaCounters, Stack, own_sent
 from support.generators.streams import counts
 
 
@@ -281,3 +281,17 @@ def test_an_interface_that_is_gone_is_named() -> None:
     bed = cast(Testbed, SimpleNamespace(gateways={"home": gone}))
     with pytest.raises(GatewayFailed, match=r"gateway home: .* lan0 is gone; there are lo, wan0"):
         read(bed, None)
+
+
+def test_a_gateways_own_datagrams_are_udp_and_icmp() -> None:
+    """Both versions of IP count, and nothing that it forwards or receives; a kernel without IPv6 has no snmp6."""
+    texts: dict[str, str | None] = {
+        "/proc/net/snmp": "Ip: Forwarding ForwDatagrams\nIp: 1 900\nIcmp: InMsgs OutMsgs\nIcmp: 7 50\n"
+        "IcmpMsg: OutType3\nIcmpMsg: 50\nUdp: InDatagrams OutDatagrams\nUdp: 500 400\n"
+        "UdpLite: InDatagrams OutDatagrams\nUdpLite: 1 1\n",
+        "/proc/net/snmp6": "Icmp6InMsgs 3\nIcmp6OutMsgs 20\nUdp6InDatagrams 9\nUdp6OutDatagrams 100\n",
+    }
+    gateway = cast(Gateway, SimpleNamespace(read=lambda paths: {path: texts[path] for path in paths}))
+    assert own_sent(gateway) == 570
+    texts["/proc/net/snmp6"] = None
+    assert own_sent(gateway) == 450

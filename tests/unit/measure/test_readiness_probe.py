@@ -18,6 +18,7 @@ from espbench.measure.proof import counters
 from espbench.measure.proof.counters import GatewayCounters
 from espbench.measure.proof.readiness import InClear, NotReady, carried, establish
 from espbench.platforms.base import LinkCounters
+from espbench.sentences import Code
 from espbench.stacks.base import SaCounters
 
 
@@ -48,8 +49,11 @@ def test_what_did_not_leave_is_sent_again_and_all_of_it_counts() -> None:
 
 
 def test_a_host_that_lets_none_leave_is_named() -> None:
-    with pytest.raises(NotReady, match=r"sent 6 of 50 probe frames in 3 attempts; is the host busy\?"):
+    with pytest.raises(
+        NotReady, match=r"sent 6 of 50 probe frames in 3 attempts; is the host busy\?"
+    ) as busy:
         establish(boxes((2, 2), (2, 2), (2, 2)), ONE_WAY)
+    assert busy.value.code == Code.PROBES_NOT_SENT
 
 
 def pair(*counts: tuple[int, int], clear: int = 0, foreign: int | None = 0) -> Setup:

@@ -3,21 +3,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from espbench.generators.base import EspCounts, Generator, Offered, PortCounts
-from espbench.measure.inputs.setup import Request, Setup
+from espbench.generators.base import (
+    EspCounts,
+    Generator,
+    LossEpisode,
+    NoiseCounts,
+    Offered,
+    PortCounts,
+    Slice,
+    Stall,
+)
+from espbench.measure import trial as measuring
+from espbench.measure.inputs.actions import Action, Performed
+from espbench.measure.inputs.setup import Request, Setup, TrialBroken
 from espbench.measure.inputs.traffic import Traffic
+from espbench.measure.proof import encryption
 from espbench.measure.proof.counters import Counters, GatewayCounters
+from espbench.measure.proof.readiness import InClear
 from espbench.measure.record import OfCase, Seen, record
 from espbench.platforms import placement
 from espbench.platforms.base import LinkCounters, Testbed
+from espbench.procedures.ipsec.ipsec_common import upset as rekeys
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
-from espbench.terms import Trial
+from espbench.terms import ARRIVED_AT_THE_END, Trial
 from support.generators.streams import counts
 
 SENT, CLEAR = 1000, 10
@@ -48,6 +63,7 @@ def trial_of(
     phase: Any = "final",
     overrun: int = 0,
     upset: bool = False,
+    actions: Sequence[Action] = (),
     rx_frames: int = SENT,
     platform: str = "netns",
     **changes: Any,
@@ -68,7 +84,7 @@ def trial_of(
         Traffic(((64, 1),), 4, "one-way"),
         Request(float(SENT), 1.0, phase),
         OfCase("c", 0, 0.01),
-        Seen(offered, delta, {}, {}, upset=upset),
+        Seen(offered, delta, {}, {}, [Performed(each, 0, 0, {}) for each in actions], upset=upset),
     )
 
 
@@ -118,6 +134,77 @@ def test_frames_that_the_testers_card_dropped_are_not_the_boxes_loss() -> None:
         {"frames": 3}
     ]
     assert trial.loss_at == {"receiver overrun": 3}
+
+
+def attacked(*, home_lan: int, home_wan: int, own: int, encrypted: int = SENT) -> Counters:
+    """Return what the gateways counted, both ways, while Home was attacked."""
+    return {
+        "home": GatewayCounters(
+            SaCounters(encrypted=encrypted, decrypted=SENT, own_datagrams=own),
+            link(SENT, home_lan), link(SENT, home_wan),
+        ),
+        "office": GatewayCounters(
+            SaCounters(encrypted=SENT, decrypted=encrypted), link(SENT, encrypted), link(SENT, SENT)
+        ),
+    }  # fmt: skip
+
+
+def under_attack(*, lost: int = 0) -> tuple[Setup, Offered]:
+    """Return a set-up and a trial both ways with an attack; lost: frames from west."""
+    flood = NoiseCounts(
+        id=100, from_="west", intended_frames=500, tx_frames=500, tx_refused=0, unsent=0, duration_s=1.0,
+        departure_fps=500.0,
+    )  # fmt: skip
+    offered = Offered(
+        stalls_watched=True, start_ns=0, last_tx_ns=10**9, duration_s=1.0, intended_duration_s=1.0, streams=[],
+        ports=[PortCounts(name=name, rx_overrun=0, foreign=0) for name in ("west", "east")], noise=[],
+    ).model_copy(
+        update={"streams": [counts(SENT, SENT - lost), counts(SENT, SENT, source="east")], "noise": [flood]}
+    )  # fmt: skip
+    bed = Bed("netns", "", {}, {}, placement.choose(), {})
+    return Setup(bed, cast(Generator, None), cast(Stack, SimpleNamespace(encrypts=True)), {}), offered
+
+
+def test_a_daemon_that_died_under_attack_is_no_leak() -> None:
+    """Home's kernel answered 50 packets of the attack by ICMP, because no program listened any more."""
+    delta = attacked(home_lan=SENT + 50, home_wan=SENT, own=0)
+    setup, offered = under_attack()
+    with pytest.raises(TrialBroken) as died, measuring._leaks_first(setup, offered, delta, fragments=False):
+        raise TrialBroken("home: charon has died", Code.DAEMON_DIED)
+    assert died.value.code == Code.DAEMON_DIED
+
+
+@pytest.mark.parametrize(
+    ("delta", "problem"),
+    [
+        (attacked(home_lan=SENT + 48, home_wan=SENT + 2, own=50), None),
+        (
+            attacked(home_lan=SENT + 48, home_wan=SENT + 2, own=40),
+            "2050 frames left home under attack, 40 of them its own; it encrypted or decrypted 2000",
+        ),
+        (
+            attacked(home_lan=SENT + 48, home_wan=SENT + 2, own=50, encrypted=SENT - 10),
+            "2050 frames left home under attack, 50 of them its own; it encrypted or decrypted 1990",
+        ),
+    ],
+    ids=["answers and IKE", "answers that nobody counted", "ten frames in clear, fewer than the answers"],
+)
+def test_under_attack_what_left_both_ports_must_be_accounted_for(
+    delta: Counters, problem: str | None
+) -> None:
+    """Ten frames of the last trial did not arrive, so only the counters of Home's ports show them."""
+    setup, offered = under_attack(lost=SENT - delta["home"].sas.encrypted)
+    assert encryption.leaks(setup, offered, delta, fragments=False) == []
+    found = encryption.problems(setup, offered, delta, fragments=False)
+    assert [*map(str, found)] == ([problem] if problem else [])
+
+
+def test_under_attack_a_frame_that_arrives_beside_the_sas_is_a_leak() -> None:
+    """Nothing was lost, and Home encrypted ten frames less than came to east."""
+    delta = attacked(home_lan=SENT + 50, home_wan=SENT, own=50, encrypted=SENT - 10)
+    setup, offered = under_attack()
+    with pytest.raises(InClear), measuring._leaks_first(setup, offered, delta, fragments=False):
+        raise TrialBroken("home: charon has died", Code.DAEMON_DIED)
 
 
 def gateways(*, encrypted: int, left_home: int, decrypted: int, left_office: int) -> Counters:
@@ -213,3 +300,44 @@ def test_what_the_generator_noticed_stands_with_the_trial() -> None:
     delta = moved()
     assert trial_of(delta, notes=[note]).host["notes"] == [note]
     assert trial_of(delta).host["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("actions", "in_rekeys", "void"),
+    [
+        (rekeys(dict), 0, True),
+        (rekeys(dict), 310, False),
+        ([Action("flush", 0.0, dict)], 0, False),
+    ],
+    ids=["rekeys lost nothing", "rekeys lost most", "the SAs were deleted, which is an outage"],
+)
+def test_what_stalls_lost_is_not_the_loss_of_rekeys(
+    actions: list[Action], in_rekeys: int, void: bool
+) -> None:
+    """Two stalls of 30 ms in 60 s at 10,000 frames/s, far apart, lost 150 frames each; rule 7 in docs/method.md."""
+    s, sent = 10**9, 600_000
+    lost = [(10 * s, 150), (40 * s, 150), *([(25 * s, in_rekeys)] if in_rekeys else [])]
+    stream = counts(
+        sent, sent - sum(n for _, n in lost), latency_us=None, duration_s=60.0, first_lost_ns=10 * s,
+        last_lost_ns=40 * s, loss_episodes=[LossEpisode(from_ns=at, to_ns=at, frames=n) for at, n in lost],
+    )  # fmt: skip
+    trial = trial_of(
+        gateways(encrypted=sent, left_home=sent, decrypted=sent, left_office=sent),
+        phase="measure", upset=True, actions=actions, streams=[stream], duration_s=60.0, intended_duration_s=60.0,
+        last_tx_ns=60 * s, host_stalls=[Stall(cpu=0, at_ns=at * s, ms=30.0) for at in (10, 40)],
+    )  # fmt: skip
+    assert [reason.code for reason in trial.reasons] == [Code.HOST_STALL_OF_LOSS] * void
+    assert trial.validity == ("INVALID" if void else "VALID")
+
+
+@pytest.mark.parametrize(
+    ("actions", "share"), [([Action("flush", 0.0, dict)], {"west-east": 0.8}), (rekeys(dict), None)]
+)
+def test_a_trial_of_an_outage_records_how_many_frames_arrived_at_its_end(
+    actions: list[Action], share: dict[str, float] | None
+) -> None:
+    """Each of 20 parts of the trial has 50 frames, of which 40 of the last part arrived."""
+    parts = [Slice(t_s=n / 20, rx_frames=40 if n == 19 else 50, min_us=1.0, mean_us=1.0) for n in range(20)]
+    stream = counts(SENT, SENT - 10, latency_us=None, slices=parts)
+    trial = trial_of(moved(), upset=True, actions=actions, streams=[stream])
+    assert trial.measured.get(ARRIVED_AT_THE_END) == share

@@ -14,7 +14,7 @@ from espbench.catalogue.certificate_keys import CertificateKey
 from espbench.errors import EspbenchError
 from espbench.measure.inputs.actions import Action
 from espbench.measure.inputs.setup import Request, Setup, TrialBroken
-from espbench.measure.proof.readiness import InClear
+from espbench.measure.proof.readiness import InClear, NotReady
 from espbench.measure.validity import daemons
 from espbench.plan import Case
 from espbench.plan.keys.ipsec_tests import (
@@ -33,6 +33,7 @@ from espbench.procedures.ipsec import capacity, rekey_rate, set_up_rate
 from espbench.procedures.ipsec.ipsec_common import restarted
 from espbench.procedures.ipsec.rekey_rate import busy_s
 from espbench.procedures.procedure import TrialMaker
+from espbench.sentences import Code
 from espbench.stacks.daemons import public_key_speed
 from espbench.stacks.daemons.daemon import IkeOptions, NegotiationFailed
 from espbench.stacks.daemons.sa_events import SaEvent, Span
@@ -88,6 +89,48 @@ def test_set_up_rates_are_the_daemons_own_times(carried: list[int]) -> None:
     # Afterwards the pair is as it was.
     assert pair.stack.options == IkeOptions(auth="certificates")
     assert len(pair.daemons["home"].up) == 1
+
+
+@pytest.mark.parametrize(("home", "office", "bound"), [(1, 1, 1), (8, 8, 8), (8, 2, 2)])
+def test_set_ups_together_are_bound_by_all_cpus_of_the_slower_gateway(
+    home: int, office: int, bound: int
+) -> None:
+    """One set-up costs each gateway 0.59 ms of CPU time (1/20,000 + 1/2,000 + 2/50,000 s)."""
+    pair = Pair(auth="certificates")
+    for side, n in (("home", home), ("office", office)):
+        cast(Any, pair.maker.setup.bed.gateways)[side].cpus = n
+    quantities = values(answered(made(SetUpRate(tunnels=100, together=True)), pair))
+    assert quantities["public-key bound"] == pytest.approx(bound * 1e3 / 0.59, abs=1e-3)
+    overhead = quantities["protocol and other overhead"]
+    assert overhead == pytest.approx(100 * (1 - 0.59 / 20 / bound), abs=0.01)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_rate_beyond_openssls_has_no_bound(monkeypatch: pytest.MonkeyPatch, *, together: bool) -> None:
+    """A daemon's library may be faster than OpenSSL; there is no overhead below zero."""
+    for name in ("PHASE_1", "TUNNEL"):
+        monkeypatch.setattr(ike_pair, name, 0.0001)
+    finding = answered(made(SetUpRate(tunnels=100, together=together)), Pair(auth="certificates"))
+    (warning,) = finding.warnings
+    assert (finding.status, warning.code) == ("OK", Code.FASTER_THAN_PUBLIC_KEY)
+    assert not {"public-key bound", "protocol and other overhead"} & {*values(finding)}
+    assert "would allow" not in finding.words
+
+
+@pytest.mark.parametrize(
+    ("status", "cpuinfo", "n"),
+    [
+        ("Cpus_allowed:\tff\nCpus_allowed_list:\t0-7\n", "processor\t: 0\nprocessor\t: 1\n", 2),
+        ("Cpus_allowed_list:\t1,3,5-6\n", "processor\t: 0\n" * 8, 4),
+        ("Cpus_allowed_list:\t0\n", None, 1),
+    ],
+)
+def test_the_cpus_of_a_gateway_are_those_that_its_programs_may_use(
+    status: str, cpuinfo: str | None, n: int
+) -> None:
+    texts = {"/proc/self/status": status, "/proc/cpuinfo": cpuinfo}
+    gateway = SimpleNamespace(side="home", read=lambda paths: {path: texts[path] for path in paths})
+    assert public_key_speed.cpus(cast(Any, gateway)) == n
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -146,6 +189,52 @@ def test_a_leak_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capacity, "show_all_carry", show)
     with pytest.raises(InClear):
         answered(made(Capacity(limit=60, step=20)), Pair())
+
+
+def test_a_tester_that_cannot_send_is_no_end_of_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generator sent too few probe frames: nobody knows what the tunnels carry, so the trial is broken."""
+
+    def show(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
+        if tunnels > 20:
+            raise NotReady("the generator sent 10 of 80 probe frames", Code.PROBES_NOT_SENT)
+        return {}
+
+    monkeypatch.setattr(capacity, "show_all_carry", show)
+    with pytest.raises(NotReady, match="sent 10 of 80"):
+        answered(made(Capacity(limit=60, step=20)), Pair())
+
+
+def test_probe_frames_that_are_lost_end_a_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    def show(setup: Setup, case: Case, tunnels: int) -> dict[str, Any]:
+        if tunnels > 20:
+            raise NotReady("79 of 80 frames arrived", Code.PROBES_LOST)
+        return {}
+
+    monkeypatch.setattr(capacity, "show_all_carry", show)
+    finding = answered(made(Capacity(limit=60, step=20)), Pair())
+    assert (finding.status, finding.quantities[0].value) == ("OK", 20)
+    assert "40 did not: 79 of 80 frames arrived" in finding.words
+
+
+@pytest.mark.parametrize(("slow_s", "most"), [(2.1, 20), (1.9, 60)])
+def test_a_step_that_takes_longer_than_trial_is_the_last(
+    slow_s: float, most: int, carried: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second step takes this long, of 2 s; it is not even shown to carry, and the figure is of the first."""
+    pair = Pair()
+    home = pair.daemons["home"]
+    bring_up = home.bring_up
+
+    def slowly(numbers: Sequence[int], timeout_s: float) -> None:
+        bring_up(numbers, timeout_s)
+        if 20 in numbers:
+            pair.clock.now += slow_s - 20 * ike_pair.TUNNEL
+
+    monkeypatch.setattr(home, "bring_up", slowly)
+    finding = answered(made(Capacity.model_validate({"limit": 60, "step": 20, "trial": "2s"})), pair)
+    assert (finding.status, finding.quantities[0].value) == ("OK", most)
+    assert carried == list(range(20, most + 1, 20))
+    assert ("40 did not: the step took 2.1 s, longer than trial (2 s)" in finding.words) == (most == 20)
 
 
 def test_a_rekey_makes_a_capacity_invalid() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from espbench.measure.validity import host
 from espbench.measure.validity.host import CpuTimes, HostSnapshot
-from espbench.plan.keys.ipsec_tests import RekeyRate, SetUpRate
-from espbench.procedures.ipsec import rekey_rate, set_up_rate
+from espbench.plan.keys.ipsec_tests import Capacity, RekeyRate, SetUpRate
+from espbench.procedures.ipsec import capacity, rekey_rate, set_up_rate
 from espbench.procedures.ipsec.watching import backwards, watched
 from espbench.sentences import Code
 from espbench.stacks.daemons.sa_events import SaEvent, Span
@@ -31,7 +31,7 @@ TESTS = [
 @pytest.fixture(autouse=True)
 def carried(monkeypatch: pytest.MonkeyPatch) -> None:
     """All tunnels carry; real gateways test this."""
-    for module in (set_up_rate, rekey_rate):
+    for module in (set_up_rate, rekey_rate, capacity):
         monkeypatch.setattr(
             module, "show_all_carry", lambda *_: {"kind": "shown", "proven": True, "problems": []}
         )
@@ -109,6 +109,24 @@ def test_a_negotiation_that_took_less_than_no_time_voids_the_trial(
     assert finding.status == "INVALID"
     assert Code.ENDED_BEFORE_BEGUN in codes(finding)
     assert finding.quantities == []
+
+
+@pytest.mark.parametrize(
+    ("room", "stolen", "status"),
+    [(43, 0.5, "INVALID"), (43, 0.0, "OK"), (1000, 0.5, "OK")],
+    ids=["refused while starved", "refused", "starved, but all carried"],
+)
+def test_a_step_of_capacity_that_a_starved_host_may_have_refused_voids_the_trial(
+    monkeypatch: pytest.MonkeyPatch, room: int, stolen: float, status: str
+) -> None:
+    """Each of 60 tunnels that carries shows it, whatever the host did."""
+    pair = Pair()
+    pair.daemons["home"].room = room
+    finding = measured(monkeypatch, Capacity(limit=60, step=20, retries=0), pair, stolen=stolen)
+    assert (finding.status, codes(finding)) == (
+        status,
+        {Code.HOST_STARVATION} if status == "INVALID" else set(),
+    )
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6))))

@@ -16,6 +16,8 @@ from espbench.plan.keys.ipsec_tests import (
     Reset,
 )
 from espbench.procedures.ipsec.ipsec_common import outage_s
+from espbench.procedures.procedure import Procedure
+from espbench.terms import ARRIVED_AT_THE_END
 from support.simulated.ike_pair import (
     Pair,
     answered,
@@ -41,13 +43,66 @@ def test_an_outage_is_between_the_last_arrival_before_and_the_first_after(settin
 def test_an_outage_of_several_tunnels_ends_when_all_are_back(settings: Any) -> None:
     """The first of 8 tunnels is back after 2 s, the last after 7 s; the load is 1,000 frames/s."""
     pair = Pair(lambda r: trial_of(r, 3000, longest_gap_s=(3.0, 5.0), first_lost_s=3.001, last_lost_s=9.999))
-    procedure = made(settings)
-    cast(Any, procedure).case = replace(
-        procedure.case, stack=procedure.case.stack.model_copy(update={"tunnels": 8})
-    )
-    finding = answered(procedure, pair)
+    finding = answered(of_tunnels(settings, 8), pair)
     assert finding.quantities[0].value == pytest.approx(6.999)
     assert finding.words.startswith("Traffic flowed again through all 8 tunnels 6.999 s after ")
+
+
+def of_tunnels(settings: Any, n: int) -> Procedure:
+    """Return the procedure of a test through n tunnels."""
+    procedure = made(settings)
+    stack = procedure.case.stack.model_copy(update={"tunnels": n})
+    cast(Any, procedure).case = replace(procedure.case, stack=stack)
+    return procedure
+
+
+@pytest.mark.parametrize(("tunnels", "status"), [(1, "OK"), (2, "INVALID")])
+def test_a_frame_that_was_lost_before_the_outage_lengthens_no_time(tunnels: int, status: str) -> None:
+    """An outage from 3 s to 5 s; one frame was lost at 0.1 s."""
+    pair = Pair(lambda r: trial_of(r, 2000, longest_gap_s=(2.999, 5.0), first_lost_s=0.1, last_lost_s=4.999))
+    finding = answered(of_tunnels(Failover(repeats=1, retries=0), tunnels), pair)
+    assert finding.status == status
+    if status == "OK":
+        assert finding.quantities[0].value == pytest.approx(2.0)
+    else:
+        assert [*map(str, finding.reasons)] == [
+            "a frame was lost 0.100 s after the first, before the outage (3.000 s); with several tunnels, the time "
+            "to the last lost frame would be too long"
+        ]
+
+
+def test_a_frame_that_was_under_way_when_the_outage_began_is_lost_in_it() -> None:
+    """At 100 frames/s there are 10 ms between two frames, and what was sent 9 ms before had not arrived yet."""
+    pair = Pair(lambda r: trial_of(r, 200, longest_gap_s=(2.981, 5.0), first_lost_s=2.991, last_lost_s=4.99))
+    finding = answered(of_tunnels(Failover.model_validate({"load": "100fps", "repeats": 1}), 2), pair)
+    assert finding.status == "OK"
+    assert finding.quantities[0].value == pytest.approx(2.009)
+
+
+@pytest.mark.parametrize(
+    ("tunnels", "arrived", "status"),
+    [
+        (1, 0.0, "UNRESOLVABLE"),
+        (1, 0.2, "UNRESOLVABLE"),  # it was back just before the end
+        (1, 0.999, "INVALID"),
+        (8, 0.999, "INVALID"),
+        (8, 0.875, "UNRESOLVABLE"),  # one of eight tunnels was not back
+        (1, None, "UNRESOLVABLE"),  # as in records of earlier versions
+    ],
+)
+def test_a_stray_loss_at_the_end_is_not_an_outage_that_never_ended(
+    tunnels: int, arrived: float | None, status: str
+) -> None:
+    """The last lost frame was sent 10 ms before the end of the trial."""
+    reading = {"longest_gap_s": (2.999, 5.0), "first_lost_s": 3.0, "last_lost_s": 29.99}
+    shares = {} if arrived is None else {ARRIVED_AT_THE_END: {"west-east": arrived}}
+    pair = Pair(lambda r: trial_of(r, 2001, **reading).model_copy(update={"measured": shares}))
+    finding = answered(of_tunnels(Failover(repeats=1, retries=0), tunnels), pair)
+    assert finding.status == status
+    if status == "INVALID":
+        assert "at the end of the trial, although traffic flowed again" in finding.reasons[0].text
+    else:
+        assert "frames were still lost 27 s after Office's IPsec was killed" in finding.words
 
 
 @given(

@@ -147,6 +147,7 @@ def test_every_code_that_the_program_looks_at_is_read() -> None:
         Code.OTHERS_COUNT, Code.TRIAL_BY_TRIAL,  # nobody was told then
         Code.NOT_OVERLOADED_BY_PLAN,  # the plan's load was called the throughput then
         Code.NO_PUBLIC_KEY_RATES,  # operations without a rate were not told then
+        Code.FASTER_THAN_PUBLIC_KEY,  # such a rate had a bound below it then
         Code.LOST_WITHOUT_ATTACK,  # such an attack was called harmless or not by chance then
         Code.STANDING_IN, Code.EARLIER_HOST, Code.EARLIER_WARNING, Code.EARLIER_LIMIT, Code.EARLIER_SHORT,
     }  # fmt: skip

@@ -31,6 +31,7 @@ class Action:
     """An action `at_s` seconds after the start of the trial; the record has what `act` returns.
 
     upsets: SAs are replaced or a gateway restarts, so that the counters before and after do not belong together.
+    interrupts: the traffic is interrupted on purpose, and the outage is measured; the loss in it is the DUT's.
     breaks_links: a gateway is switched off and on, and the carrier of its links with it. lasts: the action takes as
     long as the gateway needs for it, and the test measures that time. Otherwise it takes no time, and a delay is the
     host's.
@@ -40,6 +41,7 @@ class Action:
     at_s: float
     act: Callable[[], dict[str, Any]]
     upsets: bool = True
+    interrupts: bool = True
     lasts: bool = False
     breaks_links: bool = False
 

@@ -20,6 +20,8 @@ def problems(setup: Setup, offered: Offered, delta: Counters, *, fragments: bool
     books = one_gateway if setup.bed.ciphertext else path
     crossings = books.crossings(offered, delta, tester_rings=setup.bed.tester_rings)
     found = [p for c in crossings for p in books.proof_of_encryption(c, fragments=fragments)]
+    if offered.noise and not fragments:
+        found += path.left_under_attack(delta)
     return found + esp_peer.problems(esp_peer.esp_counts(offered))
 
 

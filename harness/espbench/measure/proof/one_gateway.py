@@ -28,6 +28,9 @@ class Passage:
     left: int
     errors: dict[str, int]
     own: int = 0  # datagrams that the gateway sent for itself, included in `left`
+    attacked: bool = (
+        False  # the trial had an attack, and `left` includes what the gateway answers (as in path.py)
+    )
 
     @property
     def encrypts(self) -> bool:
@@ -56,6 +59,7 @@ def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) 
                 left=out_of.tx_packets + (out_of.tx_dropped if tester_rings else 0),
                 errors=counters.sas.errors,
                 own=counters.sas.own_datagrams,
+                attacked=bool(offered.noise),
             )
         )
     return passages
@@ -112,7 +116,7 @@ def leaks(passage: Passage, *, fragments: bool) -> list[Reason]:
 def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[Reason]:
     """Return the reasons to believe that frames bypassed the SAs which rest on the gateway's own counters alone."""
     p = passage
-    if p.left - p.own <= p.transformed or fragments:
+    if p.left - p.own <= p.transformed or fragments or p.attacked:
         return []
     return [Reason.of(Code.LEFT_BESIDE_SAS, **_gateway(p), n=p.transformed, left=p.left)]
 

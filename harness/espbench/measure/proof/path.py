@@ -5,7 +5,7 @@ frames that arrived had been encrypted (docs/method.md, rules 1 and 2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from espbench.generators.base import Offered, StreamCounts
 from espbench.measure.proof.counters import Counters
@@ -26,7 +26,8 @@ class Crossing:
 
     arrived counts all frames of the stream that came back, including damaged and duplicated ones. encrypted and
     decrypted are the counters of the SAs of this direction. first_own and second_own: datagrams that a gateway sent
-    for itself, such as IKE or answers to an attacker; left_first and left_second include them.
+    for itself, such as IKE; left_first and left_second include them. attacked: the trial had an attack, so these may
+    have left by either port (left_under_attack).
     """
 
     stream: StreamCounts
@@ -43,6 +44,7 @@ class Crossing:
     ring_drops_between: int
     first_own: int = 0
     second_own: int = 0
+    attacked: bool = False
 
     @property
     def arrived(self) -> int:
@@ -58,7 +60,9 @@ def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) 
     if not delta:
         return []
     both_ways = len({stream.from_ for stream in offered.streams}) > 1
-    return [_crossing(stream, delta, tester_rings, both_ways) for stream in offered.streams]
+    attacked = bool(offered.noise)
+    ways = [_crossing(stream, delta, tester_rings, both_ways) for stream in offered.streams]
+    return [replace(way, attacked=attacked) for way in ways]
 
 
 def _crossing(stream: StreamCounts, delta: Counters, tester_rings: bool, both_ways: bool) -> Crossing:
@@ -171,6 +175,8 @@ def leaks_by_gateways(crossing: Crossing, *, fragments: bool) -> list[Reason]:
                 way=where, second=c.second, decrypted=c.decrypted, first=c.first, encrypted=c.encrypted,
             )
         )  # fmt: skip
+    if c.attacked:
+        return problems
     if c.left_second - c.second_own > c.decrypted:
         of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
         problems.append(Reason.of(Code.MORE_LEFT, **of_second, left=c.left_second))
@@ -180,6 +186,22 @@ def leaks_by_gateways(crossing: Crossing, *, fragments: bool) -> list[Reason]:
             code, own = Code.LEFT_BESIDE_SAS_AND_OWN, {"own": c.first_own}
         of_first = {"way": where, "gateway": c.first, "did": "encrypted", "n": c.encrypted}
         problems.append(Reason.of(code, **of_first, **own, left=c.left_first))
+    return problems
+
+
+def left_under_attack(delta: Counters) -> list[Reason]:
+    """Return why it is not proven that no frame left a gateway beside its SAs during an attack; empty if it is proven.
+
+    What the gateway answers to the attacker leaves by the LAN port, its IKE by the WAN port. Only their sum is
+    counted, so both ports are judged together. This is no evidence of a leak: the gateway may answer by something that
+    is not counted.
+    """
+    problems = []
+    for side, c in delta.items():
+        left, through = c.lan.tx_packets + c.wan.tx_packets, c.sas.encrypted + c.sas.decrypted
+        own = c.sas.own_datagrams
+        if left - own > through:
+            problems.append(Reason.of(Code.LEFT_UNDER_ATTACK, gateway=side, left=left, own=own, n=through))
     return problems
 
 

@@ -38,6 +38,7 @@ class NotReady(EspbenchError):
     """The DUT does not do what the case needs, so nothing may be measured on it.
 
     code: PROBES_LOST if probe frames were lost that should have passed; a host that stands still also causes this.
+    PROBES_NOT_SENT if the generator sent too few, which says nothing about the DUT.
     """
 
     def __init__(self, text: str, code: Code = Code.NOT_READY) -> None:
@@ -256,5 +257,5 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
     raise NotReady(
         f"the generator sent {sent} of {frames * traffic.directions} probe frames in {_ATTEMPTS} attempts; "
         "is the host busy?",
-        Code.PROBES_LOST,
+        Code.PROBES_NOT_SENT,
     )

@@ -3,7 +3,7 @@
 
 No fault of a search's trial depends on whether it passed. If only missed trials were excused, a search could repeat a
 load until a trial passes by luck. A trial of another test is also void if most of its loss was in stalls
-(OF_LOSS_LIMIT).
+(OF_LOSS_LIMIT), or if the host made a measured outage longer (OUTAGE_STALLS).
 """
 
 from __future__ import annotations

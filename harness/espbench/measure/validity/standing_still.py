@@ -45,12 +45,13 @@ def standing_still(
     backlogs: Sequence[Backlog],
     resolution: float,
     *,
-    upset: bool,
+    outage: bool,
 ) -> StandingStill:
     """Return how stalls explain a trial's loss and backlogs.
 
     us_per_frame: CPU time of a frame on the slowest gateway. backlogs: of each stream, judged at this resolution.
-    upset: SAs or gateways were replaced in the trial.
+    outage: the test itself interrupts the traffic, or sends it before there are SAs. Then all loss of the outage is the
+    DUT's, and its length must not come from the host. Otherwise most of the loss must not.
     """
     streams = offered.streams
     # The longest burst is searched with trials of phase "measure"; its length may rest on each of them.
@@ -68,11 +69,11 @@ def standing_still(
     share = stalls.share_of_trial(offered, host_stalls, tx_stalls, own_ms, paused)
     by_host = stalls.share_of_trial(offered, host_stalls, [], own_ms, paused)
     reasons = disturbance(share, by_host, host_record, final=burst or request.phase == "final")
-    if upset:
+    if outage:
         reasons += outage_faults(streams, host_stalls)
     searched = burst or request.phase != "measure"
     missing = sum(stream.lost for stream in streams)
-    if not searched and not upset and not reasons and sum(lost) > OF_LOSS_LIMIT * missing:
+    if not searched and not outage and not reasons and sum(lost) > OF_LOSS_LIMIT * missing:
         reasons.append(Reason.of(Code.HOST_STALL_OF_LOSS, frames=sum(lost)))
     if not reasons and _ends_in_a_stall(request, offered, spans, cut=cut):
         reasons.append(Reason.of(Code.HOST_STALL_AT_THE_END))

@@ -15,6 +15,7 @@ from espbench.plan.keys.ipsec_tests import Capacity
 from espbench.plan.resolved.cases import Case
 from espbench.platforms.gateway_time import now_s
 from espbench.procedures.ipsec.ipsec_common import IpsecSeries, ike_of, record, restarted, show_all_carry
+from espbench.procedures.ipsec.watching import watched
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
@@ -36,31 +37,47 @@ class CapacityCase(IpsecSeries):
 
     def made(self, request: Request, maker: TrialMaker) -> Trial:
         s, stack = self.settings, ike_of(maker.setup)
-        home, gateway = stack.daemons["home"], maker.setup.bed.gateways["home"]
+        home = stack.daemons["home"]
         steps: list[dict[str, Any]] = []
         proof: dict[str, Any] = {}
-        refused = ""
+        refused, wrong = "", list[Reason]()
         with restarted(stack, s.limit, ike_sa_each=s.of == "tunnels"):
             for have in range(0, s.limit, s.step):
                 wanted = min(have + s.step, s.limit)
-                began_s = now_s(gateway)
-                try:
-                    home.bring_up(range(have, wanted), s.trial)
-                    took_s = now_s(gateway) - began_s
-                    proof = show_all_carry(maker.setup, self.case, wanted)
-                except InClear:
-                    raise
-                except (NegotiationFailed, NotReady) as error:
-                    refused = str(error) or "no reason given"
+                disturbed: list[Reason] = []
+                with watched(maker.setup, disturbed):
+                    took_s, shown, refused = self._step(maker.setup, range(have, wanted))
+                if refused:
+                    wrong += disturbed  # the host may be why it was refused
                     break
+                proof = shown
                 memory = {f"memory {side}_MiB": mib for side, mib in _available_mib(maker.setup).items()}
                 steps.append({self.settings.of: wanted, "step_s": round(took_s, 3), **memory})
             rekeyed = [*spans(home.events(), 1, "rekeyed"), *spans(home.events(), 2, "rekeyed")]
-        wrong = [Reason.of(Code.REKEYED_MEANWHILE, rekeys=len(rekeyed))] if rekeyed else []
+        wrong += [Reason.of(Code.REKEYED_MEANWHILE, rekeys=len(rekeyed))] if rekeyed else []
         if not steps:
             wrong.append(Reason.of(Code.NONE_CAME_UP, wanted=min(s.step, s.limit), why=refused))
         measured = {"steps": steps, "refused": refused}
         return record(self.case, request, len(self.trials), measured, reasons=wrong, proof=proof)
+
+    def _step(self, setup: Setup, numbers: range) -> tuple[float, dict[str, Any], str]:
+        """Bring these tunnels up and show that all up to then carry traffic; return the time until they were up, s, the
+        proof, and why the step is refused, else an empty text.
+
+        Raise InClear, or NotReady if the tester is the cause.
+        """
+        s, home, gateway = self.settings, ike_of(setup).daemons["home"], setup.bed.gateways["home"]
+        began_s = now_s(gateway)
+        try:
+            home.bring_up(numbers, s.trial)
+            took_s = now_s(gateway) - began_s
+            if took_s > s.trial:
+                return took_s, {}, f"the step took {took_s:.1f} s, longer than trial ({s.trial:g} s)"
+            return took_s, show_all_carry(setup, self.case, numbers.stop), ""
+        except (NegotiationFailed, NotReady) as error:
+            if isinstance(error, InClear) or error.code == Code.PROBES_NOT_SENT:
+                raise
+            return now_s(gateway) - began_s, {}, str(error) or "no reason given"
 
     def expected_trials(self) -> int:
         return 1

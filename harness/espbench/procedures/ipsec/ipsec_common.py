@@ -19,14 +19,17 @@ from espbench.platforms.base import NotBack
 from espbench.procedures.limits import Limits
 from espbench.procedures.procedure import TrialMaker
 from espbench.procedures.series import Series
+from espbench.sentences import Code
 from espbench.stacks.base import split
 from espbench.stacks.daemons.daemon import NegotiationFailed
 from espbench.stacks.daemons.ike import IkeStack
-from espbench.terms import DirectionReading, Reason, Trial, loaded_directions
+from espbench.terms import ARRIVED_AT_THE_END, DirectionReading, Reason, Trial, loaded_directions
 
 # The daemons log times in whole milliseconds, so a set-up or a rekey can seem to take no time, s.
 SHORTEST_S = 1e-3
 _UPSET = "SAs come and go"
+# Frames that are lost because an outage begins were sent at most this long before, s; or an interval, if it is longer.
+_UNDER_WAY_S = 0.01
 
 
 def ike_of(setup: Setup) -> IkeStack:
@@ -116,9 +119,9 @@ def record(
 
 def upset(act: Callable[[], dict[str, Any]]) -> list[Action]:
     """Return an action that marks a trial in which the daemons themselves replace SAs. When the sending begins, `act`
-    is called; it must leave the gateways alone.
+    is called; it must leave the gateways alone. A replacement of SAs is no outage: frames need not be lost in it.
     """
-    return [Action(_UPSET, 0.0, act)]
+    return [Action(_UPSET, 0.0, act, interrupts=False)]
 
 
 def upset_late_s(trial: Trial) -> float:
@@ -143,7 +146,7 @@ def outage_s(reading: DirectionReading, tunnels: int = 1) -> float:
     if all_came or reading.longest_gap_s is None:
         return 0.0
     began, ended = reading.longest_gap_s
-    interval_s = 1 / reading.intended_fps if reading.intended_fps else 0.0
+    interval_s = _interval_s(reading)
     without_arrivals = max(0.0, ended - began - interval_s)
     if reading.first_lost_s is None or reading.last_lost_s is None:
         return without_arrivals
@@ -151,16 +154,54 @@ def outage_s(reading: DirectionReading, tunnels: int = 1) -> float:
     return with_losses if tunnels > 1 else min(without_arrivals, with_losses)
 
 
-def still_lost_at_the_end(trial: Trial) -> bool:
-    """Return whether a direction still lost frames when the trial ended: in its last 2 %, or its last frame."""
-    return any(
-        d.last_lost_s is not None and d.last_lost_s > _end_s(trial, d) for d in trial.per_direction.values()
-    )
+def never_back(trial: Trial, tunnels: int) -> bool:
+    """Return whether a direction, or one of its tunnels, was still interrupted when the trial ended: frames were lost
+    at its end, and more than half of one tunnel's frames did not arrive then.
+
+    Records of earlier versions do not say how many arrived; there any loss at the end counts.
+    """
+    arrived = trial.measured.get(ARRIVED_AT_THE_END, {})
+    enough = 1 - 0.5 / tunnels
+    return any((share := arrived.get(way)) is None or share < enough for way in _lost_at_the_end(trial))
+
+
+def stray_losses(trial: Trial, tunnels: int) -> list[Reason]:
+    """Return why the time of an outage cannot be taken from a trial, because frames were lost beside it: at the end,
+    when traffic flowed again, or, if there are several tunnels, before the outage began.
+
+    The outage of several tunnels is the time from the first lost frame to the last. A frame that was under way when
+    the outage began was sent before.
+    """
+    reasons = []
+    if not never_back(trial, tunnels):
+        last = [trial.per_direction[way].last_lost_s or 0.0 for way in _lost_at_the_end(trial)]
+        reasons = [Reason.of(Code.LOST_AT_THE_END, at_s=at_s) for at_s in last]
+    began_s = min((float(action["began_s"]) for action in trial.measured["actions"]), default=0.0)
+    if tunnels > 1:
+        reasons += [
+            Reason.of(Code.LOST_BEFORE_OUTAGE, at_s=d.first_lost_s, began_s=began_s)
+            for d in trial.per_direction.values()
+            if d.first_lost_s is not None and d.first_lost_s < began_s - max(_UNDER_WAY_S, _interval_s(d))
+        ]
+    return reasons
+
+
+def _lost_at_the_end(trial: Trial) -> list[str]:
+    """Return the directions that lost frames when the trial ended: in its last 2 %, or its last frame."""
+    return [
+        way
+        for way, d in trial.per_direction.items()
+        if d.last_lost_s is not None and d.last_lost_s > _end_s(trial, d)
+    ]
 
 
 def _end_s(trial: Trial, reading: DirectionReading) -> float:
     """Return the beginning of the end of a trial, s: its last 2 %, or half an interval before its last frame, if that
     is earlier.
     """
-    interval_s = 1 / reading.intended_fps if reading.intended_fps else 0.0
-    return min(0.98 * trial.intended_duration_s, trial.intended_duration_s - 1.5 * interval_s)
+    return min(0.98 * trial.intended_duration_s, trial.intended_duration_s - 1.5 * _interval_s(reading))
+
+
+def _interval_s(reading: DirectionReading) -> float:
+    """Return the time between two frames of a direction, s."""
+    return 1 / reading.intended_fps if reading.intended_fps else 0.0

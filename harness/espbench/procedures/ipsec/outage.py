@@ -3,7 +3,8 @@
 
 That time is the one between arrivals, from the last frame before to the first after the outage (time-stamps of RFC
 6201 4.1, ipsec-meth 14), minus the interval between two frames. With several tunnels it is the one from the first lost
-frame to the last, when all tunnels are back. The longer one of both directions counts.
+frame to the last, when all tunnels are back; so no frame may be lost before the outage. The longer one of both
+directions counts.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from espbench.procedures.clauses import common
 from espbench.procedures.ipsec.ipsec_common import (
     IpsecSeries,
     ike_of,
+    never_back,
     outage_s,
     per_direction_load,
     record,
     restarted,
-    still_lost_at_the_end,
+    stray_losses,
 )
 from espbench.procedures.procedure import Known, TrialMaker
 from espbench.procedures.series import noted, times_unknown
@@ -66,13 +68,15 @@ class _OutageCase(IpsecSeries):
             stack.initiate()
             trial = maker.trial(request, self.actions(maker, stack))
         nothing_lost = [] if trial.lost else [Reason.of(Code.NOT_MISSED)]
-        return noted(trial, {}, [*nothing_lost, *times_unknown(trial, between_arrivals=True)])
+        stray = stray_losses(trial, self.case.stack.tunnels)
+        return noted(trial, {}, [*nothing_lost, *times_unknown(trial, between_arrivals=True), *stray])
 
     def expected_trials(self) -> int:
         return self._asked.repeats
 
     def answer(self) -> dict[str, Any]:
-        never = sum(still_lost_at_the_end(trial) for trial in self.answers)
+        tunnels = self.case.stack.tunnels
+        never = sum(never_back(trial, tunnels) for trial in self.answers)
         if never:
             return {
                 "status": "UNRESOLVABLE",
@@ -86,7 +90,6 @@ class _OutageCase(IpsecSeries):
                 "reasons": [Reason.of(Code.NOT_RECOVERED, key="trial")],
                 "load_fps": self.load_fps,
             }
-        tunnels = self.case.stack.tunnels
         of_way = partial(outage_s, tunnels=tunnels)
         times = [max(map(of_way, trial.per_direction.values())) for trial in self.answers]
         outage = quantity(self.key, times, digits=6)

@@ -33,7 +33,7 @@ from espbench.procedures.summaries import quantity
 from espbench.quantities import Key, figure
 from espbench.sentences import Code
 from espbench.stacks.daemons.ike import IkeStack
-from espbench.stacks.daemons.public_key_speed import absent, of_set_up, speed
+from espbench.stacks.daemons.public_key_speed import absent, cpus, of_set_up, speed
 from espbench.stacks.daemons.sa_events import Span, set_ups, spans
 from espbench.terms import Deviation, Quantity, Reason, Remark, Statement, Trial
 
@@ -96,12 +96,16 @@ class SetUpRateCase(IpsecSeries):
         home.bring_up(numbers, _PER_TUNNEL_S * len(numbers) + 20)
 
     def _public_key(self, setup: Setup, stack: IkeStack) -> dict[str, Any]:
-        """Return the CPU time that the public-key operations of one set-up take on each gateway, ms."""
+        """Return the CPU time that the public-key operations of one set-up take on each gateway, ms, and the number of
+        each gateway's CPUs if tunnels are set up together.
+        """
         algorithms, needed = of_set_up(stack.options.ike, stack.options.auth, stack.options.certificate)
         costs: dict[str, Any] = {"operations": list(needed)}
         for side in SIDES:
             try:
                 operations = speed(setup.bed.gateways[side], algorithms, 1)
+                if self.settings.together:
+                    costs.setdefault("cpus", {})[side] = cpus(setup.bed.gateways[side])
             except EspbenchError as error:  # the set-up rates do not depend on it
                 return {"missing": str(error)}
             ms = {o.name: o.ms for o in operations}
@@ -143,9 +147,9 @@ class SetUpRateCase(IpsecSeries):
             for name in rates
         ]
         bound = trial.measured["public_key"]
-        missing = [Remark.of(Code.NO_PUBLIC_KEY_BOUND, why=bound["missing"])] if "missing" in bound else []
+        missing = self._without_bound(bound, rates["tunnel"])
         if bound and not missing:
-            more, bound_words = self._bound(trial, bound)
+            more, bound_words = self._bound(bound, rates["tunnel"])
             quantities += more
         words = Statement.of(Code.SET_UP, **rates, how=how, n=self.settings.tunnels, bound=bound_words)
         return {"status": "OK", "words": words, "quantities": quantities, "warnings": missing}
@@ -160,20 +164,40 @@ class SetUpRateCase(IpsecSeries):
             busy_s = sum(b - a for a, b in parts)
         return len(parts) / max(busy_s, SHORTEST_S)
 
-    def _bound(self, trial: Trial, bound: dict[str, Any]) -> tuple[list[Quantity], Statement]:
-        """Return the set-up rate that the public-key operations allow, and the share of time that is left for
-        everything else.
+    def _without_bound(self, bound: dict[str, Any], rate: float) -> list[Remark]:
+        """Return why the public-key operations do not bound the rate of tunnels; empty if they do, or if there are
+        none.
         """
-        of_one = bound["home"] + bound["office"]
-        # The ends wait for each other if tunnels are set up one at a time. With many at once, each end works
-        # on another tunnel meanwhile.
-        limit = 1e3 / (max(bound["home"], bound["office"]) if self.settings.together else of_one)
+        if not bound:
+            return []
+        if "missing" in bound:
+            return [Remark.of(Code.NO_PUBLIC_KEY_BOUND, why=bound["missing"])]
+        limit = self._limit(bound)
+        if rate <= limit:
+            return []
+        return [Remark.of(Code.FASTER_THAN_PUBLIC_KEY, per_s=rate, limit_per_s=limit)]
+
+    def _limit(self, bound: dict[str, Any]) -> float:
+        """Return the rate of tunnels that the public-key operations allow, 1/s.
+
+        The ends wait for each other if tunnels are set up one at a time. With many at once, each end works on other
+        tunnels meanwhile, on all of its CPUs.
+        """
+        if not self.settings.together:
+            return float(1e3 / (bound["home"] + bound["office"]))
+        of_cpus = bound.get("cpus", {})  # records of earlier versions have none
+        return float(min(1e3 * of_cpus.get(side, 1) / bound[side] for side in SIDES))
+
+    def _bound(self, bound: dict[str, Any], rate: float) -> tuple[list[Quantity], Statement]:
+        """Return the set-up rate that the public-key operations allow, and the share of time that is left for
+        everything else at this rate.
+        """
+        limit = self._limit(bound)
+        share = 100 * (1 - rate / limit)
         quantities = [
             figure(Key.PUBLIC_KEY_TIME, bound[side], part=str(side), side=str(side)) for side in SIDES
         ]
         quantities.append(figure(Key.PUBLIC_KEY_BOUND, round(limit, 3)))
-        rate = self._rate(trial.measured["tunnel"])
-        share = 100 * (1 - rate / limit)
         quantities.append(figure(Key.PROTOCOL_OVERHEAD, round(share, 2)))
         operations = list(dict.fromkeys(bound["operations"]))
         return quantities, Statement.of(Code.PUBLIC_KEY_ALLOWS, operations=operations, per_s=limit, pct=share)

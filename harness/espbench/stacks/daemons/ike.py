@@ -11,7 +11,7 @@ from espbench.catalogue.suites import Suite
 from espbench.platforms.base import SIDES, Gateway, Side, Testbed
 from espbench.stacks import netlink_xfrm as xfrm
 from espbench.stacks import policies, xfrm_devices
-from espbench.stacks.base import SaCounters, Tunnel, both, udp_sent
+from espbench.stacks.base import SaCounters, Tunnel, both, own_sent
 from espbench.stacks.daemons.daemon import Daemon, IkeOptions, NegotiationFailed, final_words
 from espbench.stacks.read_back import lifetime_mismatches, policy_mismatches, sa_mismatches
 
@@ -136,7 +136,7 @@ class IkeStack:
     def counters(self, side: Side) -> SaCounters:
         gateway = self._bed.gateways[side]
         counts = policies.sa_counters(gateway, self._own(side))
-        return replace(counts, own_datagrams=udp_sent(gateway))
+        return replace(counts, own_datagrams=own_sent(gateway))
 
     def dead(self) -> list[str]:
         """Return a sentence for each daemon that does not run any more, with the last lines of its log."""

@@ -5,6 +5,7 @@ SA's set-up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -62,6 +63,20 @@ def speed(gateway: Gateway, algorithms: tuple[str, ...], seconds: int) -> list[O
         said = (done.err.strip().splitlines() or ["it said nothing"])[-1]
         raise EspbenchError(f"{gateway.side}: openssl speed: {said}")
     return operations_run
+
+
+def cpus(gateway: Gateway) -> int:
+    """Return the number of CPUs that the gateway's programs may use. Raise EspbenchError if it is not known."""
+    status, cpuinfo = "/proc/self/status", "/proc/cpuinfo"
+    texts = gateway.read([status, cpuinfo])
+    allowed = re.search(r"^Cpus_allowed_list:\s+([\d,-]+)$", texts[status] or "", re.MULTILINE)
+    if allowed is None:
+        raise EspbenchError(f"{gateway.side}: its {status} does not say which CPUs its programs may use")
+    ranges = [part.split("-") for part in allowed[1].split(",")]
+    n = sum(int(each[-1]) - int(each[0]) + 1 for each in ranges)
+    # The list of a kernel can have CPUs that the machine lacks.
+    there = len(re.findall(r"^processor\b", texts[cpuinfo] or "", re.MULTILINE))
+    return min(n, there) if there else n
 
 
 def parse(text: str) -> list[Operation]:

@@ -80,9 +80,9 @@ def trial_of(
     return cast(Offered, SimpleNamespace(**trial))
 
 
-def still(offered: Offered, *, upset: bool = False) -> StandingStill:
+def still(offered: Offered, *, outage: bool = False) -> StandingStill:
     verdict = judge(offered.streams[0].slices, 2.0, 0.01)
-    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [verdict], 0.01, upset=upset)
+    return standing_still(Request(2000.0, 2.0, "final"), offered, {}, None, [verdict], 0.01, outage=outage)
 
 
 def explained(offered: Offered) -> bool:
@@ -165,5 +165,5 @@ def test_stalls_of_a_watcher_without_priority_do_not_void_an_outage(watched: boo
     stream = offered.streams[0]
     stream.first_lost_ns, stream.last_lost_ns = int(1e9), int(1.5e9)
     offered.stalls_watched = watched
-    verdict = still(offered, upset=True)
+    verdict = still(offered, outage=True)
     assert (Code.HOST_STALL_IN_OUTAGE in [reason.code for reason in verdict.reasons]) == watched

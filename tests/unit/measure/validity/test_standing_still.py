@@ -37,7 +37,7 @@ def still(
     ).model_copy(update={"streams": list(streams)})  # fmt: skip
     request = Request(100_000.0, seconds, "measure" if shape else "final", shape=shape or Shape())
     quiet = [judge([], seconds, 0.01) for _ in streams]
-    return standing_still(request, offered, host or {}, None, quiet, 0.01, upset=False)
+    return standing_still(request, offered, host or {}, None, quiet, 0.01, outage=False)
 
 
 @pytest.mark.parametrize(
