@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the Debian package dist/espbench_*.deb for this machine's release and kind of processor. Its Python packages are those
-# of requirements.lock, in a virtual environment of its own below /usr/lib/espbench; the rest comes from Debian.
+# of requirements.lock, in a virtual environment of its own below /usr/lib/espbench; the rest comes from Debian. The environment
+# has no pip, which would change files of the package, so all extras for users are in it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 die() { printf 'deb: %s\n' "$*" >&2; exit 4; }
@@ -26,7 +27,7 @@ sed -i '/^command = /d' "$stage/$home/pyvenv.cfg"
 # The lock without hashes is a list of constraints: which versions, not which packages.
 sed -e 's/ *\\$//' -e '/^ *--hash/d' requirements.lock > "$stage/constraints"
 .venv/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary=:all: --python-version "3.$minor" \
-    --target "$stage/$site" --constraint "$stage/constraints" "$wheel"
+    --target "$stage/$site" --constraint "$stage/constraints" "${wheel}[cluster,lab,metrics]"
 rm -r "$stage/$site/bin" "$stage/constraints"
 printf '#!/%s/bin/python3\nfrom espbench.cli.main import main\n\nmain()\n' "$home" > "$stage/$home/bin/espbench"
 chmod 755 "$stage/$home/bin/espbench"

@@ -4,7 +4,8 @@
 
     wheel       the wheel in dist/, installed by pipx, as an ordinary user; an extra, the completion of commands, and
                 the manual page are tried as the same document says
-    deb         the package that `make deb` builds in a root of the same release, installed by apt in a second root
+    deb         the package that `make deb` builds in a root of the same release, installed by apt in a second root; the
+                Python packages of its extras are imported
     container   the steps of Containerfile, one after the other, without a container engine, so the engine's own part is
                 not tested. The root is always of the release in the file's FROM line
 
@@ -63,6 +64,7 @@ bash -ic 'complete -p espbench'
 test -f "$venv"/share/man/man1/espbench.1
 if dpkg --compare-versions "$(pipx --version)" ge 1.3; then test -f ~/.local/share/man/man1/espbench.1; fi
 """
+IMPORT_EXTRAS = "/usr/lib/espbench/bin/python3 -c 'import distributed, labgrid, prometheus_client'"
 PLAN = """\
 name: small
 topology: gateway-to-gateway
@@ -168,6 +170,9 @@ def used(tried: Tried, form: str, release: str, root: Path, built: Path, *, buil
         with step(tried, "extra"):
             (root / "srv/after.sh").write_text(AFTER_PIPX.replace("EXTRA", documented_extra()))
             run_inside(root, f"{AS_USER} 'bash /srv/after.sh'")
+    if form == "deb":
+        with step(tried, "extras"):
+            run_inside(root, IMPORT_EXTRAS)
     with step(tried, "build"):  # a container has built them already
         run_inside(root, f"{AS_USER} 'cd && {espbench} build x86'")
     with step(tried, "measure"):

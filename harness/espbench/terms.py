@@ -688,6 +688,8 @@ class BaseLoad(Record):
 
 
 MACHINE = "machine"  # the key of Manifest.host that identifies the machine
+# Tables of the manifest of which each entry of Manifest.machines has its own; the manifest has what all share.
+OF_EACH_MACHINE = ("host", "tools", "placement", "queues")
 
 
 class Manifest(Record):

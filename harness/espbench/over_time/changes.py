@@ -38,14 +38,24 @@ class Jump:
 
 
 def exact(points: Sequence[Point]) -> list[Jump]:
-    """Return each place where a status, or the value of a repeat that both runs have, differs from the run before."""
+    """Return each place where the figure differs from the last one before it, or else the status from the run before.
+
+    Figures differ if a repeat that both runs have differs.
+    """
     jumps = []
-    for at in range(1, len(points)):
-        was, now = points[at - 1], points[at]
-        common = was.repeats.keys() & now.repeats.keys()
-        if was.status != now.status or any(was.repeats[n] != now.repeats[n] for n in common):
-            jumps.append(Jump(at - 1, at, was.value, now.value))
+    last: int | None = None  # the last run that has a figure
+    for at, now in enumerate(points):
+        if last is not None and _differ(points[last], now):
+            jumps.append(Jump(last, at, points[last].value, now.value))
+        elif at > 0 and points[at - 1].status != now.status:
+            jumps.append(Jump(at - 1, at, points[at - 1].value, now.value))
+        if now.repeats:
+            last = at
     return jumps
+
+
+def _differ(was: Point, now: Point) -> bool:
+    return any(was.repeats[n] != now.repeats[n] for n in was.repeats.keys() & now.repeats.keys())
 
 
 def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list[Jump]:
@@ -70,8 +80,8 @@ def noisy(points: Sequence[Point], known_windows: Windows | None = None) -> list
     for first, last, place in failures:
         if place > 0:
             jumps[first] = Jump(known[place - 1], first, level[known[place - 1]], None)
-        if place < len(known):
-            jumps[known[place]] = Jump(last, known[place], None, level[known[place]])
+        if place < len(known):  # at another level, the change from the last figure says more
+            jumps.setdefault(known[place], Jump(last, known[place], None, level[known[place]]))
     return [jumps[at] for at in sorted(jumps)]
 
 

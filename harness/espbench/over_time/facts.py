@@ -11,7 +11,7 @@ from functools import cache
 from espbench.comparison.sorting.comparability import READERS, flat
 from espbench.comparison.sorting.samples import VERSION_OPTIONS, kind_of, options_of
 from espbench.gate import conditions
-from espbench.terms import MACHINE, Finding, Manifest, Outcome
+from espbench.terms import MACHINE, OF_EACH_MACHINE, Finding, Manifest, Outcome
 
 _DIGITS = 10
 _HOST = "host: "
@@ -24,12 +24,24 @@ def is_exact(manifest: Manifest) -> bool:
     return manifest.is_virtual
 
 
-def facts(manifest: Manifest) -> dict[str, str]:
-    """Return all facts, as text, that could explain why a figure differs from another run's.
+def merged(by_machine: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the facts of a run from those of each of its machines; where these differ, each value with its machine."""
+    facts: dict[str, str] = {}
+    for key in dict.fromkeys(key for known in by_machine.values() for key in known):
+        values = {machine: known[key] for machine, known in sorted(by_machine.items()) if key in known}
+        one, *others = dict.fromkeys(values.values())
+        facts[key] = "; ".join(f"{machine}: {value}" for machine, value in values.items()) if others else one
+    return facts
 
-    In virtual time figures do not depend on the machine, so facts about the machine are left out.
+
+def of_machine(manifest: Manifest, machine: str) -> dict[str, str]:
+    """Return all facts, as text, that could explain why a figure of this machine differs from another run's.
+
+    machine: as in `Manifest.machine_of`. In virtual time figures do not depend on the machine, so facts about the
+    machine are left out.
     """
     exact = is_exact(manifest)
+    manifest = _as_seen_on(manifest, machine)
     recorded = conditions.of_run(manifest, virtual=exact)
     known = {**recorded.instrument, **recorded.subject, "platform": manifest.platform}
     # The commit is left out, since most commits do not change the code that measures.
@@ -49,22 +61,39 @@ def facts(manifest: Manifest) -> dict[str, str]:
     return known
 
 
+def _as_seen_on(manifest: Manifest, machine: str) -> Manifest:
+    """Return the manifest with only this machine's cases and tables; unchanged unless it lists several machines.
+
+    The manifest's own tables have the values of all machines, and nested tables only what all machines share.
+    """
+    own = (manifest.machines or {}).get(machine)
+    if own is None:
+        return manifest
+    tables = {key: own[key] for key in OF_EACH_MACHINE if key in own}
+    cases = [entry for entry in manifest.cases if manifest.machine_of_case.get(entry.case) == machine]
+    return manifest.model_copy(update=tables | {"cases": cases})
+
+
 def by_conditions(
     manifest: Manifest, results: Iterable[Outcome | Finding]
-) -> dict[str, list[Outcome | Finding]]:
-    """Sort results by the digest of their conditions; figures of one series, from run to run, have the same digest."""
+) -> dict[tuple[str, str], list[Outcome | Finding]]:
+    """Sort results by the machine that measured them and the digest of their conditions.
+
+    Figures of one series, from run to run, have the same digest. The machine is part of it in real time.
+    """
     entries = {entry.case: entry for entry in manifest.cases}
 
     @cache  # most results of a run have the same
     def digest(machine: str, kind: str, options: str) -> str:
         return _digest(manifest, machine, kind, options)
 
-    sorted_: dict[str, list[Outcome | Finding]] = {}
+    sorted_: dict[tuple[str, str], list[Outcome | Finding]] = {}
     for result in results:
         entry = entries.get(result.case)
         options = options_of(entry.options if entry else {}, VERSION_OPTIONS)
-        conditions_of = digest(manifest.machine_of(result.case), kind_of(entry, result.stack), options)
-        sorted_.setdefault(conditions_of, []).append(result)
+        machine = manifest.machine_of(result.case)
+        conditions_of = digest(machine, kind_of(entry, result.stack), options)
+        sorted_.setdefault((machine, conditions_of), []).append(result)
     return sorted_
 
 
@@ -80,7 +109,7 @@ def _digest(manifest: Manifest, machine: str, kind: str, options: str) -> str:
     kept = {key: value for key, value in known.items() if key not in own}
     kept |= {"platform": manifest.platform, "kind of the stack": kind, "options of the stack": options}
     if not is_exact(manifest):
-        host = (manifest.machines or {}).get(machine, {}).get("host", manifest.host)
+        host = _as_seen_on(manifest, machine).host
         kept |= {key: str(host.get(key)) for key in ("cpu", "cpus usable")}
         kept |= {MACHINE: machine} if machine else {}
     text = json.dumps(kept, sort_keys=True)

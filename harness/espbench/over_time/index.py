@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from espbench.results import RunDirectory
 from espbench.terms import MACHINE, Manifest
 from espbench.this_machine import kept
 
-VERSION = 6
+VERSION = 7
 # SQLite keeps this number in the header of each index, so that files of other programs are not taken for one.
 APPLICATION_ID = int.from_bytes(b"espb", "big")
 _SQLITE = b"SQLite format 3\0"
@@ -42,6 +42,9 @@ CREATE TABLE run (
 CREATE INDEX run_by_digest ON run (digest);
 CREATE INDEX run_in_time ON run (moment, path);
 CREATE TABLE facts (id INTEGER PRIMARY KEY, text TEXT UNIQUE);
+CREATE TABLE facts_under (
+  run INTEGER, conditions TEXT, facts INTEGER, PRIMARY KEY (run, conditions)
+) WITHOUT ROWID;
 CREATE TABLE series (
   id INTEGER PRIMARY KEY, plan TEXT, name TEXT, test TEXT, goal REAL, figure TEXT, unit TEXT, better TEXT,
   exact INTEGER, conditions TEXT, stale INTEGER DEFAULT 1, runs INTEGER DEFAULT 0, newest REAL,
@@ -255,6 +258,7 @@ def _remove_run(database: sqlite3.Connection, path: str) -> None:
     _mark_unfit(database, number)
     database.execute("DELETE FROM point WHERE run = ?", (number,))
     database.execute("DELETE FROM unfit WHERE run = ?", (number,))
+    database.execute("DELETE FROM facts_under WHERE run = ?", (number,))
     database.execute("DELETE FROM run WHERE id = ?", (number,))
 
 
@@ -309,6 +313,14 @@ def _record_copy(database: sqlite3.Connection, path: str, stamp: str, digest: st
     )
 
 
+def _record_unreadable(database: sqlite3.Connection, path: str, stamp: str, error: Exception) -> None:
+    problem = str(error).partition("\n")[0]
+    database.execute(
+        "INSERT INTO run (path, stamp, name, problem) VALUES (?, ?, ?, ?)",
+        (path, stamp, Path(path).name, problem),
+    )
+
+
 def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
     try:
         directory = RunDirectory.open(Path(path))
@@ -318,23 +330,19 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         if _is_copy(database, path, stamp, digest, len(results)):
             return
         exact = facts.is_exact(manifest)
-        run_facts = json.dumps(facts.facts(manifest), sort_keys=True, ensure_ascii=False)
         moment = _moment(manifest.started)
         by_conditions = facts.by_conditions(manifest, results)
+        machines = {machine for machine, _ in by_conditions} or {""}
+        by_machine = {machine: facts.of_machine(manifest, machine) for machine in machines}
         series_of = [
             (conditions, key, of_key)
-            for conditions, of_conditions in by_conditions.items()
+            for (_, conditions), of_conditions in by_conditions.items()
             for key, of_key in figures.figures(of_conditions, exact=exact).items()
         ]
     except (EspbenchError, OSError, ValueError) as error:
-        problem = str(error).partition("\n")[0]
-        database.execute(
-            "INSERT INTO run (path, stamp, name, problem) VALUES (?, ?, ?, ?)",
-            (path, stamp, Path(path).name, problem),
-        )
+        _record_unreadable(database, path, stamp, error)
         return
-    database.execute("INSERT OR IGNORE INTO facts (text) VALUES (?)", (run_facts,))
-    (facts_id,) = database.execute("SELECT id FROM facts WHERE text = ?", (run_facts,)).fetchone()
+    facts_id = _save_facts(database, facts.merged(by_machine))
     statuses = json.dumps(Counter(result.status for result in results))
     run = database.execute(
         "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"
@@ -346,9 +354,12 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         ),
     ).lastrowid  # fmt: skip
     assert run is not None
+    for machine, conditions in by_conditions:
+        own_id = _save_facts(database, by_machine[machine])
+        database.execute("INSERT INTO facts_under VALUES (?, ?, ?)", (run, conditions, own_id))
     unfit = [
         (manifest.name, conditions, case, run, status)
-        for conditions, of_conditions in by_conditions.items()
+        for (_, conditions), of_conditions in by_conditions.items()
         for case, status in figures.unfit(of_conditions).items()
     ]
     _save_unfit(database, run, unfit)
@@ -367,6 +378,14 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
             "INSERT INTO point (series, run, value, repeats, status) VALUES (?, ?, ?, ?, ?)",
             (series, run, of_key.median, repeats, of_key.status),
         )
+
+
+def _save_facts(database: sqlite3.Connection, known: Mapping[str, str]) -> int:
+    """Save facts once, and return their number."""
+    text = json.dumps(known, sort_keys=True, ensure_ascii=False)
+    database.execute("INSERT OR IGNORE INTO facts (text) VALUES (?)", (text,))
+    (number,) = database.execute("SELECT id FROM facts WHERE text = ?", (text,)).fetchone()
+    return int(number)
 
 
 def _save_unfit(

@@ -77,9 +77,12 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
         return facts.differences(json.loads(fact_texts[was]), json.loads(fact_texts[now]))
 
     rows = database.execute(
-        f"SELECT {_SERIES}, r.name, r.path, r.started, b.name, b.path, b.facts, r.facts, c.was, c.now,"
+        f"SELECT {_SERIES}, r.name, r.path, r.started, b.name, b.path, of_b.facts, of_r.facts, c.was, c.now,"
         " c.was_status, c.now_status"
         " FROM change c JOIN series s ON s.id = c.series JOIN run r ON r.id = c.run JOIN run b ON b.id = c.before"
+        # The facts of the series' machine: its conditions name it.
+        " JOIN facts_under of_r ON of_r.run = r.id AND of_r.conditions = s.conditions"
+        " JOIN facts_under of_b ON of_b.run = b.id AND of_b.conditions = s.conditions"
         f" WHERE {_NAMED} ORDER BY r.moment DESC, r.path, {_ORDER}",
         (plan, case, figure),
     )

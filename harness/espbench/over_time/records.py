@@ -14,8 +14,8 @@ class RunRow:
     """One run directory.
 
     started: ISO 8601, UTC. is_exact: it is in virtual time, so that another run under the same conditions has the same
-    figures to the last bit. statuses: status → number of results. facts: the conditions in its manifest. problem: why
-    it could not be read; else empty.
+    figures to the last bit. statuses: status → number of results. facts: the conditions in its manifest; where those of
+    several machines differ, each value has its machine's name. problem: why it could not be read; else empty.
     """
 
     path: str
@@ -78,12 +78,13 @@ class Point:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a series: from `run` on it differs from `before`, the run before it; both are names.
+    """A change of a series: from `run` on it differs from `before`, an earlier run; both are names.
 
-    was, now: the figures, in the series' unit. In an exact series they are those of the two runs; otherwise they are
-    the means of the runs between the change before and this one, and between this one and the next. exactly: False if
-    the change was found by statistics, so that it may be at a run nearby. differs: (what, was, now) of everything else
-    that differs between the manifests of the two runs.
+    before: the last run with a figure; if no figure differs from it, the run before, with another status. was, now: the
+    figures, in the series' unit. In an exact series they are those of the two runs; otherwise they are the means of the
+    runs between the change before and this one, and between this one and the next. exactly: False if the change was
+    found by statistics, so that it may be at a run nearby. differs: (what, was, now) of everything else that differs
+    between the manifests of the two runs; in real time, for the machine of the series.
     """
 
     series: Series

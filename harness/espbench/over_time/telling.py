@@ -46,7 +46,7 @@ def where(change: Change) -> str:
 
 
 def what_else(change: Change) -> str:
-    """Say what else differs between the first changed run and the run before it."""
+    """Say what else differs between the first changed run and the run that it is compared with."""
     if not change.differs:
         return f"nothing else in its manifest differs from that of {change.before}"
     differences = [f"{what}: {was} → {now}" for what, was, now in change.differs[:_MOST_SHOWN]]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -34,9 +35,24 @@ def level(fps: float, runs: int, seed: int = 1, spread: float = 0.01) -> list[fl
 
 
 @given(st.lists(st.sampled_from([1.0, 2.0, None])))
-def test_an_exact_series_changes_exactly_where_its_value_does(values: list[float | None]) -> None:
-    places = {jump.at for jump in exact(points(*values))}
-    assert places == {n for n in range(1, len(values)) if values[n] != values[n - 1]}
+def test_an_exact_series_changes_exactly_where_its_figures_or_statuses_do(values: list[float | None]) -> None:
+    """A figure is held against the last one, whatever came between; else a status against that of the run before."""
+    jumps = exact(points(*values))
+    figures = [number for number, value in enumerate(values) if value is not None]
+    differ = [(a, b) for a, b in itertools.pairwise(figures) if values[a] != values[b]]
+    assert [(jump.before, jump.at) for jump in jumps if None not in (jump.was, jump.now)] == differ
+    changed = {at for _, at in differ}
+    assert [(jump.before, jump.at) for jump in jumps if None in (jump.was, jump.now)] == [
+        (n - 1, n)
+        for n in range(1, len(values))
+        if n not in changed and (values[n] is None) != (values[n - 1] is None)
+    ]
+    assert all((jump.was, jump.now) == (values[jump.before], values[jump.at]) for jump in jumps)
+
+
+def test_a_run_without_a_figure_hides_no_loss() -> None:
+    assert exact(points(100.0, None, None, 90.0)) == [Jump(0, 1, 100.0, None), Jump(0, 3, 100.0, 90.0)]
+    assert exact(points(100.0, None, 100.0)) == [Jump(0, 1, 100.0, None), Jump(1, 2, None, 100.0)]
 
 
 def test_the_least_difference_is_a_change_of_an_exact_series() -> None:
@@ -140,10 +156,11 @@ def test_figures_that_end_or_begin_again_are_a_change(failed: Point) -> None:
 
 @scatter
 def test_a_new_level_after_failures_is_one_change() -> None:
+    """It is held against the level before them, so that it is better or worse."""
     jumps = noisy([*points(*level(1e5, 12)), *[FAILED[0]] * LEAST, *points(*level(2e5, 12, seed=2))])
     assert [(jump.before, jump.at, jump.was is None, jump.now is None) for jump in jumps] == [
         (11, 12, False, True),
-        (14, 15, True, False),
+        (11, 15, False, False),
     ]
 
 

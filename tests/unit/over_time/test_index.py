@@ -19,6 +19,7 @@ from espbench.cli.main import app
 from espbench.errors import UsageError
 from espbench.over_time import Change, History, facts, telling
 from espbench.results import RunDirectory
+from espbench.runs.workers import machines
 from espbench.sentences import Code
 from espbench.terms import Remark
 from support.synthetic import run as synthetic_run
@@ -107,7 +108,9 @@ def test_a_fact_of_the_machine_has_one_name() -> None:
     """The conditions of a check name the same machine and programs otherwise; a change would be told twice."""
     manifest = synthetic_run.manifest(synthetic_run.cases_of(SHAPE), "nightly")
     known = [
-        facts.facts(manifest.model_copy(update={"host": {"machine": number}, "tools": {"generator": number}}))
+        facts.of_machine(
+            manifest.model_copy(update={"host": {"machine": number}, "tools": {"generator": number}}), number
+        )
         for number in ("01", "02")
     ]
     assert facts.differences(*known) == [("host: machine", "01", "02"), ("tool: generator", "01", "02")]
@@ -164,19 +167,73 @@ def test_in_real_time_another_cpu_is_another_series(runs: Path) -> None:
 
 def test_in_real_time_another_machine_is_another_series(runs: Path) -> None:
     """A run on two machines has points in the series of each."""
-    for number, machines in enumerate([("a", "a"), ("b", "b"), ("a", "b")]):
+    for number, names in enumerate([("a", "a"), ("b", "b"), ("a", "b")]):
         directory = write(runs, number, Night())
         cases = [entry.case for entry in directory.manifest.cases]
-        of_case = dict(zip(cases, machines, strict=True))
+        of_case = dict(zip(cases, names, strict=True))
         host = directory.manifest.host
         with directory:
             directory.update_manifest(
-                machines={name: {"host": host} for name in machines}, machine_of_case=of_case
+                machines={name: {"host": host} for name in names}, machine_of_case=of_case
             )
     with History.open([runs]) as history:
         throughput = [s for s in history.series() if s.figure == "throughput"]
         assert len(throughput) == 4
         assert sorted(s.runs for s in throughput) == [1, 1, 2, 2]
+
+
+def write_of_two(runs: Path, number: int, night: Night, **of_b: Any) -> None:
+    """Write a run in real time on two machines: `a` measured plain, `b` measured xfrm.
+
+    night: its kernels are those of the gateways on `b`. of_b: what the tables of `b` have that those of `a` have not.
+    """
+    shape = dataclasses.replace(SHAPE, stacks=("plain", "xfrm"), sizes=(64,))
+    directory = write(runs, number, night, shape)
+    tables = {"host": directory.manifest.host, "placement": {"tester": {"x": [0]}}}
+    manifest = directory.manifest.model_copy(update={"machines": {"a": tables, "b": tables}})
+    of_plain = {manifest.context_of_case[entry.case] for entry in manifest.cases if entry.stack == "plain"}
+    contexts = {
+        name: {**context, "kernel": {"home": "6.1.0"}} if name in of_plain else context
+        for name, context in manifest.contexts.items()
+    }
+    with directory:
+        directory.update_manifest(
+            **machines.merged(manifest, "b", of_b),
+            contexts=contexts,
+            machine_of_case={entry.case: "a" if entry.stack == "plain" else "b" for entry in manifest.cases},
+        )
+
+
+@pytest.mark.needs("jumpavg")
+def test_what_else_changed_is_that_of_the_machine_that_measured(runs: Path) -> None:
+    """The kernels of one machine do not explain the loss of another, and a table in a table explains its own."""
+    scatter = [1.003, 0.997, 1.001, 0.999, 1.002, 0.998]
+    for number in range(12):
+        changed = number >= 6
+        write_of_two(
+            runs,
+            number,
+            Night(scatter[number % 6] * (0.8 if changed else 1), kernel="6.1.2" if changed else "6.1.1"),
+            host={"kernel": "Linux 6.13" if changed else "Linux 6.12"},
+            placement={"tester": {"x": [1 if changed else 0]}},
+        )
+    (of_a,) = changes(runs, case="plain", figure="throughput")
+    (of_b,) = changes(runs, case="xfrm", figure="throughput")
+    assert (of_a.run, of_a.differs) == (of_b.run, []) == ("20260107T120000Z-nightly", [])
+    assert of_b.differs == [
+        ("host: kernel", "Linux 6.12", "Linux 6.13"),
+        ("placement.tester.x", "0", "1"),
+        ("synthetic: kernel.home", "6.1.1", "6.1.2"),
+        ("synthetic: kernel.office", "6.1.1", "6.1.2"),
+    ]
+    done = CliRunner().invoke(app, ["history", str(runs), "--figure", "throughput"])
+    assert (
+        done.output.count("what else changed: nothing else") == done.output.count("placement.tester.x") == 1
+    )
+    with History.open([runs]) as history:
+        of_run = [history.runs()[number].facts for number in (0, -1)]
+    assert [known["placement.tester.x"] for known in of_run] == ["0", "a: 0; b: 1"]
+    assert [known["host: kernel"] for known in of_run] == ["Linux 6.12", "a: Linux 6.12; b: Linux 6.13"]
 
 
 def test_espbench_itself_does_not_begin_a_series_anew(runs: Path) -> None:

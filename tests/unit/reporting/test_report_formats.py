@@ -18,7 +18,8 @@ from espbench.reporting.report import ALL_FORMATS, write_report
 from espbench.results import RunDirectory, kernels
 from espbench.results.exports.junit_file import junit_text
 from espbench.results.exports.wide_file import ROW_COLUMNS, csv_text
-from espbench.terms import Finding, Outcome, Reason
+from espbench.sentences import Code
+from espbench.terms import Finding, Outcome, Reason, Remark
 from support.synthetic import run as synthetic_run
 from support.synthetic.kernels import made
 
@@ -112,6 +113,27 @@ def test_the_wide_table_has_each_figure_once_at_its_place(run: RunDirectory) -> 
     quantity = first.quantities[0]
     row = by_place[tuple(str(getattr(first, name)) for name in ROW_COLUMNS)]
     assert float(row[f"latency/{first.frame_size}/{quantity.name} [{quantity.unit}]"]) == quantity.value
+
+
+def test_the_wide_table_says_what_each_figure_is_worth(run: RunDirectory) -> None:
+    """An OK result that met a limit is a bound; encryption that was not proven and short trials are named."""
+    exact = next(o for o in run.outcomes() if o.status == "OK" and not o.is_lower_bound)
+    doubtful = {"encryption": "not proven", "rfc2544": False, "final_trial_s": 2.0}
+    bound = exact.model_copy(update={"warnings": [Remark.of(Code.AT_MAXIMUM, fps=1.0)], **doubtful})
+    place = f"throughput/{exact.frame_size}/0 %"
+    for outcome, is_bound in ((exact, "false"), (bound, "true")):
+        (row,) = wide([outcome])
+        assert (row[f"{place}/status"], row[f"{place}/is_lower_bound"]) == ("OK", is_bound)
+    assert [row[f"{place}/{name}"] for name in ("encryption", "rfc2544", "is_short")] == [
+        "not proven",
+        "false",
+        "true",
+    ]
+    latency = next(iter(run.findings()))
+    (row,) = wide([latency.model_copy(update={"encryption": "not proven", "rfc2544": True})])
+    of_latency = f"latency/{latency.frame_size}"
+    assert (row[f"{of_latency}/encryption"], row[f"{of_latency}/rfc2544"]) == ("not proven", "true")
+    assert row[f"{of_latency}/is_short"] == str(latency.is_short).lower()
 
 
 def test_no_column_of_the_wide_table_is_empty(run: RunDirectory) -> None:

@@ -55,12 +55,14 @@ def show_series(series: Sequence[Series]) -> None:
 def show_changes(changes: Sequence[Change], runs: int, series: Sequence[Series]) -> None:
     """Print a paragraph for each run at which series changed, since one cause often changes many series.
 
-    runs: the number of all runs; series: all series that were searched for changes.
+    Series of machines that changed differently are in different paragraphs. runs: the number of all runs; series: all
+    series that were searched for changes.
     """
     console = _console()
-    by_run: dict[tuple[str, str, bool], list[Change]] = {}
+    by_run: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
-        by_run.setdefault((change.run, change.before, change.exactly), []).append(change)
+        place = (change.run, change.before, change.exactly, *change.differs)
+        by_run.setdefault(place, []).append(change)
     for of_run in by_run.values():
         first = of_run[0]
         console.print(f"{telling.where(first)} ({first.started}), after {first.before}", soft_wrap=True)

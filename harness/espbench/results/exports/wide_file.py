@@ -11,10 +11,11 @@ from espbench.terms import PAIRED, Finding, Outcome
 
 ROW_COLUMNS = ("dut", "stack", "suite", "ip_version", "direction", "repeat")
 _OF_OUTCOME = (
-    "status", "throughput_fps", "throughput_mbps", "line_rate_pct", "cpu_home_pct", "cpu_office_pct",
-    "cpu_home_us_per_frame", "cpu_office_us_per_frame", "instructions_home_per_frame",
-    "instructions_office_per_frame",
+    "status", "throughput_fps", "is_lower_bound", "encryption", "rfc2544", "is_short", "throughput_mbps",
+    "line_rate_pct", "cpu_home_pct", "cpu_office_pct", "cpu_home_us_per_frame", "cpu_office_us_per_frame",
+    "instructions_home_per_frame", "instructions_office_per_frame",
 )  # fmt: skip
+_OF_FINDING = ("status", "encryption", "rfc2544", "is_short")
 _LATENCIES = ("p50", "p99")
 
 
@@ -50,6 +51,7 @@ def _of_outcome(outcome: Outcome) -> Iterator[tuple[str, object]]:
 
 def _of_finding(finding: Finding) -> Iterator[tuple[str, object]]:
     place = f"{finding.test}/{finding.frame_size}"
-    yield f"{place}/status", finding.status
+    for name in _OF_FINDING:
+        yield f"{place}/{name}", getattr(finding, name)
     for quantity in finding.quantities:
         yield f"{place}/{quantity.name} [{quantity.unit}]", quantity.value

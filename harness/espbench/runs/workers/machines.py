@@ -8,10 +8,8 @@ from typing import Any
 
 from espbench.errors import UsageError
 from espbench.plan.resolved.cases import Case
-from espbench.terms import MACHINE, Calibration, Manifest
+from espbench.terms import MACHINE, OF_EACH_MACHINE, Calibration, Manifest
 
-# Tables that each machine has its own copy of; the manifest's own tables have what all machines share.
-_OF_EACH = ("host", "tools", "placement", "queues")
 # If one of these values changes, the machine no longer counts as the same: its generator has another ceiling.
 _CONSTANT = ("cpu", "kernel", "cpus usable")
 _SEVERAL = "; or "
@@ -35,7 +33,7 @@ def as_seen_on(manifest: Manifest, machine: str, cases: Sequence[Case]) -> Manif
     }
     wanted = {(case.frame_size, case.ip_version, case.direction) for case in cases}
     ceilings = [c for c in manifest.calibration if c.machine == machine and _point(c) in wanted]
-    changes = {key: own.get(key, {}) for key in _OF_EACH}
+    changes = {key: own.get(key, {}) for key in OF_EACH_MACHINE}
     return manifest.model_copy(
         update=changes
         | {
@@ -78,7 +76,7 @@ def merged(manifest: Manifest, machine: str, changes: Mapping[str, Any]) -> dict
     own = machines.setdefault(machine, {})
     made: dict[str, Any] = {}
     for key, value in changes.items():
-        if key in (*_OF_EACH, "compare"):
+        if key in (*OF_EACH_MACHINE, "compare"):
             own[key] = {**own.get(key, {}), **value}
             if key == "compare":
                 made[key] = {**manifest.compare, **value}
@@ -134,7 +132,7 @@ def _common(machines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     Where machines differ, an entry has each different value once.
     """
     common: dict[str, Any] = {}
-    for key in _OF_EACH:
+    for key in OF_EACH_MACHINE:
         tables = [of_machine.get(key) or {} for of_machine in machines.values()]
         names = dict.fromkeys(name for table in tables for name in table)
         common[key] = {

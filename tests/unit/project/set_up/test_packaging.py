@@ -7,10 +7,12 @@ import importlib.util
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import installed
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -109,6 +111,25 @@ def test_an_installed_wheel_finds_its_programs(monkeypatch: pytest.MonkeyPatch, 
     there.write_text("")
     there.chmod(0o755)
     assert paths.program("it", "NO_SUCH_VARIABLE") == there
+
+
+def test_the_debian_package_has_every_extra_that_a_message_names() -> None:
+    """It has no pip that could install one."""
+    package = CLONE / "harness/espbench"
+    named = [
+        name
+        for file in package.rglob("*.py")
+        for name in re.findall(r'install_extra\("(\w+)"\)', file.read_text(encoding="utf-8"))
+    ]
+    installs = re.search(r'"\$\{wheel\}\[([\w,]+)\]"', (CLONE / "scripts/deb.sh").read_text(encoding="utf-8"))
+    assert installs is not None
+    assert sorted(installs[1].split(",")) == sorted(named)
+    extras = tomllib.loads((CLONE / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    packages = [name for extra in named for name in extras[extra]]
+    imported = {re.split("[>=]", name)[0].replace("-", "_") for name in packages}
+    assert set(re.findall(r"\w+", installed.IMPORT_EXTRAS.partition("import ")[2])) == imported
 
 
 def test_every_plan_and_profile_that_comes_with_espbench_can_be_printed() -> None:
