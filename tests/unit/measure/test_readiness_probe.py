@@ -48,6 +48,15 @@ def test_what_did_not_leave_is_sent_again_and_all_of_it_counts() -> None:
     assert shown == {"path": "58 of 59 probe frames came through the DUT"}
 
 
+def test_a_probe_reaches_each_of_many_tunnels() -> None:
+    """Half of the frames would be through half of the tunnels."""
+    of_many = Traffic(((64, 1),), 4, "one-way", tunnels=100)
+    shown = establish(boxes((60, 60), (100, 100)), of_many)
+    assert shown == {"path": "160 of 160 probe frames came through the DUT"}
+    with pytest.raises(NotReady, match="is the host busy"):
+        establish(boxes((99, 99), (99, 99), (99, 99)), of_many)
+
+
 def test_a_host_that_lets_none_leave_is_named() -> None:
     with pytest.raises(
         NotReady, match=r"sent 6 of 50 probe frames in 3 attempts; is the host busy\?"

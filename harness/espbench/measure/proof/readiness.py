@@ -228,8 +228,8 @@ class _Probe:
 
 
 def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESIDUE_S) -> _Probe:
-    """Send a few frames and return their counts. If the host let less than half of them leave, send more; all of them
-    count.
+    """Send a few frames, at least one through each tunnel and in each direction, and return their counts. If the host
+    let less than half of them leave, or not one for each tunnel, send them again; all of them count.
 
     Raise NotReady if too few were sent in all attempts.
     """
@@ -252,7 +252,8 @@ def _probe_of_esp(setup: Setup, traffic: Traffic, residue_s: float = _PROBE_RESI
         leaks += map(str, esp_peer.leaks(counts))
         if counts is not None and counts.bad_icv + counts.malformed:
             wrong.append(f"{counts.bad_icv} packets had a wrong ICV, {counts.malformed} were malformed")
-        if 2 * sent >= frames * traffic.directions:
+        through_each = all(s.tx_frames >= traffic.tunnels for s in offered.streams)
+        if 2 * sent >= frames * traffic.directions and through_each:
             return _Probe(arrived, sent, wrong, leaks, in_doubt, others)
     raise NotReady(
         f"the generator sent {sent} of {frames * traffic.directions} probe frames in {_ATTEMPTS} attempts; "
