@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from espbench.errors import UsageError
 from espbench.measure.inputs.setup import Request
-from espbench.measure.validity.slow_cpu import speeds_pct
+from espbench.measure.inputs.usual_speed import speeds_pct
 from espbench.plan.keys.fixed_loads import FixedLoads
 from espbench.procedures.summaries import quantity
 from espbench.quantities import Key

@@ -78,3 +78,18 @@ class UsualSpeed:
             return None
         usual_per_ms = quantiles(self._latest, n=4, method="inclusive")[2]
         return round(100 * _SHARE * usual_per_ms / full_per_ms, 1)
+
+
+def speeds_pct(host_records: Iterable[Mapping[str, Any]]) -> list[float | None]:
+    """Return the speed of the gateways' CPUs in each of these records, in % of the highest full speed that any of them
+    knows; None where no speed is known.
+
+    The full speed can rise during a run, so % in different records cannot be compared as they are.
+    """
+    records = list(host_records)
+    known = [full for record in records if (full := record.get(FULL_GATEWAY_SPEED)) is not None]
+    each = []
+    for record in records:
+        pct, full = record.get(GATEWAY_SPEED), record.get(FULL_GATEWAY_SPEED)
+        each.append(pct if pct is None or full is None else round(pct * full / max(known), 1))
+    return each

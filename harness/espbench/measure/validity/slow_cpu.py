@@ -5,7 +5,7 @@ came while they were slow (decision 0058).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from espbench.generators.base import CpuSpeed, Offered
@@ -58,21 +58,6 @@ def recorded(setup: Setup, offered: Offered, *, paired: bool = False) -> dict[st
         SLOW_TIME: None if pct is None else round(100 * stalls.covered(spans, offered.start_ns, end_ns), 1),
         LOST_WHILE_SLOW: None if pct is None or not known else round(100 * while_slow / known, 1),
     }
-
-
-def speeds_pct(host_records: Iterable[Mapping[str, Any]]) -> list[float | None]:
-    """Return the speed of the gateways' CPUs in each of these records, in % of the highest full speed that any of them
-    knows; None where no speed is known.
-
-    The full speed can rise during a run, so % in different records cannot be compared as they are.
-    """
-    records = list(host_records)
-    known = [full for record in records if (full := record.get(FULL_GATEWAY_SPEED)) is not None]
-    each = []
-    for record in records:
-        pct, full = record.get(GATEWAY_SPEED), record.get(FULL_GATEWAY_SPEED)
-        each.append(pct if pct is None or full is None else round(pct * full / max(known), 1))
-    return each
 
 
 def slowness(host_record: dict[str, Any]) -> list[Reason]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from espbench.errors import UsageError
 from espbench.measure.inputs.setup import Request
-from espbench.measure.validity.slow_cpu import speeds_pct
+from espbench.measure.inputs.usual_speed import speeds_pct
 from espbench.plan.keys.model import Throughput
 from espbench.plan.keys.search_choice import PRESETS
 from espbench.plan.resolved.cases import Case

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from espbench.generators.base import CpuSpeed, Generator, LossEpisode, Offered, SlowTime
 from espbench.measure.inputs.setup import Setup
-from espbench.measure.inputs.usual_speed import UsualSpeed
+from espbench.measure.inputs.usual_speed import UsualSpeed, speeds_pct
 from espbench.measure.validity.faults import disturbance
-from espbench.measure.validity.slow_cpu import recorded, speeds_pct
+from espbench.measure.validity.slow_cpu import recorded
 from espbench.platforms import placement
 from espbench.platforms.base import Gateway, Side, Testbed
 from espbench.sentences import Code
