@@ -159,11 +159,7 @@ def _cpu_falls(m: CpuFalls, claim: Claim, measured: Points) -> OurValue:
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
     if len(loads) < len(points):
         return lacking(f"{dut}: CPU not readable")
-    steps = [after - before for before, after in pairwise(loads)]
-    if m.steadily:
-        holds = all(step < -_SAME_LOAD for step in steps)
-    else:
-        holds = all(step <= _SAME_LOAD for step in steps) and loads[-1] < loads[0] - _SAME_LOAD
+    holds = all(after < before - _SAME_LOAD for before, after in pairwise(loads))
     return statement(points, _loads(points), holds=holds)
 
 

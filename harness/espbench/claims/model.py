@@ -61,16 +61,12 @@ class Cpu(_Data):
 
 
 class CpuFalls(_Data):
-    """The CPU load falls from frame size `start` to `end`, and does not rise from any measured size to the next.
-
-    steadily: it falls from each size to the next.
-    """
+    """The CPU load falls from each measured frame size to the next, from `start` to `end`, three sizes at least."""
 
     quantity: Literal["cpu falls"]
     of: Configuration
     start: Size = 64
     end: Size = 1456
-    steadily: bool = False
 
 
 class Ratio(_Data):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from espbench.catalogue.suites import suites
 from espbench.claims import Claim, Judged, Points, claims, judge_all
+from espbench.claims.model import CpuFalls
 from espbench.claims.other_tests import bus_counts, floods, in_clear, lifetimes
 from espbench.claims.points import Limit, behaviour_of, link_fps, points
 from espbench.plan import StackChoice
@@ -339,11 +340,42 @@ def test_the_cost_of_a_frame_does_not_depend_on_what_limits() -> None:
     assert one.ours.low == pytest.approx(3.2)
 
 
+FALLS = {"quantity": "cpu falls", "of": ASYNC, "start": 1024}
+FALLING = (1024, 1280, 1456)  # the made-up CPU is busy up to 919 B
+
+
 def test_the_load_falls_where_the_accelerator_limits_and_not_where_the_cpu_waits() -> None:
-    assert judged(Shape(), ours={"quantity": "cpu falls", "of": ASYNC}).word == "agrees"
-    assert judged(Shape(), ours={"quantity": "cpu falls", "of": POLLING}).word == "differs"
-    rising = Shape(sizes=(64, 1456, 128))
-    assert judged(rising, ours={"quantity": "cpu falls", "of": ASYNC}).word == "agrees"  # in order of size
+    assert judged(Shape(sizes=FALLING), ours=FALLS).word == "agrees"
+    assert judged(Shape(sizes=FALLING), ours=FALLS | {"of": POLLING}).word == "differs"
+    assert judged(Shape(sizes=(1024, 1456, 1280)), ours=FALLS).word == "agrees"  # in order of size
+
+
+@pytest.mark.parametrize(("last", "word"), [(70.0, "agrees"), (79.0, "differs"), (85.0, "differs")])
+def test_one_reading_that_does_not_go_on_falling_differs(last: float, word: str) -> None:
+    """A reading that is 2 % below the one before is no fall; that it is far below the first does not help."""
+    manifest, outcomes = made.outcomes(Shape(behaviours=("async",), sizes=FALLING))
+    loads = {1024: 97.0, 1280: 80.0, 1456: last}
+    read = [
+        o.model_copy(update={"cpu_home_pct": loads[o.frame_size], "cpu_office_pct": 1.0})
+        for o in outcomes
+        if isinstance(o.frame_size, int)
+    ]
+    (one,) = judge_all([claim(ours=FALLS)], points([(manifest, read)]))
+    assert one.word == word
+
+
+def test_each_row_on_a_falling_load_begins_where_its_sentence_does() -> None:
+    """One that may begin anywhere agrees with any busy CPU and any accelerator; no two are one measurement."""
+    rows = {c.id: (c.ours.of, c.ours.start, c.device) for c in claims() if isinstance(c.ours, CpuFalls)}
+    assert {row: start for row, (_, start, _) in rows.items()} == {
+        "mpc8548e-cpu-falls": 390,  # "begins to saturate the SEC at 390 bytes"
+        "mpc8548e-openswan-profile": 1024,  # "does not saturate the SEC until 1024 bytes"
+        "lean-cpu-falls": 390,
+        "mpc8360ea-cpu-falls": 1024,  # the reading at 1456 B and those before it
+        "mpc8555e-nanosec-cpu-falls": 64,  # "steadily declines as packet size increases"
+        "mpc8555e-lean-cpu-falls": 64,
+    }
+    assert len({repr(each) for each in rows.values()}) == len(rows)
 
 
 @pytest.mark.parametrize("sizes", [(64, 512, 1024), (128, 512, 1456), (64, 1456)])
@@ -354,14 +386,14 @@ def test_a_falling_load_needs_both_ends_and_a_size_between(sizes: tuple[int, ...
         "mpc8548e, async 3des-sha1, both ways: three frame sizes, of which 64, 1456 B",
     )
     within = {"quantity": "cpu falls", "of": ASYNC, "start": min(sizes), "end": max(sizes)}
-    assert judged(Shape(sizes=sizes), ours=within).word == ("not measured" if len(sizes) == 2 else "agrees")
+    assert judged(Shape(sizes=sizes), ours=within).word == ("not measured" if len(sizes) == 2 else "differs")
 
 
-def test_a_load_that_falls_steadily_never_stays() -> None:
+def test_a_load_that_falls_never_stays() -> None:
     """The made-up CPU is busy up to 919 B: the load falls from there on alone."""
-    steadily = {"quantity": "cpu falls", "of": ASYNC, "steadily": True}
-    assert judged(Shape(sizes=(64, 512, 1024, 1456)), ours=steadily).word == "differs"
-    above = steadily | {"start": 512}
+    falls = {"quantity": "cpu falls", "of": ASYNC}
+    assert judged(Shape(sizes=(64, 512, 1024, 1456)), ours=falls).word == "differs"
+    above = falls | {"start": 512}
     assert judged(Shape(sizes=(64, 512, 1024, 1456)), ours=above).word == "agrees"
 
 
