@@ -221,7 +221,7 @@ def _limit_at(m: LimitAt, claim: Claim, measured: Points) -> OurValue:
         return together
     limits = {dut: point for dut, (point,) in zip(m.duts, together, strict=True)}
     text = ", ".join(f"{dut}: {p.limit}" for dut, p in limits.items())
-    holds = all((p.limit == "CPU") == m.is_cpu for p in limits.values())
+    holds = all(p.limit == m.by for p in limits.values())
     return statement([*limits.values()], text, holds=holds)
 
 

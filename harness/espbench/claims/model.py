@@ -126,13 +126,16 @@ class SaturatesFirst(_Data):
 
 
 class LimitAt(_Data):
-    """The CPU (is_cpu), or something other than the CPU, limits each of these devices at a frame size."""
+    """The CPU, or the accelerator, limits each of these devices at a frame size.
+
+    The accelerator is the limit if neither the CPU nor a link is fully used.
+    """
 
     quantity: Literal["limit"]
     of: Configuration
     duts: list[str] = Field(min_length=1)
     frame_size: Size
-    is_cpu: bool
+    by: Literal["CPU", "accelerator"]
 
 
 class FloodRatio(_Data):

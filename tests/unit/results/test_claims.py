@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from espbench.catalogue.suites import suites
 from espbench.claims import Claim, Judged, Points, claims, judge_all
-from espbench.claims.model import CpuFalls
+from espbench.claims.model import CpuFalls, LimitAt
 from espbench.claims.other_tests import bus_counts, floods, in_clear, lifetimes
 from espbench.claims.points import Limit, behaviour_of, link_fps, points
 from espbench.plan import StackChoice
@@ -166,7 +166,8 @@ DIFFERING = [
     "mpc8323e-strongswan-small", "mpc8323e-netkey-software", "mpc8360ea-plain-one-way", "mpc8360ea-plain-both-ways",
     "mpc8360ea-directions", "mpc8379e-unlimited", "loss-goal-gain", "flood-higher", "accelerator-small",
     "accelerator-1k", "lean-fastest-open", "np-idle-mean", "np-by-hand", "np-memory-immediate-1200",
-    "np-immediate-2800", "np-immediate-time",
+    "np-immediate-2800", "np-immediate-time", "limit-medium", "mpc8323e-lean", "mpc8548e-cpu-falls",
+    "np-compilers-alike",
 ]  # fmt: skip
 # Expected to differ: these agree (docs/npcryptbench.md), or are not judged.
 EXPECTED_IN_VAIN = {
@@ -468,7 +469,7 @@ def test_figures_without_a_common_loss_goal_have_no_ratio() -> None:
         {"quantity": "cpu falls", "of": ASYNC},
         {"quantity": "saturation", "of": ASYNC},
         {"quantity": "saturates first", "of": ASYNC, "others": ["mpc8544e"], "frame_sizes": [64, 512]},
-        {"quantity": "limit", "of": ASYNC, "duts": ["mpc8548e", "mpc8544e"], "frame_size": 512, "is_cpu": True},
+        {"quantity": "limit", "of": ASYNC, "duts": ["mpc8548e", "mpc8544e"], "frame_size": 512, "by": "CPU"},
         {"quantity": "throughput", "of": ASYNC, "frame_size": 512},
     ],
     ids=lambda ours: ours["quantity"],
@@ -652,14 +653,42 @@ def test_a_limit_is_that_of_every_device() -> None:
         "of": ASYNC,
         "duts": ["mpc8548e", "mpc8544e"],
         "frame_size": 1456,
-        "is_cpu": False,
+        "by": "accelerator",
     }
     shape = Shape(duts=("mpc8548e", "mpc8544e"))
     assert judged(shape, ours=ours).word == "agrees"
     assert judged(shape, ours=ours | {"frame_size": 64}).word == "differs"
-    assert judged(shape, ours=ours | {"frame_size": 64, "is_cpu": True}).word == "agrees"
+    assert judged(shape, ours=ours | {"frame_size": 64, "by": "CPU"}).word == "agrees"
     assert judged(shape, ours=ours | {"of": POLLING}).word == "differs"
     assert judged(Shape(), ours=ours).word == "not measured"
+
+
+def test_a_full_link_is_no_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the CPU nor the SEC is the limit of a device whose links are full."""
+    monkeypatch.setitem(DEVICES, "mpc8323e", made.Device(333, 133, 100e6))
+    ours = {"quantity": "limit", "of": ASYNC, "duts": ["mpc8323e"], "frame_size": 1456}
+    for by in ("accelerator", "CPU"):
+        one = judged(Shape(duts=("mpc8323e",), behaviours=("async", "plain")), ours=ours | {"by": by})
+        assert (one.word, one.ours.text) == ("differs", "mpc8323e: link")
+
+
+@pytest.mark.parametrize(
+    ("row", "size", "by"),
+    [("limit-small", 64, "CPU"), ("limit-medium", 512, "CPU"), ("limit-large", 1456, "accelerator")],
+)
+def test_what_limits_has_a_row_for_small_medium_and_large(row: str, size: int, by: str) -> None:
+    """The conclusion says `small/medium`, and `crypto-hardware/memory bus`."""
+    (one,) = [c for c in claims() if c.id == row]
+    assert isinstance(one.ours, LimitAt)
+    assert (one.ours.frame_size, one.ours.by, len(one.ours.duts)) == (size, by, 8)
+
+
+@pytest.mark.parametrize("row", ["mpc8360ea-errors-throughput", "mpc8360ea-errors-cpu"])
+def test_errors_of_links_are_not_judged_by_searches_of_unlike_goals(row: str) -> None:
+    """A goal of no loss on links that lose frames at any load would make these rows agree whatever the DUT does."""
+    (one,) = [c for c in claims() if c.id == row]
+    assert one.lacks
+    assert one.ours is None
 
 
 # -- tests beside throughput ------------------------------------------------------------------------
