@@ -307,6 +307,7 @@ class Computed(_Data):
     quantity: Literal["computed"]
     what: Literal[
         "rsa held out",
+        "rsa sizes held out",
         "asymmetric",
         "clear link",
         "tunnel link",
@@ -440,7 +441,8 @@ class Claim(_Data):
     """One claim of a document.
 
     says: the claim, in the document's words or nearly. value, unit: its figure; value None: it is a statement, which
-    holds or does not. tolerance: our value agrees if it differs by at most this share of the value. ours: the quantity
+    holds or does not. tolerance: our value agrees if it differs by at most this share of the value. calibration: the
+    model was fitted to this figure, or to figures that determine it. ours: the quantity
     of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
     can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is
     known. predicted: our expectation, written before the run. unpredicted: why a claim that runs measure has none.
