@@ -44,6 +44,7 @@ _FULL_GAIN = 2.3  # least gain by a clock that is 2.33 times as high
 _HELPED = 1.1  # least gain by four threads that counts as one
 _SLOWER = 0.98  # greatest share of another speed that counts as slower
 _FASTER = 1.02  # and least one that counts as faster
+_RARELY = 10.0  # percentage of the time that is no longer rarely
 _STALLED_LESS = 1.0  # percentage points of an engine's time that count as less
 
 
@@ -402,7 +403,8 @@ def _idle_over_half(k: Kernels, dut: str) -> OurValue:
 
 def _rarely_aborted(k: Kernels, dut: str) -> OurValue:
     aborted = {d: _mean_share(k.all(d, *GENERATIONS), lambda r: r.aborted) for d in GENERATIONS}
-    holds = max(aborted[d] for d in GENERATIONS[1:]) < aborted[GENERATIONS[0]]
+    later = max(aborted[d] for d in GENERATIONS[1:])
+    holds = later < min(_RARELY, aborted[GENERATIONS[0]])
     return statement((), _listed(aborted, "{:.1f} %"), holds=holds)
 
 

@@ -14,7 +14,6 @@ from espbench.catalogue.board_crypto import Behaviour as EngineUse
 from espbench.claims.bus_measures import bus_count, bus_increase, bus_share
 from espbench.claims.computed import computed
 from espbench.claims.kernel_measures import answer
-from espbench.claims.low_level import low_level
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
@@ -36,7 +35,6 @@ from espbench.claims.model import (
     GoalGain,
     Kernels,
     LimitAt,
-    LowLevel,
     Measure,
     PublicKeyCpu,
     PublicKeyGain,
@@ -374,11 +372,6 @@ def _bus_share(m: BusShare, claim: Claim, measured: Points) -> OurValue:
 @_measure.register
 def _bus_increase(m: BusIncrease, claim: Claim, measured: Points) -> OurValue:
     return bus_increase(m, claim, measured)
-
-
-@_measure.register
-def _low_level(m: LowLevel, claim: Claim, measured: Points) -> OurValue:
-    return low_level(m, claim, measured)
 
 
 @_measure.register

@@ -241,26 +241,6 @@ class AcceleratorTimer(_Data):
     dut: str = ""
 
 
-class LowLevel(_Data):
-    """A computed accelerator, which the CPU feeds through registers, against the measured one (n+1 after n).
-
-    crossover: the computed one is faster for a block of `small` bytes, and slower for one of `large`. none: without
-    the time of its driver, the measured one could be faster even for `small`. set_up: accesses to registers other than
-    those for data. ns_per_byte: of cipher and hash, one after the other. longest_access_ns: upper bound of the time of
-    an access.
-    """
-
-    quantity: Literal["low level"]
-    what: Literal["crossover", "none"]
-    suite: str = "3des-sha1"
-    small: int = 64
-    large: int = 256
-    set_up: int = Field(ge=0)
-    ns_per_byte: float = Field(gt=0)
-    longest_access_ns: float = Field(gt=0)
-    dut: str = ""
-
-
 class BusCount(_Data):
     """The ratio of the bytes over the bus per frame that devices counted to those that the article accounts for.
 
@@ -406,7 +386,6 @@ Measure = Annotated[
     | AcceleratorVariant
     | AcceleratorUses
     | AcceleratorTimer
-    | LowLevel
     | BusCount
     | BusShare
     | BusIncrease
@@ -430,7 +409,6 @@ AcceleratorTest = (
     | AcceleratorVariant
     | AcceleratorUses
     | AcceleratorTimer
-    | LowLevel
 )
 PublicKeyTest = (
     PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain | PublicKeyCpu | PublicKeyIntensity

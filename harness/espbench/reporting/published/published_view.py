@@ -30,8 +30,8 @@ UNEXPLAINED = "Not explained: no reason is written down for this difference"
 UNPREDICTED = "No prediction was written down before the first run."
 _GENERAL = "No single device"
 _ABOUT_GENERAL = "Claims about methods, stacks, accelerators and ciphers that name no device, or several"
-# A run gives at most one side of these; the other is arithmetic with an assumed time.
-BY_ARITHMETIC = ("computed", "low level", "accelerator timer")
+# A run gives at most one side of these; the other is arithmetic, or an assumed time.
+BY_ARITHMETIC = ("computed", "accelerator timer")
 _UNITS = {"x": "×", "": ""}
 _QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
 _STACKS = {
