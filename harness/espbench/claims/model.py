@@ -419,7 +419,8 @@ class Claim(_Data):
     """One claim of a document.
 
     says: the claim, in the document's words or nearly. value, unit: its figure; value None: it is a statement, which
-    holds or does not. tolerance: our value agrees if it differs by at most this share of the value. calibration: the
+    holds or does not. tolerance: our value agrees if it differs by at most this share of the value,
+    tolerance_why: why that is not the tolerance of the sentence's words (docs/powerquicc.md). calibration: the
     model was fitted to this figure, or to figures that determine it. ours: the quantity
     of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
     can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is
@@ -436,6 +437,7 @@ class Claim(_Data):
     unit: Unit = ""
     qualifier: Qualifier = "exact"
     tolerance: float = Field(default=0.10, ge=0, lt=1)
+    tolerance_why: str = ""
     calibration: bool = False
     ours: Measure | None = None
     plans: list[str] = []

@@ -230,10 +230,16 @@ def _row(j: Judged) -> ClaimRow:
         basis=_basis(claim) if compared else "",
         tolerance=_tolerance(claim) if compared else "",
         why=_why(j) if compared else _missing(j),
-        note=claim.note,
+        note=_note(claim),
         predicted=claim.predicted,
         unpredicted=UNPREDICTED if claim.unpredicted == "none written down" else "",
     )
+
+
+def _note(claim: Claim) -> str:
+    """Return the claim's note, and why it has a tolerance of its own."""
+    tolerance = f"the tolerance: {claim.tolerance_why}" if claim.tolerance_why else ""
+    return "; ".join(part for part in (claim.note, tolerance) if part)
 
 
 def _why(j: Judged) -> str:
