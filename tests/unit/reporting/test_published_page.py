@@ -207,6 +207,7 @@ def test_each_judgement_shows_what_it_rests_on(page: Path) -> None:
     assert "To measure it" not in row("link-tunnel")
     assert "4.00 ×" in row("accelerator-small")
     assert "computed" in row("link-tunnel")
+    assert "Note: the tolerance: the sentence sets 990 against 950 Mbps" in row("link-tunnel")
 
 
 def charted(
