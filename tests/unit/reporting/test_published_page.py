@@ -111,7 +111,7 @@ def test_a_difference_without_a_reason_is_marked(because: str, shown: str) -> No
 
 
 def test_what_is_computed_with_an_assumed_time_is_no_measurement() -> None:
-    """Of the coarse timer, a run gives one side only."""
+    """A run gives only one side of the coarse timer."""
     measured = [
         AcceleratorResult(
             dut="mpc8548e", suite="3des-sha1", size=size, operations=1000, driver="made-up", after_ns=us * 1_000_000,
