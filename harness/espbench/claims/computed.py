@@ -11,7 +11,7 @@ from espbench.catalogue.suites import suites
 from espbench.claims.model import Computed
 from espbench.claims.our_value import OurValue, ranged
 from espbench.claims.points import link_fps, tunnelled_size
-from espbench.claims.unit_fit import as_printed, fit, half
+from espbench.claims.unit_fit import as_printed, fit, follows_from_others, half, table, without_size
 from espbench.plan.resolved.frame_sizes import FRAMING_BYTES, USUAL_MTU
 from espbench.terms import layer2_mbps
 
@@ -37,13 +37,9 @@ def computed(m: Computed) -> OurValue:
             size = suites()[m.suite].largest_inner(USUAL_MTU) + FRAMING_BYTES
             return OurValue(holds=m.frame_size > size, text=f"up to {size} B pass whole")
         case "bus falls" | "bus beyond the MTU":
-            return _bus(m)
-        case "rsa held out" | "asymmetric":
-            return _held_out() if m.what == "rsa held out" else _asymmetric(m.modulus_bits)
-
-
-def _bus(m: Computed) -> OurValue:
-    return _bus_falls(m.suite) if m.what == "bus falls" else _bus_beyond_the_mtu(m)
+            return _bus_falls(m.suite) if m.what == "bus falls" else _bus_beyond_the_mtu(m)
+        case "rsa held out" | "rsa sizes held out" | "asymmetric":
+            return _public_keys(m)
 
 
 def _bus_falls(suite: str) -> OurValue:
@@ -72,6 +68,12 @@ def rsa_cycles(modulus_bits: int, exponent_bits: int) -> float:
     return 35 * digits**2 + 240 * digits + 1.5 * exponent_bits * (digits**2 + 3 * digits + 27)
 
 
+def _public_keys(m: Computed) -> OurValue:
+    if m.what == "asymmetric":
+        return _asymmetric(m.modulus_bits)
+    return _held_out() if m.what == "rsa held out" else _sizes_held_out()
+
+
 def _held_out() -> OurValue:
     """Return whether cycles that are fitted to one half of the printed times reproduce the other half as printed."""
     held_out, fitted = half("held out"), fit(half("fitted"))
@@ -81,6 +83,16 @@ def _held_out() -> OurValue:
         holds=agree == len(held_out),
         text=f"{agree} of {len(held_out)} times, the furthest {furthest:.4f} ms away; constants that are not rounded: "
         f"{exact}, {exact_furthest:.4f} ms",
+    )
+
+
+def _sizes_held_out() -> OurValue:
+    """Return whether the times of each pair of sizes are as printed, by cycles that are fitted to the other pairs."""
+    pairs = dict.fromkeys((entry.modulus_bits, entry.exponent_bits) for entry in table())
+    wrong = [pair for pair in pairs if not follows_from_others(*pair)]
+    text = ", ".join(f"{m}/{e} {without_size(m, e):+.1f} %" for m, e in pairs)
+    return OurValue(
+        holds=not wrong, text=f"{len(pairs) - len(wrong)} of {len(pairs)} pairs; at 33 MHz {text}"
     )
 
 

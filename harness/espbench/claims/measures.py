@@ -14,7 +14,6 @@ from espbench.catalogue.board_crypto import Behaviour as EngineUse
 from espbench.claims.bus_measures import bus_count, bus_increase, bus_share
 from espbench.claims.computed import computed
 from espbench.claims.kernel_measures import answer
-from espbench.claims.low_level import low_level
 from espbench.claims.model import (
     Accelerator,
     AcceleratorSpread,
@@ -36,7 +35,6 @@ from espbench.claims.model import (
     GoalGain,
     Kernels,
     LimitAt,
-    LowLevel,
     Measure,
     PublicKeyCpu,
     PublicKeyGain,
@@ -159,11 +157,7 @@ def _cpu_falls(m: CpuFalls, claim: Claim, measured: Points) -> OurValue:
     loads = [p.cpu_pct for p in points if p.cpu_pct is not None]
     if len(loads) < len(points):
         return lacking(f"{dut}: CPU not readable")
-    steps = [after - before for before, after in pairwise(loads)]
-    if m.steadily:
-        holds = all(step < -_SAME_LOAD for step in steps)
-    else:
-        holds = all(step <= _SAME_LOAD for step in steps) and loads[-1] < loads[0] - _SAME_LOAD
+    holds = all(after < before - _SAME_LOAD for before, after in pairwise(loads))
     return statement(points, _loads(points), holds=holds)
 
 
@@ -225,7 +219,7 @@ def _limit_at(m: LimitAt, claim: Claim, measured: Points) -> OurValue:
         return together
     limits = {dut: point for dut, (point,) in zip(m.duts, together, strict=True)}
     text = ", ".join(f"{dut}: {p.limit}" for dut, p in limits.items())
-    holds = all((p.limit == "CPU") == m.is_cpu for p in limits.values())
+    holds = all(p.limit == m.by for p in limits.values())
     return statement([*limits.values()], text, holds=holds)
 
 
@@ -378,11 +372,6 @@ def _bus_share(m: BusShare, claim: Claim, measured: Points) -> OurValue:
 @_measure.register
 def _bus_increase(m: BusIncrease, claim: Claim, measured: Points) -> OurValue:
     return bus_increase(m, claim, measured)
-
-
-@_measure.register
-def _low_level(m: LowLevel, claim: Claim, measured: Points) -> OurValue:
-    return low_level(m, claim, measured)
 
 
 @_measure.register

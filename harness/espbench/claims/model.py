@@ -61,16 +61,12 @@ class Cpu(_Data):
 
 
 class CpuFalls(_Data):
-    """The CPU load falls from frame size `start` to `end`, and does not rise from any measured size to the next.
-
-    steadily: it falls from each size to the next.
-    """
+    """The CPU load falls from each measured frame size to the next, from `start` to `end`, three sizes at least."""
 
     quantity: Literal["cpu falls"]
     of: Configuration
     start: Size = 64
     end: Size = 1456
-    steadily: bool = False
 
 
 class Ratio(_Data):
@@ -130,13 +126,16 @@ class SaturatesFirst(_Data):
 
 
 class LimitAt(_Data):
-    """The CPU (is_cpu), or something other than the CPU, limits each of these devices at a frame size."""
+    """The CPU, or the accelerator, limits each of these devices at a frame size.
+
+    The accelerator is the limit if neither the CPU nor a link is fully used.
+    """
 
     quantity: Literal["limit"]
     of: Configuration
     duts: list[str] = Field(min_length=1)
     frame_size: Size
-    is_cpu: bool
+    by: Literal["CPU", "accelerator"]
 
 
 class FloodRatio(_Data):
@@ -242,26 +241,6 @@ class AcceleratorTimer(_Data):
     dut: str = ""
 
 
-class LowLevel(_Data):
-    """A computed accelerator, which the CPU feeds through registers, against the measured one (n+1 after n).
-
-    crossover: the computed one is faster for a block of `small` bytes, and slower for one of `large`. none: without
-    the time of its driver, the measured one could be faster even for `small`. set_up: accesses to registers other than
-    those for data. ns_per_byte: of cipher and hash, one after the other. longest_access_ns: upper bound of the time of
-    an access.
-    """
-
-    quantity: Literal["low level"]
-    what: Literal["crossover", "none"]
-    suite: str = "3des-sha1"
-    small: int = 64
-    large: int = 256
-    set_up: int = Field(ge=0)
-    ns_per_byte: float = Field(gt=0)
-    longest_access_ns: float = Field(gt=0)
-    dut: str = ""
-
-
 class BusCount(_Data):
     """The ratio of the bytes over the bus per frame that devices counted to those that the article accounts for.
 
@@ -308,6 +287,7 @@ class Computed(_Data):
     quantity: Literal["computed"]
     what: Literal[
         "rsa held out",
+        "rsa sizes held out",
         "asymmetric",
         "clear link",
         "tunnel link",
@@ -406,7 +386,6 @@ Measure = Annotated[
     | AcceleratorVariant
     | AcceleratorUses
     | AcceleratorTimer
-    | LowLevel
     | BusCount
     | BusShare
     | BusIncrease
@@ -430,7 +409,6 @@ AcceleratorTest = (
     | AcceleratorVariant
     | AcceleratorUses
     | AcceleratorTimer
-    | LowLevel
 )
 PublicKeyTest = (
     PublicKeyTime | PublicKeyTable | PublicKeyOverhead | PublicKeyGain | PublicKeyCpu | PublicKeyIntensity
@@ -441,7 +419,9 @@ class Claim(_Data):
     """One claim of a document.
 
     says: the claim, in the document's words or nearly. value, unit: its figure; value None: it is a statement, which
-    holds or does not. tolerance: our value agrees if it differs by at most this share of the value. ours: the quantity
+    holds or does not. tolerance: our value agrees if it differs by at most this share of the value,
+    tolerance_why: why that is not the tolerance of the sentence's words (docs/powerquicc.md). calibration: the
+    model was fitted to this figure, or to figures that determine it. ours: the quantity
     of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
     can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is
     known. predicted: our expectation, written before the run. unpredicted: why a claim that runs measure has none.
@@ -457,6 +437,7 @@ class Claim(_Data):
     unit: Unit = ""
     qualifier: Qualifier = "exact"
     tolerance: float = Field(default=0.10, ge=0, lt=1)
+    tolerance_why: str = ""
     calibration: bool = False
     ours: Measure | None = None
     plans: list[str] = []

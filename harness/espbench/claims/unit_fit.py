@@ -89,9 +89,21 @@ def as_printed(constants: Constants, entries: Sequence[Printed]) -> tuple[int, f
 
 def without_size(modulus_bits: int, exponent_bits: int) -> float:
     """Return the error, %, of a pair of sizes at the lowest clock whose time is predicted from the other pairs."""
-    others = [e for e in table() if (e.modulus_bits, e.exponent_bits) != (modulus_bits, exponent_bits)]
-    one = next(e for e in table() if (e.modulus_bits, e.exponent_bits) == (modulus_bits, exponent_bits))
-    return 100 * (fit(others).ms(one) / one.ms - 1)
+    own, others = _split(modulus_bits, exponent_bits)
+    return 100 * (fit(others).ms(own[0]) / own[0].ms - 1)
+
+
+def follows_from_others(modulus_bits: int, exponent_bits: int) -> bool:
+    """Return whether all times of a pair of sizes are as printed, by cycles that are fitted to the other pairs."""
+    own, others = _split(modulus_bits, exponent_bits)
+    return as_printed(fit(others), own)[0] == len(own)
+
+
+def _split(modulus_bits: int, exponent_bits: int) -> tuple[list[Printed], list[Printed]]:
+    """Return the entries of a pair of sizes, and all others."""
+    pair = (modulus_bits, exponent_bits)
+    own = [entry for entry in table() if (entry.modulus_bits, entry.exponent_bits) == pair]
+    return own, [entry for entry in table() if entry not in own]
 
 
 def _terms(modulus_bits: int, exponent_bits: int) -> tuple[Fraction, ...]:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from espbench.claims import Points, claims, judge_all
+from espbench.claims.model import PublicKeyTable, PublicKeyTime
 from espbench.claims.unit_fit import Constants, Printed, as_printed, fit, half, table, without_size
 from espbench.results.accelerator import AcceleratorResult, PublicKeyResult, Variant
 
@@ -54,6 +56,25 @@ def test_a_pair_of_sizes_that_is_held_out_is_some_percent_off() -> None:
     assert {size: round(pct, 1) for size, pct in off.items()} == {
         (512, 512): -4.2, (512, 3): 1.3, (1024, 1024): 1.7, (1024, 3): -0.3, (2048, 2048): -2.7, (2048, 3): 0.3,
     }  # fmt: skip
+
+
+def test_pairs_of_sizes_have_the_row_that_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It differs by the published times, and agrees by times that the formula gives to the last digit."""
+    (row,) = [c for c in claims() if c.id == "rsa-sizes-held-out"]
+    (published,) = judge_all([row], Points(()))
+    assert published.word == "differs"
+    assert published.ours.text.startswith("1 of 6 pairs; at 33 MHz 512/512 -4.2 %, ")
+    exact = [replace(e, ms=PKEU.ms(e)) for e in table()]
+    monkeypatch.setattr("espbench.claims.unit_fit.table", lambda: exact)
+    (made_up,) = judge_all([row], Points(()))
+    assert (made_up.word, made_up.ours.text[:12]) == ("agrees", "6 of 6 pairs")
+
+
+def test_times_at_other_clocks_of_fitted_sizes_are_no_predictions() -> None:
+    """The fit has every pair of sizes, so a row on a printed time counts as calibration, or as computed."""
+    rows = [c for c in claims() if isinstance(c.ours, PublicKeyTime | PublicKeyTable)]
+    assert len(rows) == 8
+    assert [c.id for c in rows if not c.calibration] == []
 
 
 @pytest.mark.parametrize(("block_us", "word"), [(200, "agrees"), (5_000, "differs")])

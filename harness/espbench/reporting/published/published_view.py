@@ -30,8 +30,8 @@ UNEXPLAINED = "Not explained: no reason is written down for this difference"
 UNPREDICTED = "No prediction was written down before the first run."
 _GENERAL = "No single device"
 _ABOUT_GENERAL = "Claims about methods, stacks, accelerators and ciphers that name no device, or several"
-# A run gives at most one side of these; the other is arithmetic with an assumed time.
-BY_ARITHMETIC = ("computed", "low level", "accelerator timer")
+# A run gives at most one side of these; the other is arithmetic, or an assumed time.
+BY_ARITHMETIC = ("computed", "accelerator timer")
 _UNITS = {"x": "×", "": ""}
 _QUALIFIERS = {"exact": "", "about": "about ", "below": "less than ", "above": "more than "}
 _STACKS = {
@@ -230,10 +230,16 @@ def _row(j: Judged) -> ClaimRow:
         basis=_basis(claim) if compared else "",
         tolerance=_tolerance(claim) if compared else "",
         why=_why(j) if compared else _missing(j),
-        note=claim.note,
+        note=_note(claim),
         predicted=claim.predicted,
         unpredicted=UNPREDICTED if claim.unpredicted == "none written down" else "",
     )
+
+
+def _note(claim: Claim) -> str:
+    """Return the claim's note, and why it has a tolerance of its own."""
+    tolerance = f"the tolerance: {claim.tolerance_why}" if claim.tolerance_why else ""
+    return "; ".join(part for part in (claim.note, tolerance) if part)
 
 
 def _why(j: Judged) -> str:
