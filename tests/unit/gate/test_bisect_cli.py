@@ -424,16 +424,27 @@ def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(
     assert "no single commit" in done.stderr
 
 
-def test_steps_of_another_instrument_are_not_mixed(project: Project) -> None:
-    """Between an interruption and its continuation QEMU was replaced: every cost after it is another."""
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"qemu": "qemu sha256 ffffffffffffffff"},
+         "emulation.qemu: the base's qemu sha256 0123456789abcdef; now qemu sha256 ffff"),
+        ({"code": "0123456789abcdef"}, "; now 0123456789abcdef"),
+    ],
+)  # fmt: skip
+def test_steps_of_another_instrument_are_not_mixed(
+    project: Project, other: dict[str, str], said: str
+) -> None:
+    """Between an interruption and its continuation QEMU or espbench was replaced: every cost after it is another."""
     project.grow(step_at(11))
     project.patience = 5
     assert project.bisect().returncode == 130
     project.patience = 1000
-    before, project.world = project.world, replace(project.world, qemu="qemu sha256 ffffffffffffffff")
+    before = project.world
+    project.world = replace(before, qemu=other.get("qemu", before.qemu), code=other.get("code", before.code))
     done = project.bisect()
     assert done.returncode == 2, done.stdout
-    assert "emulation.qemu: the base's qemu sha256 0123456789abcdef; now qemu sha256 ffff" in done.stderr
+    assert said in done.stderr
     assert "to begin it anew" in done.stderr
     project.world = before
     assert "commit 11 costs +212.000" in project.bisect().stdout

@@ -265,6 +265,17 @@ def other_espbench(situation: Situation) -> None:
     rebase(situation)
 
 
+def other_code(situation: Situation) -> None:
+    """Its version is the same."""
+    situation.before = replace(situation.before, code="0123456789abcdef")
+    rebase(situation)
+
+
+def a_base_that_does_not_say_its_code(situation: Situation) -> None:
+    situation.before = replace(situation.before, code="")
+    rebase(situation)
+
+
 def base_in_real_time(situation: Situation) -> None:
     profiles = {"mpc8548e": {"platform": "uml"}}
     world = replace(situation.before, asked={**situation.before.asked, "profiles": profiles})
@@ -465,6 +476,8 @@ FAULTS: list[tuple[Fault, int]] = [
     (other_qemu, 2),
     (other_kernel, 2),
     (other_espbench, 2),
+    (other_code, 2),
+    (a_base_that_does_not_say_its_code, 2),
     (base_in_real_time, 2),
     (invalid_base, 2),
     (unproven_base, 2),
@@ -533,6 +546,18 @@ def test_a_foreign_base_is_told_by_its_difference(situation: Situation) -> None:
     done = situation.check()
     assert done.returncode == 0
     assert "allowed to differ: mpc8548e: emulation.qemu" in done.stdout
+
+
+def test_a_base_of_other_code_is_told_before_anything_is_measured(situation: Situation) -> None:
+    other_code(situation)
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, [])
+    assert f"espbench.code: the base's 0123456789abcdef; now {situation.after.code}" in done.stderr
+    assert "measure the base anew, or name what may differ: --allow-different 'espbench.code'" in done.stderr
+    situation.options = ["--allow-different", "code"]
+    done = situation.check()
+    assert done.returncode == 0
+    assert "allowed to differ: espbench.code: 0123456789abcdef → " in done.stdout
 
 
 def test_gateways_that_cannot_be_set_up_are_told_with_the_cause(situation: Situation) -> None:

@@ -213,6 +213,13 @@ def test_a_revision_whose_encryption_is_not_proven_is_no_green(
     assert bool(re.search(r"not judged: base, \S+-r1: encryption not proven", done.stdout)) == (code == 3)
 
 
+def test_a_base_of_other_code_is_foreign(situation: Situation) -> None:
+    situation.base = replace(situation.after, code="0123456789abcdef").run(situation.folder / "bases").path
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, 0)
+    assert "espbench.code: the base's 0123456789abcdef; now " in done.stderr
+
+
 def test_another_machine_is_foreign(situation: Situation) -> None:
     situation.after = replace(situation.after, host={"cpu": "another, 2 cores"})
     done = situation.check()

@@ -36,6 +36,7 @@ from espbench.gate.judging import judge
 from espbench.gate.limits import Limit, Quantity, limited
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import Check, Problem
+from espbench.own_code import own_code
 from espbench.plan import Case, ResolvedPlan, Throughput, load_plan
 from espbench.plan import conditions as plan_conditions
 from espbench.plan.resolved.arms import arms
@@ -284,7 +285,8 @@ def _of_plan(asked: Asked) -> dict[str, str]:
     profiles = profiles_of(asked.choices)
     line_rate = asked.choices[0].platform.line_rate_bps
     known = plan_conditions(asked.resolved, profiles)
-    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, known)
+    code = own_code()["measuring"]
+    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, known, code)
 
 
 def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]]:
