@@ -136,27 +136,23 @@ def check(  # noqa: PLR0913
     """Check a plan for regressions. Exit code 0: none; 5: some; 3: a case could not be judged."""
     outputs = Outputs(json, junit, markdown)
     outputs.clear()
-    limits = read_limits(limit or [])
+    texts = limit or []
+    limits, given = read_limits(texts), limited(texts)
     resolved = load_plan(plan)
     options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
-    measuring = Measuring(out, options)
-    asked = Asked(
-        plan,
-        resolved,
-        choose(resolved),
-        limits,
-        limited(limit or []),
-        allow_different or [],
-        measuring,
-        repeats,
-    )
+    measuring, allowed = Measuring(out, options), allow_different or []
+    asked = Asked(plan, resolved, choose(resolved), limits, given, allowed, measuring, repeats)
     verdict = _verdict(asked, against, build, tree)
     outputs.write(verdict)
-    console = Console(highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
-    show(verdict, console)
+    show(verdict, _console())
     raise typer.Exit(verdict.exit_code)
+
+
+def _console() -> Console:
+    console = Console(highlight=False, emoji=False, markup=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
 
 
 def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None) -> Check:

@@ -16,7 +16,7 @@ from math import ceil, log2
 
 # Commits that do not touch the path of a frame were seen to move its cost by up to so many instructions (docs/ci.md).
 _FEW = 3.0
-# Of a small change even less counts as the cost of good or of bad.
+# The costs of good and of bad must stay apart: near is at most this share of the whole change.
 _MOST_NEAR = 0.2
 
 
