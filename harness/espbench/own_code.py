@@ -11,12 +11,15 @@ import contextlib
 import hashlib
 import os
 import subprocess
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 from espbench.paths import clone_root, program
 
 _PACKAGE = Path(__file__).resolve().parent
+# These folders only read results: no figure of a run depends on them.
+READERS = ("reporting", "comparison", "claims", "frames", "over_time", "cli/finished", "cli/history")
 _DIGITS = 16
 _PATIENCE_S = 120.0
 
@@ -25,11 +28,15 @@ _PATIENCE_S = 120.0
 def own_code() -> dict[str, str]:
     """Describe this espbench as the manifest keeps it.
 
-    `code`: SHA-256 of the Python files with their names; `generator`: SHA-256 of the traffic generator's program,
-    missing if that is not built; each is cut to 16 digits. `commit`: of the clone; `changed`: present if tracked files
-    were changed since. Both are missing if espbench is installed from a wheel, or if git is not installed.
+    `code`: SHA-256 of the Python files with their names; `measuring`: the same without READERS; `generator`: SHA-256 of
+    the traffic generator's program, missing if that is not built; each is cut to 16 digits. `commit`: of the clone;
+    `changed`: present if tracked files were changed since. Both are missing if espbench is installed from a wheel, or
+    if git is not installed.
     """
-    identity = {"code": digest_of_files(_PACKAGE, "*.py")}
+    identity = {
+        "code": digest_of_files(_PACKAGE, "*.py"),
+        "measuring": digest_of_files(_PACKAGE, "*.py", READERS),
+    }
     with contextlib.suppress(OSError):
         identity["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
     root = clone_root()
@@ -38,10 +45,15 @@ def own_code() -> dict[str, str]:
     return identity
 
 
-def digest_of_files(folder: Path, pattern: str) -> str:
-    """Return the SHA-256 of the files of this pattern in a folder and those below, with their names; 16 digits."""
+def digest_of_files(folder: Path, pattern: str, without: Collection[str] = ()) -> str:
+    """Return the SHA-256 of the files of this pattern in a folder and those below, with their names; 16 digits.
+
+    without: folders, relative to the first one, whose files are left out.
+    """
     total = hashlib.sha256()
     for file in sorted(folder.rglob(pattern)):
+        if any(file.is_relative_to(folder / name) for name in without):
+            continue
         total.update(f"{file.relative_to(folder).as_posix()}\0".encode())
         total.update(hashlib.sha256(file.read_bytes()).digest())
     return total.hexdigest()[:_DIGITS]

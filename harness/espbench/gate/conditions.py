@@ -20,6 +20,7 @@ from espbench.comparison.sorting.samples import VERSION_OPTIONS, options_of
 from espbench.terms import CaseEntry, Manifest
 
 _SCOPE_ENDS = ": "
+_CODE = "espbench.code"
 _KIND, _VERSION = "kind", "version"  # conditions of a stack
 _PROFILE = "profile."
 _OF_KERNELS = ("kernel", "modules", "overlay", "configuration of the kernel")
@@ -77,10 +78,14 @@ class Recorded:
 
 
 def of_plan(
-    espbench: str, topology: str, line_rate_bps: float, conditions: Mapping[str, Any]
+    espbench: str, topology: str, line_rate_bps: float, conditions: Mapping[str, Any], code: str = ""
 ) -> dict[str, str]:
-    """Return the conditions that are known before a measurement; conditions: the plan's, as in the manifest."""
+    """Return the conditions that are known before a measurement; conditions: the plan's, as in the manifest.
+
+    espbench, code: its version, and the digest of its code that measures; empty if that is not known, or of no matter.
+    """
     known = {"espbench": espbench, "topology": topology, "line rate": f"{line_rate_bps:g} bit/s"}
+    known |= {_CODE: code} if code else {}
     known |= flat({k: v for k, v in conditions.items() if k not in ("topology", "line_rate", "profiles")})
     # A profile's name may contain dots, so it is not read back from a joined key.
     for name, profile in (conditions.get("profiles") or {}).items():
@@ -93,7 +98,10 @@ def of_run(manifest: Manifest, *, virtual: bool = True) -> Recorded:
 
     virtual: the run is in virtual time. In real time, the machine is part of the instrument, and so are its programs.
     """
-    recorded = of_plan(manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions)
+    code = manifest.code.get("measuring", "")
+    recorded = of_plan(
+        manifest.espbench, manifest.topology, manifest.line_rate_bps, manifest.conditions, code
+    )
     if not virtual:
         recorded |= {f"{condition.part}.{condition.key}": value for condition, value in of_machine(manifest)}
     of_gateways: dict[str, set[str]] = {}

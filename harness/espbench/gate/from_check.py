@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from espbench.gate import instructions
-from espbench.gate.base import Base, Point
+from espbench.gate.base import AT_THROUGHPUT, Base, Point
 from espbench.gate.from_run import BASELINE
 from espbench.gate.judging import Measured, Measurements
 from espbench.gate.limits import Limit, Quantity
@@ -21,13 +21,17 @@ _LEAST = 0.05  # a floor is no lower than this share of a load
 def base_loads(
     base: Base, entries: Sequence[CaseEntry], limits: Mapping[Quantity, Limit]
 ) -> dict[str, list[BaseLoad]]:
-    """Return the base's loads for each of these cases; by the case's name in the new run. Other cases are left out."""
+    """Return the base's loads for each of these cases; by the case's name in the new run. Other cases are left out.
+
+    Only a throughput has a floor below its load.
+    """
     loads: dict[str, list[BaseLoad]] = {}
     for entry in entries:
         case = base.cases.get(Point.of(entry))
         for s in case.samples if case else ():
             if s.repeat == entry.repeat:
-                floor = max(s.load_fps - limits["throughput"].allowance(s.load_fps), _LEAST * s.load_fps)
+                allowance = limits["throughput"].allowance(s.load_fps) if s.share == AT_THROUGHPUT else 0.0
+                floor = max(s.load_fps - allowance, _LEAST * s.load_fps)
                 load = BaseLoad(
                     goal=s.goal, load_fps=s.load_fps, duration_s=s.duration_s, floor_fps=round(floor, 3)
                 )
@@ -99,7 +103,9 @@ def _take(
             continue
         met = trial.meets(load.goal)
         floor_met = None if met or floor is None else floor.meets(load.goal)
-        measured[Point.of(entry), entry.repeat, load.goal, load.load_fps] = Measured(counted, met, floor_met)
+        measured[Point.of(entry), entry.repeat, load.goal, load.load_fps] = Measured(
+            counted, met, floor_met, trial.frame_loss_ratio
+        )
     return problems
 
 

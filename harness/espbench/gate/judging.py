@@ -11,6 +11,9 @@ the band by more than the limit, and `improved` if it is below the band by more 
 **Throughput.** No new search is made. If the trial at the base's throughput still meets the loss goal, the figure is
 `same`. If not, a trial at the least throughput that the limit allows decides: it meets the goal (`moved`) or does not
 (`regressed`).
+
+**Frame loss**, at the loads below the throughput. If the base's trial there met the loss goal and the new one does not,
+the figure is `regressed`, without any limit: a gateway that is idle has no reason to lose frames.
 """
 
 from __future__ import annotations
@@ -31,12 +34,14 @@ class Measured:
     """A new measurement of one of the base's samples.
 
     instructions: per frame, by gateway. met: the trial met the loss goal. floor_met: the trial at the least throughput
-    that the limit allows met it; None: it was not tried, because the first one met the goal.
+    that the limit allows met it; None: it was not tried, because the first one met the goal. loss: the share of the
+    frames that the trial lost.
     """
 
     instructions: Mapping[str, float]
     met: bool
     floor_met: bool | None
+    loss: float = 0.0
 
 
 # Reading a gateway's CPU time before and after a trial may cost so many instructions more or less.
@@ -46,7 +51,7 @@ Measurements = Mapping[tuple[Point, int, float, float], Measured]
 
 
 def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) -> list[Row]:
-    """Return a row for each gateway and for the throughput, at each point and goal that was measured."""
+    """Return a row for each gateway, for the throughput and for the loss below it, at each point and goal measured."""
     rows: list[Row] = []
     for point in sorted(base.cases, key=lambda point: point.order):
         case = base.cases[point]
@@ -65,9 +70,11 @@ def judge(base: Base, measured: Measurements, limits: Mapping[Quantity, Limit]) 
                 if share == shares[0]:
                     measurements = [now for _, now in made]
                     rows += _of_gateways(case, goal, samples, measurements, limits["instructions"])
+                judged = [now for s, now in made if s.met]
                 if share == AT_THROUGHPUT:
-                    judged = [now for s, now in made if s.met]
                     rows.append(_throughput(case, goal, samples, judged, limits["throughput"]))
+                else:
+                    rows.append(_loss(case, goal, samples, judged))
     return rows
 
 
@@ -156,6 +163,34 @@ def _throughput(
         change=None,
         limit=str(limit),
         allowed=allowed,
+        word=word,
+        why=why,
+    )
+
+
+def _loss(case: BaseCase, goal: float, samples: Sequence[Sample], judged: Sequence[Measured]) -> Row:
+    """Return the row of the loss at a load below the throughput; judged: as in `_throughput`."""
+    fps = median(s.load_fps for s in samples)
+    word: Word = "same"
+    why = f"it meets {goal_name(goal)} at {fps:,.0f} frames/s, as in the base"
+    if not judged:
+        word, why = "not judged", f"the base's own trial at {fps:,.0f} frames/s lost more than the goal"
+    elif not all(m.met for m in judged):
+        word, why = "regressed", f"it misses {goal_name(goal)} at {fps:,.0f} frames/s, which the base met"
+    return Row(
+        case=str(case.point),
+        goal=goal,
+        load_fps=fps,
+        quantity="frame loss",
+        side="",
+        base=goal,
+        low=0.0,
+        high=goal,
+        repeats=len(samples),
+        now=max((m.loss for m in judged), default=None),
+        change=None,
+        limit=goal_name(goal),
+        allowed=0.0,
         word=word,
         why=why,
     )

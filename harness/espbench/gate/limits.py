@@ -51,6 +51,13 @@ def limits(texts: Sequence[str]) -> dict[Quantity, Limit]:
     return {**DEFAULTS, **given}
 
 
+def limited(texts: Sequence[str]) -> list[Quantity]:
+    """Return the quantities of which these texts, which `limits` could read, give a limit."""
+    return [
+        quantity for quantity in get_args(Quantity) for text in texts if text.partition("=")[0] == quantity
+    ]
+
+
 def _limit(text: str, value: str) -> Limit:
     share = number = 0.0
     for part in value.split("|"):

@@ -64,6 +64,15 @@ def measured(wanted: Base, run: RunDirectory) -> Base:
     return replace(wanted, cases=cases)
 
 
+def lossy(base: Base) -> list[str]:
+    """Return the points that missed a loss goal at a low load, where a check cannot judge their loss."""
+    return [
+        str(point)
+        for point, case in base.cases.items()
+        if any(s.share == LOW and not s.met for s in case.samples)
+    ]
+
+
 def _refused(base: Base, expected: str, got: Sequence[str]) -> UsageError:
     more = f"; and {len(got) - _MOST_SHOWN} more" if len(got) > _MOST_SHOWN else ""
     return UsageError(

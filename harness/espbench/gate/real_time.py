@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges a check in real time, where figures have noise: compares the verdicts of a comparison with the limits.
 
-Two arms of one plan are compared in pairs (docs/comparison.md). Two runs are not compared, because pairs exist only
-within a run. A figure is `regressed` if the comparison shows a difference, and its best estimate exceeds the limit's
-share. A figure without a shown difference is `same` only if the comparison would have shown a large one: its interval
-excludes that the figure is worse by more than LARGE, or by more than the limit if that is larger.
+Two arms of one plan are compared in pairs (docs/comparison.md). Two runs are not paired, because pairs exist only
+within a run; only their throughputs are judged. A figure is `regressed` if the comparison shows a difference, and its
+best estimate exceeds the limit's share. A figure without a shown difference is `same` only if the comparison would have
+shown a large one: its interval excludes that the figure is worse by more than LARGE, or by more than the limit if that
+is larger.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from espbench.results import RunDirectory
 from espbench.terms import PAIRED, CaseEntry, Finding, Outcome, kind_of_test
 
 _WORSE, _BETTER = ("A faster", "B costs more"), ("B faster", "B costs less")
+# CPU per frame depends on the load: only trials of both at the same loads, in turns, show that it differs.
+CPU_OF_TWO_RUNS = (
+    "CPU per frame is not judged between two runs: each measured it at a throughput and a time of its own"
+)
+CPU_OF_SEARCHES = "CPU per frame is not judged by searches alone: each arm has it at a throughput of its own"
 LARGE = 0.10  # the share by which verdicts on throughput should be right (docs/comparison.md)
 _FIT = ("OK", "LOWER_BOUND", "BELOW_MINIMUM")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Figure = Literal["instructions", "throughput", "CPU per frame"]
+Figure = Literal["instructions", "throughput", "frame loss", "CPU per frame"]
 # same: within the band. moved: outside the band, but within the limit. improved, regressed: beyond the limit.
 # not judged: the base's own trial does not allow a verdict. no verdict: a comparison could not decide.
 Word = Literal["same", "moved", "improved", "regressed", "not judged", "no verdict"]
@@ -21,8 +21,9 @@ class Row:
 
     base: the median of the base's band, which goes from low to high and has this many repeats. side: the gateway, for
     instructions. now and change are None for a throughput in virtual time, because no new search is made. allowed: by
-    how much the figure may be worse, in its unit. If the statistics of a comparison judged the figure, goal and
-    load_fps are None, and the figure is a ratio to the base, which is 1.
+    how much the figure may be worse, in its unit. A frame loss is a share of the frames. Of the base's it is only known
+    that it met the goal, which is in `base` and `high`; change is None. If the statistics of a comparison judged the
+    figure, goal and load_fps are None, and the figure is a ratio to the base, which is 1.
     """
 
     case: str

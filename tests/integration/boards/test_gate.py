@@ -57,13 +57,13 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_changed(based: Path) -> None:
-    """Two gateways and a throughput of each of two cases, at loads on the edge of what they forward."""
+    """Two gateways, a loss and a throughput of each of two cases, at loads on the edge of what they forward."""
     done = check(based)
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = json.loads((based / "verdict.json").read_text())
-    assert [row["word"] for row in verdict["rows"]] == ["same"] * 6
+    assert [row["word"] for row in verdict["rows"]] == ["same"] * 8
     assert {row["change"] for row in verdict["rows"] if row["side"]} == {0.0}
-    assert all(row["base"] > 1000 for row in verdict["rows"])
+    assert all((row["base"] > 1000) == (row["quantity"] != "frame loss") for row in verdict["rows"])
 
 
 def test_another_device_is_foreign(based: Path, tmp_path: Path) -> None:

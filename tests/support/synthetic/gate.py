@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from espbench.own_code import own_code
 from espbench.plan import cases, conditions, load_plan
 from espbench.plan.resolved.arms import compare_settings
 from espbench.results import FORMAT, RunDirectory
@@ -56,6 +57,7 @@ class World:
     qemu: str = "qemu sha256 0123456789abcdef"
     kernel: str = "6.1.1"
     espbench: str = __version__
+    code: str = field(default_factory=lambda: own_code()["measuring"])  # empty: a run that does not record it
     ns_per_instruction: str | None = NS_PER_INSTRUCTION
     conditions: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -125,6 +127,7 @@ class World:
         }
         return Manifest(
             format=FORMAT, espbench=self.espbench, name="made-up", plan_path=self.plan_path,
+            code={"measuring": self.code} if self.code else {},
             started="2026-01-02T03:04:05+00:00",
             platform=self.platform, platform_reason="", topology="gateway-to-gateway", line_rate_bps=self.line_rate_bps,
             cases=self.entries, conditions=self.plan_conditions, contexts=contexts,

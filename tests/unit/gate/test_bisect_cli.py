@@ -144,13 +144,18 @@ def step_at(place: int, more: float = 212.0) -> list[float | None]:
 
 
 def test_the_commit_is_found_with_its_cost(project: Project) -> None:
-    """Four steps suffice for sixteen commits, beside good (twice), bad and two profiles; the tree is as before."""
+    """Four steps suffice for sixteen commits, beside good (twice), bad, one that confirms the answer and two profiles.
+
+    The tree is as before.
+    """
     project.grow(step_at(11))
     done = project.bisect()
     assert done.returncode == 0, done.stderr
-    assert "commit 11 costs +212.000 instructions per frame" in done.stdout
+    assert "commit 11 costs +212.000 instructions per frame, of +212.000 in all" in done.stdout
+    assert "7 of 17 commits were measured" in done.stdout
+    assert re.search(r"to confirm the answer, \w+ commit 14", done.stderr)
     assert "step 4 of about 4" in done.stderr
-    assert len(project.measured) == 3 + 4 + 2
+    assert len(project.measured) == 3 + 4 + 1 + 2
     (folder,) = (project.folder / "runs").iterdir()
     assert "commit 11 costs +212.000" in (folder / "bisect.md").read_text()
     assert not (folder / "tree").exists()
@@ -163,7 +168,16 @@ def test_after_the_first_steps_only_the_worst_case_is_measured(project: Project)
     assert project.bisect().returncode == 0
     (folder,) = (project.folder / "runs").iterdir()
     runs = sorted(len(RunDirectory.open(path).manifest.base_loads) for path in (folder / "runs").iterdir())
-    assert runs == [0, 1, 1, 1, 1, 4, 4]  # good searches; four steps; good and bad at all loads
+    assert runs == [
+        0,
+        1,
+        1,
+        1,
+        1,
+        1,
+        4,
+        4,
+    ]  # good searches; four steps, and one more; good and bad at all loads
 
 
 def test_an_interrupted_bisection_goes_on_with_the_same_command(project: Project) -> None:
@@ -175,7 +189,7 @@ def test_an_interrupted_bisection_goes_on_with_the_same_command(project: Project
     done = project.bisect()
     assert done.returncode == 0, done.stderr
     assert "commit 11 costs +212.000" in done.stdout
-    assert len(project.measured) == 7 + 2
+    assert len(project.measured) == 8 + 2
     assert before == 5
 
 
@@ -221,14 +235,14 @@ def test_a_bisection_that_is_done_is_only_shown(project: Project) -> None:
 def test_an_interrupted_profile_goes_on_with_the_same_command(project: Project) -> None:
     """The commit was told before; the parent is not profiled again."""
     project.grow(step_at(11))
-    project.patience = 8
+    project.patience = 9
     done = project.bisect()
     assert done.returncode == 130
     assert "commit 11 costs +212.000" in done.stdout
     assert "commit 11 costs +212.000" in (folder_of(project) / "bisect.md").read_text()
     project.patience = 1000
     assert project.bisect().returncode == 0
-    assert len(project.measured) == 9
+    assert len(project.measured) == 10
     assert "+212.000 |" in (folder_of(project) / "bisect.md").read_text()
 
 
@@ -369,6 +383,25 @@ def test_costs_that_go_up_twice_are_no_single_commit(project: Project) -> None:
     assert not (folder_of(project) / "profiles").exists()
 
 
+def test_a_second_regression_that_is_smaller_is_told(project: Project) -> None:
+    """16 % of the whole, and far beyond the limit: the answer would leave it in the tree."""
+    project.grow([12000.0 + 1000 * (n >= 3) + 190 * (n >= 12) for n in range(COMMITS)])
+    done = project.bisect()
+    assert done.returncode == 3
+    assert re.search(
+        r"no single commit: .*; of \+1,190\.000 in all, \w+ commit 3 costs \+1,000\.000", done.stdout
+    )
+
+
+def test_a_regression_that_was_undone_and_made_again_is_found_where_it_was_made_again(
+    project: Project,
+) -> None:
+    project.grow([12000.0 + 212 * (4 <= n <= 8 or n >= 13) for n in range(COMMITS)])
+    done = project.bisect()
+    assert done.returncode == 3
+    assert re.search(r"had risen at place 4, .* of \+212\.000 in all, \w+ commit 13 costs", done.stdout)
+
+
 def test_commits_that_do_not_build_are_gone_around(project: Project) -> None:
     costs = step_at(11)
     costs[8] = costs[10] = None
@@ -391,16 +424,27 @@ def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(
     assert "no single commit" in done.stderr
 
 
-def test_steps_of_another_instrument_are_not_mixed(project: Project) -> None:
-    """Between an interruption and its continuation QEMU was replaced: every cost after it is another."""
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"qemu": "qemu sha256 ffffffffffffffff"},
+         "emulation.qemu: the base's qemu sha256 0123456789abcdef; now qemu sha256 ffff"),
+        ({"code": "0123456789abcdef"}, "; now 0123456789abcdef"),
+    ],
+)  # fmt: skip
+def test_steps_of_another_instrument_are_not_mixed(
+    project: Project, other: dict[str, str], said: str
+) -> None:
+    """Between an interruption and its continuation QEMU or espbench was replaced: every cost after it is another."""
     project.grow(step_at(11))
     project.patience = 5
     assert project.bisect().returncode == 130
     project.patience = 1000
-    before, project.world = project.world, replace(project.world, qemu="qemu sha256 ffffffffffffffff")
+    before = project.world
+    project.world = replace(before, qemu=other.get("qemu", before.qemu), code=other.get("code", before.code))
     done = project.bisect()
     assert done.returncode == 2, done.stdout
-    assert "emulation.qemu: the base's qemu sha256 0123456789abcdef; now qemu sha256 ffff" in done.stderr
+    assert said in done.stderr
     assert "to begin it anew" in done.stderr
     project.world = before
     assert "commit 11 costs +212.000" in project.bisect().stdout

@@ -19,24 +19,27 @@ from espbench.gate.verdict import Row
 COMMITS = 1024
 
 
-def bisected(costs: Sequence[float | None]) -> tuple[Answer, int]:
-    """The answer, and how many commits were measured for it beside good and bad."""
+def bisected(costs: Sequence[float | None], near: float = 0.0) -> tuple[Answer, int]:
+    """The answer, and how many steps were made for it; the commits that confirm an answer are no steps."""
     bad = len(costs) - 1
-    bisection = Bisection(bad, {0: costs[0], bad: costs[bad]})
-    steps = 0
-    while (place := bisection.next()) is not None:
-        steps += 1
+    bisection = Bisection(bad, {0: costs[0], bad: costs[bad]}, near)
+    steps = confirming = 0
+    while (place := bisection.next() or bisection.to_confirm()) is not None:
+        is_step = bisection.next() is not None
+        steps += is_step
+        confirming += not is_step
         bisection.add(place, costs[place])
+    assert confirming <= 1
     return bisection.answer(), steps
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_a_planted_regression_is_found_in_ten_steps(seed: int) -> None:
-    """Among commits that move the cost a little, up and down: 50 of 50."""
+    """Among commits that move the cost by less than three instructions, up and down: 50 of 50."""
     chance = random.Random(seed)
     place, more = chance.randrange(1, COMMITS + 1), chance.choice([1.0, 7.0, 212.0, 5000.0])
     costs = [
-        5000.0 + (more if i >= place else 0.0) + chance.uniform(-0.08, 0.08) * more
+        5000.0 + (more if i >= place else 0.0) + chance.uniform(-1, 1) * min(0.08 * more, 1.4)
         for i in range(COMMITS + 1)
     ]
     answer, steps = bisected(costs)
@@ -62,6 +65,28 @@ def test_a_cost_that_goes_up_and_down_is_no_single_commit() -> None:
     answer, _ = bisected(costs)
     assert not answer.single
     assert "does not go up once" in answer.why
+
+
+@pytest.mark.parametrize(("near", "is_single"), [(10.0, False), (189.0, False), (190.0, True)])
+def test_a_second_regression_beyond_the_limit_is_no_part_of_the_first(near: float, is_single: bool) -> None:
+    """Its 190 instructions are 16 % of the whole."""
+    answer, _ = bisected([10_000.0] * 3 + [11_000.0] * 5 + [11_190.0] * 3, near)
+    assert (answer.first, answer.cost, answer.whole) == (3, 1000.0, 1190.0)
+    assert answer.single == is_single
+
+
+def test_a_commit_that_was_undone_and_made_again_is_not_the_answer() -> None:
+    """Place 5 is found first, but bad is dear because of place 9."""
+    answer, _ = bisected([10_000.0] * 5 + [11_000.0] + [10_000.0] * 3 + [11_000.0] * 2)
+    assert (answer.first, answer.last, answer.cost, answer.single) == (9, 9, 1000.0, False)
+    assert "it had risen at place 5, and had fallen again at place 8" in answer.why
+
+
+def test_the_commit_that_confirms_may_be_one_that_cannot_be_built() -> None:
+    """Then the answer stands, and no other is tried."""
+    costs = [None if place == 12 else 100.0 * (place >= 3) for place in range(17)]
+    answer, _ = bisected(costs)
+    assert (answer.first, answer.single) == (3, True)
 
 
 def test_commits_that_cannot_be_built_are_gone_around() -> None:
@@ -141,9 +166,11 @@ def test_an_interrupted_bisection_goes_on(tmp_path: Path) -> None:
     answer = search(SPAN, history, cost_of(40, after), never, print)
     assert answer is not None
     assert (answer.first, answer.single, answer.cost) == (40, True, 212.0)
-    assert len(before) + len(after) <= 6
+    assert len(before) + len(after) <= 6 + 1
     assert not set(before) & set(after)
-    assert f"{SPAN[40]} costs +212.000 instructions per frame" in as_markdown(SPAN, answer, history)
+    assert f"{SPAN[40]} costs +212.000 instructions per frame, of +212.000 in all" in as_markdown(
+        SPAN, answer, history
+    )
 
 
 def test_where_bad_is_not_worse_there_is_nothing_to_look_for(tmp_path: Path) -> None:

@@ -16,13 +16,15 @@ from xml.etree import ElementTree
 import pytest
 
 from espbench.cli.gate import measuring
-from espbench.gate import baseline_file
+from espbench.gate import baseline_file, from_check, low_loads
+from espbench.gate.base import Base
 from espbench.gate.from_run import base_of
+from espbench.gate.limits import DEFAULTS
 from espbench.gate.telling import json_file
 from espbench.results import RunDirectory
 from espbench.terms import BaseLoad, Finding, Reason, Trial
 from support.command_line import in_process
-from support.synthetic.gate import PLAN, World, world_of
+from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
 
 
 @dataclass
@@ -121,6 +123,36 @@ def test_a_regression_is_5_and_stands_in_every_file(situation: Situation) -> Non
     assert "+212.000 (+1.77 %)" in summary
     assert "base: " in summary  # its provenance
     assert "begun 2026-01-02" in summary
+
+
+def test_frames_lost_by_an_idle_gateway_are_5(situation: Situation) -> None:
+    """At a tenth of the throughput, with the same cost and the same throughput; each file and the table say so."""
+    situation.file.write_text(baseline_file.text_of(with_low_loads(situation.before, situation.folder)))
+    assert situation.check().returncode == 0
+
+    def lossy(trial: Trial) -> Trial:
+        lost = {"lost": 40, "rx_frames": 3960, "frame_loss_ratio": 0.01}
+        return trial.model_copy(update=lost) if trial.intended_fps < LOAD_FPS / 2 else trial
+
+    situation.spoil_trial = lossy
+    done = situation.check()
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "4 regressed" in done.stdout
+    assert "frame loss: at most 0 % → 1 %" in (situation.folder / "junit").read_text()
+    assert "| frame loss | at most 0 % | 1 % | | 0 % | **regressed** |" in " ".join(
+        (situation.folder / "markdown").read_text().split()
+    )
+    worse = [row for row in json.loads((situation.folder / "json").read_text())["rows"] if row["now"] == 0.01]
+    assert {(row["quantity"], row["load_fps"], row["word"]) for row in worse} == {
+        ("frame loss", 4000.0, "regressed")
+    }
+
+
+def with_low_loads(world: World, folder: Path) -> Base:
+    """Return the base that `espbench baseline` makes of this world."""
+    wanted = low_loads.to_measure(base_of(world.run(folder / "bases")))
+    loads = from_check.base_loads(wanted, world.entries, DEFAULTS)
+    return low_loads.measured(wanted, world.check(folder / "bases", loads))
 
 
 def test_an_improvement_is_told_and_is_0(situation: Situation) -> None:
@@ -230,6 +262,17 @@ def other_kernel(situation: Situation) -> None:
 
 def other_espbench(situation: Situation) -> None:
     situation.before = replace(situation.before, espbench="0.0.1")
+    rebase(situation)
+
+
+def other_code(situation: Situation) -> None:
+    """Its version is the same."""
+    situation.before = replace(situation.before, code="0123456789abcdef")
+    rebase(situation)
+
+
+def a_base_that_does_not_say_its_code(situation: Situation) -> None:
+    situation.before = replace(situation.before, code="")
     rebase(situation)
 
 
@@ -433,6 +476,8 @@ FAULTS: list[tuple[Fault, int]] = [
     (other_qemu, 2),
     (other_kernel, 2),
     (other_espbench, 2),
+    (other_code, 2),
+    (a_base_that_does_not_say_its_code, 2),
     (base_in_real_time, 2),
     (invalid_base, 2),
     (unproven_base, 2),
@@ -501,6 +546,18 @@ def test_a_foreign_base_is_told_by_its_difference(situation: Situation) -> None:
     done = situation.check()
     assert done.returncode == 0
     assert "allowed to differ: mpc8548e: emulation.qemu" in done.stdout
+
+
+def test_a_base_of_other_code_is_told_before_anything_is_measured(situation: Situation) -> None:
+    other_code(situation)
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, [])
+    assert f"espbench.code: the base's 0123456789abcdef; now {situation.after.code}" in done.stderr
+    assert "measure the base anew, or name what may differ: --allow-different 'espbench.code'" in done.stderr
+    situation.options = ["--allow-different", "code"]
+    done = situation.check()
+    assert done.returncode == 0
+    assert "allowed to differ: espbench.code: 0123456789abcdef → " in done.stdout
 
 
 def test_gateways_that_cannot_be_set_up_are_told_with_the_cause(situation: Situation) -> None:

@@ -154,6 +154,72 @@ def test_a_case_that_leaked_is_no_green(situation: Situation) -> None:
     assert "VIOLATED" in done.stdout
 
 
+def unproven(outcome: Outcome) -> Outcome:
+    """Let the first encrypted case have no proof."""
+    is_first = (outcome.stack, outcome.frame_size, outcome.repeat) == ("xfrm", 64, 1)
+    return outcome.model_copy(update={"encryption": "not proven"}) if is_first else outcome
+
+
+def invalid(outcome: Outcome) -> Outcome:
+    is_first = (outcome.stack, outcome.frame_size, outcome.repeat) == ("xfrm", 64, 1)
+    return outcome.model_copy(update={"status": "INVALID"}) if is_first else outcome
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [(unproven, "xfrm-aes128-sha1-64-one-way-r1: encryption not proven"), (invalid, ": INVALID: ")],
+)
+def test_a_base_without_valid_figures_is_refused(
+    situation: Situation, spoil: Callable[[Outcome], Outcome], why: str
+) -> None:
+    """Nothing is measured for it. The new run is as it should be."""
+    situation.base = situation.after.run(situation.folder / "bases", spoil).path
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, 0), done.stdout
+    assert "not a base" in done.stderr
+    assert why in done.stderr
+
+
+def test_a_damaged_base_is_refused(situation: Situation) -> None:
+    log = situation.base / "trials.jsonl"
+    log.write_text(log.read_text().replace('"lost":0', '"lost":7', 1))
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, 0), done.stdout
+    assert "trials.jsonl: " in done.stderr
+
+
+@pytest.mark.parametrize(("spoil", "code"), [(unproven, 3), (lambda outcome: outcome, 0)])
+def test_a_revision_whose_encryption_is_not_proven_is_no_green(
+    situation: Situation, spoil: Callable[[Outcome], Outcome], code: int
+) -> None:
+    """The base is measured in this check, and the tree as it stands is proven."""
+    tree = situation.folder / "tree"
+    tree.mkdir()
+    for argv in (
+        ["init", "-q"],
+        ["-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "first"],
+    ):
+        subprocess.run(["git", "-C", str(tree), *argv], check=True, capture_output=True)
+    prefix = situation.folder / "prefix"
+    prefix.mkdir()
+    plan = situation.folder / "plan.yaml"
+    plan.write_text(REAL.replace("[plain, xfrm]", f"[{{stack: strongswan, label: xfrm, prefix: {prefix}}}]"))
+    situation.after = replace(world_of(plan), ns_per_instruction=None, throughput=situation.after.throughput)
+    situation.spoil = lambda outcome: spoil(outcome) if situation.asked == 1 else outcome
+    # The clock of files has ticks of some milliseconds; a file of the same tick counts as older.
+    build = f"sleep 0.02; date > {prefix}/built"
+    done = situation.check("--tree", str(tree), "--build", build, base="HEAD")
+    assert (done.returncode, situation.asked) == (code, 2), done.stdout + done.stderr
+    assert bool(re.search(r"not judged: base, \S+-r1: encryption not proven", done.stdout)) == (code == 3)
+
+
+def test_a_base_of_other_code_is_foreign(situation: Situation) -> None:
+    situation.base = replace(situation.after, code="0123456789abcdef").run(situation.folder / "bases").path
+    done = situation.check()
+    assert (done.returncode, situation.asked) == (2, 0)
+    assert "espbench.code: the base's 0123456789abcdef; now " in done.stderr
+
+
 def test_another_machine_is_foreign(situation: Situation) -> None:
     situation.after = replace(situation.after, host={"cpu": "another, 2 cores"})
     done = situation.check()
@@ -256,6 +322,27 @@ def test_a_base_with_more_cases_may_be_allowed(tmp_path: Path, monkeypatch: pyte
     done = situation.check("--allow-different", "cases")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "note: Not compared: " in done.stdout
+
+
+def test_cpu_per_frame_of_two_runs_is_not_judged_and_has_no_limit(situation: Situation) -> None:
+    """A limit that is not applied would be green without a word."""
+    assert "note: CPU per frame is not judged between two runs: " in situation.check().stdout
+    done = situation.check("--limit", "instructions=1%")
+    assert (done.returncode, situation.asked) == (2, 1)
+    assert "--limit instructions: no limit for this check" in done.stderr
+    assert "ci/pairs.yaml" in done.stderr
+
+
+@pytest.mark.parametrize("at_loads", [True, False])
+def test_cpu_per_frame_of_two_arms_is_judged_at_fixed_loads_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_loads: bool
+) -> None:
+    text = ARMS.replace(", at: false", "") if at_loads else ARMS
+    situation = begun(tmp_path, text, monkeypatch)
+    done = situation.check(base="base")
+    assert ("note: CPU per frame is not judged by searches alone: " in done.stdout) == (not at_loads)
+    done = situation.check("--limit", "instructions=1%", base="base")
+    assert done.returncode == (0 if at_loads else 2), done.stderr
 
 
 @pytest.mark.parametrize("limit", ["throughput=1000", "throughput=2%|50", "instructions=50"])

@@ -55,7 +55,7 @@ def test_two_instructions_in_the_whole_trial_are_no_difference() -> None:
     base = Base("made up", {}, {POINT: BaseCase(POINT, [sample], "run", "now", {})})
     for more, word in ((0.005, "same"), (-0.005, "same"), (0.008, "regressed"), (-0.008, "improved")):
         now = Measured({"home": 12_000 + more}, met=True, floor_met=None)
-        [row] = judge(base, {(POINT, 1, 0.0, 4_000.0): now}, NO_LIMIT)
+        row, _ = judge(base, {(POINT, 1, 0.0, 4_000.0): now}, NO_LIMIT)
         assert (row.word, row.change) == (word, more)
 
 
@@ -88,6 +88,41 @@ def test_a_trial_that_missed_in_the_base_judges_no_throughput(tmp_path: Path) ->
         NO_LIMIT,
     )
     assert {row.word for row in judged} == {"not judged"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "word"),
+    [
+        ([True, True], [True, True], "same"),
+        ([True, True], [True, False], "regressed"),
+        ([False, True], [False, True], "same"),
+        ([False, True], [True, False], "regressed"),
+        ([False, False], [False, False], "not judged"),
+    ],
+)
+def test_a_loss_at_a_tenth_of_the_throughput_that_the_base_did_not_have(
+    was: list[bool], now: list[bool], word: str
+) -> None:
+    """No limit allows it; the loads at the throughput are as before."""
+    low, full = LOAD_FPS / 10, LOAD_FPS
+    samples = [
+        Sample(repeat, 0.0, load, 0.1, {"home": 12_000.0}, met=met or load == full, share=load / full)
+        for repeat, met in enumerate(was, start=1)
+        for load in (full, low)
+    ]
+    base = Base("made up", {}, {POINT: BaseCase(POINT, samples, "run", "now", {})})
+    measured = {
+        (POINT, repeat, 0.0, load): Measured(
+            {"home": 12_000.0}, met or load == full, None, 0.0 if met else 0.1
+        )
+        for repeat, met in enumerate(now, start=1)
+        for load in (full, low)
+    }
+    rows = {row.quantity: row for row in judge(base, measured, DEFAULTS)}
+    assert (rows["instructions"].word, rows["throughput"].word) == ("same", "same")
+    assert (rows["frame loss"].word, rows["frame loss"].load_fps) == (word, low)
+    if word == "regressed":
+        assert rows["frame loss"].why == "it misses 0 % at 4,000 frames/s, which the base met"
 
 
 def judged(band: list[float], figures: list[float], limit: Limit) -> Row:

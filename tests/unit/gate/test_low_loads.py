@@ -16,7 +16,7 @@ from espbench.plan import conditions as plan_conditions
 from espbench.plan import load_plan
 from espbench.results import RunDirectory
 from espbench.runs.beds import choose, profiles_of
-from espbench.terms import BaseLoad, Finding
+from espbench.terms import BaseLoad, Finding, Trial
 from support.command_line import in_process
 from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
 
@@ -32,6 +32,7 @@ class Situation:
     run: RunDirectory
     world: World
     spoil: Callable[[Finding], Finding | None] = lambda finding: finding
+    spoil_trial: Callable[[Trial], Trial] = lambda trial: trial
     asked: int = 0
     options: Sequence[str] = ()
 
@@ -47,7 +48,7 @@ class Situation:
         typed = {case: [BaseLoad(**load) for load in of] for case, of in loads.items()}
         assert Path(argv[argv.index("run") + 1]) == self.folder / "plan.yaml"
         out = Path(argv[argv.index("--out") + 1])
-        run = self.world.check(out, typed, self.spoil)
+        run = self.world.check(out, typed, self.spoil, self.spoil_trial)
         return 0, f"{run.path / 'results.csv'}\n"
 
 
@@ -71,6 +72,25 @@ def test_each_case_has_a_tenth_of_its_throughput(situation: Situation) -> None:
         assert (whole.load_fps, whole.instructions["home"]) == (LOAD_FPS, FULL)
         assert low.load_fps == LOAD_FPS / 10
         assert low.instructions["home"] == (5000.0 if case.point.stack == "plain" else 12000.0)
+
+
+def test_a_base_that_loses_frames_at_a_tenth_is_told(situation: Situation) -> None:
+    """A check of it will be able to judge no loss there, and says so with its exit code."""
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
+    assert "frames were lost" not in done.stderr
+    situation.spoil_trial = lambda t: (
+        t.model_copy(update={"rx_frames": 3996, "lost": 4, "frame_loss_ratio": 0.001})
+        if t.intended_fps < LOAD_FPS / 2 and "xfrm-aes128-sha1-64" in t.case
+        else t
+    )
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
+    assert done.returncode == 0, done.stderr
+    (line,) = [text for text in done.stderr.splitlines() if text.startswith("frames were lost at a tenth")]
+    assert line.endswith("will end with exit code 3: mpc8548e xfrm aes128-sha1 64 B one-way")
+    check = ("check", situation.folder / "plan.yaml", "--out", situation.folder / "checks", "--against")
+    done = in_process(*check, situation.file)
+    assert done.returncode == 3, done.stdout
+    assert "1 not judged" in done.stdout
 
 
 def test_what_a_full_gateway_hides_is_found_at_a_tenth(situation: Situation) -> None:

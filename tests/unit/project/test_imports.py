@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from espbench.own_code import READERS
+
 HARNESS = Path(__file__).parents[3] / "harness"
 MOST_MODULES = 15  # of a folder, beside its __init__
 
@@ -186,6 +188,23 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 def test_each_folder_imports_what_the_table_allows() -> None:
     """ARCHITECTURE.md: arrows point down only."""
     assert trespasses(graph()) == []
+
+
+def test_nothing_that_measures_imports_what_only_reads() -> None:
+    """A base says which code measured it, without the folders that only read results (own_code.py)."""
+    readers = {name.replace("/", ".") for name in READERS}
+    assert readers <= {folder for name in KNOWN for folder in _within(folder_of(name))}
+    measuring, wanted = set[str](), {name for name in KNOWN if folder_of(name).startswith("runs")}
+    while wanted:
+        measuring |= wanted
+        wanted = {other for name in wanted for other in graph()[name]} - measuring
+    assert {name for name in measuring if readers & _within(folder_of(name))} == set()
+
+
+def _within(folder: str) -> set[str]:
+    """Return a folder and those that contain it."""
+    parts = folder.split(".")
+    return {".".join(parts[: n + 1]) for n in range(len(parts))}
 
 
 def test_the_table_has_each_folder_and_points_upwards_to_none() -> None:

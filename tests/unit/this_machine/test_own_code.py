@@ -59,10 +59,22 @@ def test_each_change_shows_and_nothing_else_does(clone: Path) -> None:
     assert described()["code"] != first["code"]
 
 
+def test_code_that_only_reads_results_does_not_measure(clone: Path) -> None:
+    first = described()
+    for name in ("reporting/parts/b.py", "cli/finished/b.py"):
+        file = clone / "harness/espbench" / name
+        file.parent.mkdir(parents=True)
+        file.write_text("two = 2\n")
+    assert described()["measuring"] == first["measuring"]
+    assert described()["code"] != first["code"]
+    (clone / "harness/espbench/cli/b.py").write_text("two = 2\n")
+    assert described()["measuring"] != first["measuring"]
+
+
 def test_a_copy_within_another_clone_has_no_commit(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commit would be of something else."""
     monkeypatch.setattr(own_code, "clone_root", lambda: clone / "harness")
-    assert described().keys() == {"code", "generator"}
+    assert described().keys() == {"code", "measuring", "generator"}
 
 
 def test_what_is_not_there_is_left_out(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +85,9 @@ def test_what_is_not_there_is_left_out(clone: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(own_code, "program", absent)
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert described().keys() == {"code"}
+    assert described().keys() == {"code", "measuring"}
     monkeypatch.setattr(own_code, "clone_root", lambda: None)
-    assert described().keys() == {"code"}
+    assert described().keys() == {"code", "measuring"}
 
 
 def test_the_words() -> None:

@@ -135,7 +135,11 @@ def search(
         row = figure_of(span[0], span[-1])
         if row is None or row.now is None:
             return None
-        history.figure = {"case": row.case, "goal": row.goal, "side": row.side, "name": row.name}
+        # Within its band and the limit, the check would call another commit's figure the same, or moved.
+        near = row.allowed + max(row.high - row.base, row.base - row.low)
+        history.figure = {
+            "case": row.case, "goal": row.goal, "side": row.side, "name": row.name, "near": near,
+        }  # fmt: skip
         history.steps = [Step(span[0].name, row.base), Step(span[-1].name, row.now)]
         history.save()
     places = {commit.name: place for place, commit in enumerate(span)}
@@ -143,11 +147,14 @@ def search(
     say(
         f"{history.figure['case']}: {history.figure['name']}: good {known[0]:,.3f}, bad {known[len(span) - 1]:,.3f}"
     )
-    bisection = Bisection(len(span) - 1, known)
+    bisection = Bisection(len(span) - 1, known, history.figure.get("near", 0.0))  # older bisections have none
     number = len(history.steps) - 2
-    while (place := bisection.next()) is not None:
+    while (place := bisection.next() or bisection.to_confirm()) is not None:
         number += 1
-        say(f"step {number} of about {number - 1 + bisection.steps_left}: {span[place]}")
+        if bisection.next() is None:
+            say(f"to confirm the answer, {span[place]}")
+        else:
+            say(f"step {number} of about {number - 1 + bisection.steps_left}: {span[place]}")
         step = cost_of(span[place])
         history.add(step)
         bisection.add(place, step.cost)
@@ -160,18 +167,25 @@ def as_markdown(span: Sequence[Commit], answer: Answer, history: History) -> str
     figure = f"{history.figure['case']}: {history.figure['name']}"
     first, last = span[answer.first], span[answer.last]
     if answer.single:
-        head = f"{last} costs {answer.cost:+,.3f} instructions per frame"
+        head = f"{last} costs {answer.cost:+,.3f} instructions per frame, of {answer.whole:+,.3f} in all"
     elif answer.first == answer.last:
         head = f"no single commit: {answer.why}; of {answer.whole:+,.3f} in all, {last} costs {answer.cost:+,.3f}"
     else:
-        head = f"no single commit: {answer.why}; {first} to {last} cost {answer.cost:+,.3f} together"
+        head = (
+            f"no single commit: {answer.why}; of {answer.whole:+,.3f} in all, {first} to {last} cost "
+            f"{answer.cost:+,.3f} together"
+        )
     places = {commit.name: place for place, commit in enumerate(span)}
     lines = []
     for step in sorted(history.steps, key=lambda step: places[step.commit]):
         cost = step.why if step.cost is None else f"{step.cost:,.3f}"
         lines.append(f"| {places[step.commit]} | {span[places[step.commit]]} | {cost} |")
     table = "\n".join(["| place | commit | instructions per frame |", "|---:|---|---:|", *lines])
-    return f"{head}\n\n{figure}\n\n{table}\n"
+    count = (
+        f"{len(lines)} of {len(span)} commits were measured, those of the table. Others may cost something else, if a "
+        "later one undid it."
+    )
+    return f"{head}\n\n{figure}\n\n{count}\n\n{table}\n"
 
 
 def _say(text: str) -> None:

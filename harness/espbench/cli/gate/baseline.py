@@ -12,8 +12,9 @@ import typer
 
 from espbench.cli.gate.measuring import Measuring
 from espbench.errors import UsageError
-from espbench.gate import baseline_file
+from espbench.gate import baseline_file, low_loads
 from espbench.gate.from_run import base_of
+from espbench.gate.verdict import NOT_JUDGED
 from espbench.plan import Plan, load_plan
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
@@ -43,6 +44,12 @@ def baseline(
             base = baseline_file.keeping(base, baseline_file.read(out))
     write_atomically(out, baseline_file.text_of(base))
     print(f"{len(base.cases)} cases, {band(base.repeats)}", file=sys.stderr)
+    if points := low_loads.lossy(base):
+        print(
+            f"frames were lost at a tenth of the throughput, so a check cannot judge the loss there and will end with "
+            f"exit code {NOT_JUDGED}: {'; '.join(points)}",
+            file=sys.stderr,
+        )
     print(out)
 
 

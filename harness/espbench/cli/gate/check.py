@@ -17,7 +17,14 @@ from espbench.cli.gate.bases import Building, building, unknown
 from espbench.cli.gate.measuring import Measuring
 from espbench.cli.gate.options import Wait
 from espbench.cli.gate.outputs import Outputs
-from espbench.cli.gate.refusals import Judged, refuse_different, refuse_numbers, refuse_other_cases
+from espbench.cli.gate.refusals import (
+    Judged,
+    refuse_different,
+    refuse_limit_of_cpu,
+    refuse_numbers,
+    refuse_other_cases,
+    refuse_unfit,
+)
 from espbench.cli.gate.table import show
 from espbench.comparison import compare
 from espbench.errors import UsageError
@@ -26,9 +33,10 @@ from espbench.gate.base import Base, Point
 from espbench.gate.commits.tree import Commit
 from espbench.gate.from_run import GATED, base_of
 from espbench.gate.judging import judge
-from espbench.gate.limits import Limit, Quantity
+from espbench.gate.limits import Limit, Quantity, limited
 from espbench.gate.limits import limits as read_limits
 from espbench.gate.verdict import Check, Problem
+from espbench.own_code import own_code
 from espbench.plan import Case, ResolvedPlan, Throughput, load_plan
 from espbench.plan import conditions as plan_conditions
 from espbench.plan.resolved.arms import arms
@@ -48,13 +56,15 @@ _PIPED_WIDTH = 180
 class Asked:
     """The request for one check.
 
-    allowed: keys or words of conditions that may differ. repeats: how many repeats are measured; None: all of the plan.
+    limited: the quantities whose limit the user gave. allowed: keys or words of conditions that may differ. repeats:
+    how many repeats are measured; None: all of the plan.
     """
 
     plan: Path
     resolved: ResolvedPlan
     choices: Sequence[Choice]
     limits: Mapping[Quantity, Limit]
+    limited: Collection[Quantity]
     allowed: Collection[str]
     measuring: Measuring
     repeats: int | None = None
@@ -126,18 +136,23 @@ def check(  # noqa: PLR0913
     """Check a plan for regressions. Exit code 0: none; 5: some; 3: a case could not be judged."""
     outputs = Outputs(json, junit, markdown)
     outputs.clear()
-    limits = read_limits(limit or [])
+    texts = limit or []
+    limits, given = read_limits(texts), limited(texts)
     resolved = load_plan(plan)
     options = [*(["--wait"] if wait else []), *(["--jobs", str(jobs)] if jobs else [])]
-    measuring = Measuring(out, options)
-    asked = Asked(plan, resolved, choose(resolved), limits, allow_different or [], measuring, repeats)
+    measuring, allowed = Measuring(out, options), allow_different or []
+    asked = Asked(plan, resolved, choose(resolved), limits, given, allowed, measuring, repeats)
     verdict = _verdict(asked, against, build, tree)
     outputs.write(verdict)
-    console = Console(highlight=False, emoji=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
-    show(verdict, console)
+    show(verdict, _console())
     raise typer.Exit(verdict.exit_code)
+
+
+def _console() -> Console:
+    console = Console(highlight=False, emoji=False, markup=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, emoji=False, markup=False, width=_PIPED_WIDTH)
 
 
 def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None) -> Check:
@@ -149,6 +164,8 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
     in_virtual_time = virtual(asked.choices)
     if not in_virtual_time:
         refuse_numbers(asked.limits)
+        if cpu := _cpu_not_judged(asked, of_run=of_run):
+            refuse_limit_of_cpu(asked.limited, cpu)
         if asked.repeats is not None:
             raise _repeats_in_real_time(asked)
     if of_run and not in_virtual_time:
@@ -156,7 +173,10 @@ def _verdict(asked: Asked, against: str, command: str | None, tree: Path | None)
     path = Path(against)
     if path.is_dir():
         run = RunDirectory.open(path)
-        return _in_virtual_time(asked, base_of(run)) if in_virtual_time else _in_real_time(asked, run)
+        if in_virtual_time:
+            return _in_virtual_time(asked, base_of(run))
+        refuse_unfit(run)
+        return _in_real_time(asked, run)
     if path.exists():
         if not in_virtual_time:
             raise _no_file_in_real_time(path)
@@ -187,7 +207,9 @@ def _built_and_checked(asked: Asked, commit: Commit, how: Building) -> Check:
         verdict = _in_virtual_time(asked, replace(base, commit=str(commit)))
     else:
         now_written = how.build(None)
-        verdict = replace(_in_real_time(asked, run), base=str(commit))
+        verdict = _in_real_time(asked, run)
+        of_base = [Problem(f"base, {problem.case}", problem.why) for problem in real_time.problems(run)]
+        verdict = replace(verdict, base=str(commit), problems=[*of_base, *verdict.problems])
     if (base_written and now_written) or any(was != now for was, now in verdict.subjects.values()):
         return verdict
     why = (
@@ -259,7 +281,8 @@ def _of_plan(asked: Asked) -> dict[str, str]:
     profiles = profiles_of(asked.choices)
     line_rate = asked.choices[0].platform.line_rate_bps
     known = plan_conditions(asked.resolved, profiles)
-    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, known)
+    code = own_code()["measuring"]
+    return conditions.of_plan(__version__, asked.resolved.plan.topology, line_rate, known, code)
 
 
 def _subjects(base: Base, now: conditions.Recorded) -> dict[str, tuple[str, str]]:
@@ -298,6 +321,13 @@ def _not_gated(asked: Asked) -> list[str]:
 # -- in real time -------------------------------------------------------------------------------
 
 
+def _cpu_not_judged(asked: Asked, *, of_run: bool) -> str:
+    """Say why CPU per frame is not judged; empty if it is. of_run: two arms of one run are compared."""
+    if not of_run:
+        return real_time.CPU_OF_TWO_RUNS
+    return real_time.CPU_OF_SEARCHES if asked.resolved.plan.fixed_loads is None else ""
+
+
 def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
     """Measure the plan as it is, compare its repeats with those of the base run, unpaired, and return the verdict."""
     was = conditions.of_run(base.manifest, virtual=False)
@@ -334,6 +364,7 @@ def _in_real_time(asked: Asked, base: RunDirectory) -> Check:
         ),
         notes=[
             "real time: two runs are not paired; for pairs let one plan compare both arms",
+            real_time.CPU_OF_TWO_RUNS,
             comparison.method,
             *real_time.differing(comparison),
             *real_time.unseen(comparison, [arm], asked.limits),
@@ -362,6 +393,7 @@ def _between_arms(asked: Asked, reference: str) -> Check:
         subjects={arm.name: (first.name, arm.detail) for arm in others},
         allowed_differences=[],
         notes=[
+            *([cpu] if (cpu := _cpu_not_judged(asked, of_run=True)) else []),
             comparison.method,
             *real_time.unseen(comparison, names, asked.limits),
             *comparison.warnings,

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from espbench.errors import UsageError
-from espbench.gate import conditions
+from espbench.gate import conditions, real_time
 from espbench.gate.base import Base, Point
 from espbench.gate.limits import Limit, Quantity
+from espbench.results import RunDirectory
 from espbench.sentences import goal_name
 
 # A throughput that is judged, by its point, its repeat and its loss goal.
@@ -61,6 +62,19 @@ def refuse_other_cases(
         )
 
 
+def refuse_unfit(base: RunDirectory) -> None:
+    """Raise UsageError if a base in real time is damaged, or lacks a valid figure or a proof of encryption."""
+    if problems := real_time.problems(base):
+        lines = [f"    {problem.case}: {problem.why}" for problem in problems[:_MOST_SHOWN]]
+        more = [f"    and {len(problems) - _MOST_SHOWN} more"] if len(problems) > _MOST_SHOWN else []
+        raise UsageError(
+            f"{base.path}: not a base\n"
+            "  expected: trials as they were written, and of every case a valid figure with encryption proven\n"
+            "  got:\n" + "\n".join([*lines, *more]) + "\n"
+            "  what to do: mend the cause and measure the base again, or name another one"
+        )
+
+
 def refuse_numbers(limits: Mapping[Quantity, Limit]) -> None:
     """Raise UsageError for a limit that is a number: in real time figures are ratios to the base."""
     for quantity, limit in limits.items():
@@ -70,6 +84,17 @@ def refuse_numbers(limits: Mapping[Quantity, Limit]) -> None:
                 "  expected: a share of the base's figure, since figures in real time are ratios to the base\n"
                 f"  got: {limit.number:g}, a number\n  what to do: give a share alone, such as --limit {quantity}=2%"
             )
+
+
+def refuse_limit_of_cpu(limited: Collection[Quantity], why: str) -> None:
+    """Raise UsageError for a limit of the CPU per frame, which this check does not judge; why says so in a sentence."""
+    if "instructions" in limited:
+        raise UsageError(
+            "--limit instructions: no limit for this check\n"
+            "  expected: a figure that the check judges; in real time `instructions` is the limit of CPU per frame\n"
+            f"  got: {why}\n"
+            "  what to do: leave it out, or let one plan compare both builds at fixed loads (docs/ci.md, ci/pairs.yaml)"
+        )
 
 
 def _order(judged: Judged) -> tuple[object, ...]:

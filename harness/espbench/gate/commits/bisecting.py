@@ -2,17 +2,22 @@
 """Finds which of many commits made a frame dearer, by halving the span; says if it was not a single one.
 
 A commit counts as bad if it costs at least the middle between good and bad. Bisection always finds a commit at which
-the cost passes the middle. The costs measured on the way show whether other commits changed the cost too.
+the cost passes the middle. The costs measured on the way show whether other commits changed the cost too. They cannot
+show that the commit was undone and made again later. So one more commit is measured at the end, between the answer and
+bad; if that costs less than the middle, the search goes on above it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, log2
 
-# Costs within so much of the whole change are those of good or of bad; what lies between is another commit's.
-_NEAR = 0.2
+# Commits that do not touch the path of a frame were seen to move its cost by up to so many instructions (docs/ci.md).
+_FEW = 3.0
+# The costs of good and of bad must stay apart: near is at most this share of the whole change.
+_MOST_NEAR = 0.2
 
 
 @dataclass(frozen=True)
@@ -38,18 +43,19 @@ class Bisection:
     """Asks for the cost of one commit after the other; places count from good, 0, to bad.
 
     costs: of those known already, good and bad among them; None of a commit that cannot be built or measured.
+    near: by so much a commit may differ from good, or from bad, and still cost the same; espbench adds what it knows.
     """
 
-    def __init__(self, bad: int, costs: Mapping[int, float | None]) -> None:
+    def __init__(self, bad: int, costs: Mapping[int, float | None], near: float = 0.0) -> None:
         good_cost, bad_cost = costs[0], costs[bad]
         if good_cost is None or bad_cost is None or bad_cost <= good_cost:
             raise ValueError(f"bad costs {bad_cost}, good {good_cost}: expected more")
         self._good_cost, self._bad_cost = good_cost, bad_cost
-        self._bad = bad
+        self._near = min(_MOST_NEAR * (bad_cost - good_cost), max(near, _FEW))
         self._costs: dict[int, float | None] = {0: good_cost, bad: bad_cost}
-        self._low, self._high = 0, bad
+        self._confirmed = False
         replay = dict(costs)
-        while (place := self.next()) is not None and place in replay:
+        while (place := self.next() or self.to_confirm()) is not None and place in replay:
             self.add(place, replay[place])
 
     def next(self) -> int | None:
@@ -58,15 +64,23 @@ class Bisection:
         middle = (self._low + self._high) // 2
         return min(between, key=lambda place: abs(place - middle), default=None)
 
+    def to_confirm(self) -> int | None:
+        """Return the place of one more commit that confirms the answer; None if there is none, or no need.
+
+        It is the middle of the largest gap between commits that were measured from the answer on. If the answer was
+        undone and made again, it may lie where it was undone.
+        """
+        if self._confirmed or self.next() is not None or not self.answer().single:
+            return None
+        bad = sorted(place for place in self._measured if place >= self._high)
+        low, high = max(pairwise(bad), key=lambda gap: gap[1] - gap[0], default=(0, 0))
+        between = [place for place in range(low + 1, high) if place not in self._costs]
+        return min(between, key=lambda place: abs(place - (low + high) // 2), default=None)
+
     def add(self, place: int, cost: float | None) -> None:
         """Take the cost of a place; None: it has none."""
+        self._confirmed = self._confirmed or self.next() is None
         self._costs[place] = cost
-        if cost is None:
-            return
-        if cost >= (self._good_cost + self._bad_cost) / 2:
-            self._high = place
-        else:
-            self._low = place
 
     @property
     def steps_left(self) -> int:
@@ -75,26 +89,45 @@ class Bisection:
 
     def answer(self) -> Answer:
         """Return the answer; call it only when `next` is None."""
-        low, high = self._costs[self._low], self._costs[self._high]
-        assert low is not None
-        assert high is not None
+        measured = self._measured
         whole = self._bad_cost - self._good_cost
+        risen = [place for place in measured if place < self._low and self._is_bad(measured[place])]
         why = ""
         if self._high - self._low > 1:
             why = f"{self._high - self._low - 1} commits between could not be built or measured"
+        elif risen:
+            why = (
+                f"the cost does not go up once: it had risen at place {min(risen)}, and had fallen again at place "
+                f"{self._low}"
+            )
         elif others := self._between():
             why = (
                 f"the cost does not go up once: {len(others)} of the {len(self._costs)} commits measured cost "
                 "neither what good does nor what bad does, or not in that order"
             )
-        return Answer(self._low + 1, self._high, high - low, whole, why)
+        return Answer(self._low + 1, self._high, measured[self._high] - measured[self._low], whole, why)
+
+    @property
+    def _measured(self) -> dict[int, float]:
+        return {place: cost for place, cost in self._costs.items() if cost is not None}
+
+    @property
+    def _low(self) -> int:
+        """The last place that is not bad, as far as it was measured."""
+        return max(place for place, cost in self._measured.items() if not self._is_bad(cost))
+
+    @property
+    def _high(self) -> int:
+        """The first bad place after it."""
+        return min(place for place in self._measured if place > self._low)
+
+    def _is_bad(self, cost: float) -> bool:
+        return cost >= (self._good_cost + self._bad_cost) / 2
 
     def _between(self) -> list[int]:
         """Return the places whose cost is not that of good before the step, or not that of bad from it on."""
-        near = _NEAR * (self._bad_cost - self._good_cost)
         return [
             place
-            for place, cost in self._costs.items()
-            if cost is not None
-            and abs(cost - (self._good_cost if place <= self._low else self._bad_cost)) > near
+            for place, cost in self._measured.items()
+            if abs(cost - (self._good_cost if place <= self._low else self._bad_cost)) > self._near
         ]

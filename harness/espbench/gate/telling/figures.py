@@ -18,7 +18,9 @@ def load(row: Row) -> str:
 
 
 def base(row: Row) -> str:
-    """Return the base's figure; with the band where it has a width."""
+    """Return the base's figure; with the band where it has a width. Of a frame loss, return what is known of it."""
+    if row.quantity == "frame loss" and row.goal is not None:
+        return f"at most {goal_name(row.goal)}"
     band = f" ({_number(row, row.low)} to {_number(row, row.high)})" if row.high > row.low else ""
     return _number(row, row.base) + band
 
@@ -26,7 +28,7 @@ def base(row: Row) -> str:
 def now(row: Row) -> str:
     """Return the new figure; of a throughput in virtual time, what is known of it."""
     if row.now is not None:
-        return _number(row, row.now)
+        return _number(row, row.now) if row.quantity != "frame loss" else f"{100 * row.now:.3g} %"
     least = f"{row.base - row.allowed:,.0f}"
     return {"same": "not less", "moved": f"at least {least}", "regressed": f"less than {least}"}.get(
         row.word, ""
