@@ -119,6 +119,12 @@ def test_time_that_the_hypervisor_takes_in_short_slices_explains_a_failure(
     session(none, FAILING.format(n=1)).assert_outcomes(failed=1)
 
 
+def test_a_single_stolen_tick_explains_no_failure() -> None:
+    """A test of 20 ms gets four ticks of two CPUs: a quarter of them is one."""
+    assert host_stalls._taken(host_stalls.CpuTime(0, 0), host_stalls.CpuTime(1, 4)) < host_stalls.TAKEN
+    assert host_stalls._taken(host_stalls.CpuTime(0, 0), host_stalls.CpuTime(100, 1000)) == 0.1
+
+
 def test_the_times_of_the_cpus_grow() -> None:
     """Both of them count from the machine's boot."""
     first = host_stalls.cpu_time()
