@@ -37,12 +37,22 @@ def own_code() -> dict[str, str]:
         "code": digest_of_files(_PACKAGE, "*.py"),
         "measuring": digest_of_files(_PACKAGE, "*.py", READERS),
     }
-    with contextlib.suppress(OSError):
-        identity["generator"] = _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
+    if digest := generator_digest():
+        identity["generator"] = digest
     root = clone_root()
     if root is not None and (commit := _commit(root)):
         identity |= commit
     return identity
+
+
+def generator_digest() -> str:
+    """Return the SHA-256 of the traffic generator's program, cut to 16 digits; empty if that is not built.
+
+    The program is read at each call: a new build may replace it while this process runs.
+    """
+    with contextlib.suppress(OSError):
+        return _digest(program("espbench-traffic", "ESPBENCH_TRAFFIC").read_bytes())
+    return ""
 
 
 def digest_of_files(folder: Path, pattern: str, without: Collection[str] = ()) -> str:

@@ -65,9 +65,9 @@ class Lending:
 
         with suppress(EOFError, OSError):  # the command has ended
             while True:
-                number, task = self._ours.recv()
+                number, task, version = self._ours.recv()
                 try:
-                    future = executor.submit(lent.carried_out, task, lent.version_here(), self._name)
+                    future = executor.submit(lent.carried_out, task, version, self._name)
                 except Exception as error:  # any error by which this executor refuses tasks
                     self._answer(number, lent.refused(error))
                     continue

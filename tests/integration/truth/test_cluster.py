@@ -142,7 +142,10 @@ def test_a_worker_with_other_code_does_no_task(
     cluster.until(lambda: cluster.registered > registered)
     with cluster.run(tmp_path / "refused", file, "--out", folder / "runs") as run:
         assert run.ended() == 2, run.said
-        assert re.search(r"the worker at \S+\n +expected: espbench \S+, code \w+\n +got: espbench", run.said)
+        assert re.search(
+            r"the worker at \S+\n +expected: espbench \S+, code \w+, traffic generator \w+\n +got: espbench",
+            run.said,
+        )
 
 
 def other_clone(clone: Path) -> Path:

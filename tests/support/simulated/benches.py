@@ -70,7 +70,7 @@ class SimulatedBenches:
     """Simulated machines with these names; `befalls` is called before each trial, and may raise an error.
 
     tasks: (machine, task), in the order in which they were given. measured: share → its cases, in the order of
-    measuring.
+    measuring. busy: machine → the share of another run that it measures.
     """
 
     def __init__(self, *names: str, befalls: BeforeTrial = lambda machine, task, made: None) -> None:
@@ -78,6 +78,7 @@ class SimulatedBenches:
         self.tasks: list[tuple[str, messages.ShareTask]] = []
         self.measured: dict[str, list[str]] = {}
         self.closed = False
+        self.busy: dict[str, str] = {}
         self._befalls = befalls
         self._executor = ThreadPoolExecutor(max(1, len(names)))
 
@@ -86,6 +87,9 @@ class SimulatedBenches:
 
     def is_there(self, bench: Bench) -> bool:
         return bench.name in self.machines
+
+    def busy_with(self, bench: Bench) -> str:
+        return self.busy.get(bench.name, "")
 
     def submit(
         self, bench: Bench, task: messages.ShareTask, on_news: OnNews

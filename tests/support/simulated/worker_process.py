@@ -15,6 +15,7 @@ from pathlib import Path
 
 from espbench.runs.procedure_kinds import procedure_for
 from espbench.runs.workers.messages import CaseTask, Done, Hello, Task, TrialMade
+from espbench.runs.workers.versions import version_here
 from espbench.this_machine import ending
 from support.simulated.workers import queue_of
 
@@ -23,7 +24,7 @@ def main() -> None:
     """Serve the driver until it is gone or ends this process."""
     ending.listen()
     with Connection(int(sys.argv[2])) as connection, tempfile.TemporaryDirectory() as logs:
-        connection.send(Hello(Path(logs)))
+        connection.send(Hello(Path(logs), version_here()))
         try:
             while True:
                 task: Task = connection.recv()

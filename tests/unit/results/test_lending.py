@@ -142,7 +142,7 @@ def test_an_answer_that_cannot_be_read_ends_the_run() -> None:
     workers = lent.LentWorkers(theirs.detach(), 1)
     future = workers.submit(cast(Any, "task"), lambda record, kept: None)
     with Connection(ours.detach()) as connection:
-        number, _ = connection.recv()
+        number, _, _ = connection.recv()
         connection.send((number, b"no pickle"))
         with pytest.raises(EspbenchError, match="executor: an answer cannot be read: UnpicklingError"):
             future.result(60)

@@ -199,6 +199,18 @@ def test_a_machine_that_lacks_something_gets_no_more(resolved: ResolvedPlan, tmp
     directory.close()
 
 
+def test_a_machine_that_is_busy_with_another_run_is_named(resolved: ResolvedPlan, tmp_path: Path) -> None:
+    """The share waits there, for hours perhaps: the run must not be silent about that."""
+    observer, benches = Silent(), SimulatedBenches("a", "b")
+    benches.busy["b"] = "netns, both-ways, IPv4"
+    directory = begun(resolved, tmp_path)
+    session(resolved, directory, benches, observer).run()
+    directory.close()
+    waits = [note for note in observer.notes if note.startswith("waits: ")]
+    assert waits
+    assert all("host-b still measures netns, both-ways, IPv4 for another run" in note for note in waits)
+
+
 def test_a_run_ends_where_no_machine_is_left_or_a_share_is_lost_again_and_again(
     resolved: ResolvedPlan, tmp_path: Path
 ) -> None:

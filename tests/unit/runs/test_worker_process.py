@@ -8,6 +8,7 @@ import os
 import pickle
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,12 +20,13 @@ from typing import Any, cast
 
 import pytest
 
-from espbench.errors import CannotWrite, MachineLacks
+from espbench.errors import CannotWrite, MachineLacks, UsageError
 from espbench.measure.proof import readiness
 from espbench.runs.workers import local, process, worker
 from espbench.runs.workers.local import LocalWorkers, cpu_shares
 from espbench.runs.workers.messages import Done, Failed, News, Task, TrialMade
 from espbench.runs.workers.process import WorkerLost, WorkerProcess, keep_logs
+from espbench.runs.workers.versions import version_here
 from espbench.this_machine.processes import start_time
 from espbench.this_machine.registry import state_dir
 
@@ -43,7 +45,7 @@ try:
     connection = Connection(int(sys.argv[1]))
     with Registry(sys.argv[2]) as made:
         logs = made.directory("worker")
-        connection.send(Hello(logs))
+        connection.send(Hello(logs, "0.1.0, code ab"))
         while True:
             word = connection.recv().name
             (logs / "home.log").write_text(f"{word}\\n")
@@ -187,6 +189,26 @@ def test_one_that_cannot_even_start_says_why() -> None:
     worker = WorkerProcess([sys.executable, "-c", "import nothing_of_that_name"])
     with pytest.raises(WorkerLost, match=r"exit code 1: [\s\S]*nothing_of_that_name"):
         worker.do(word("a"), nobody)
+
+
+def test_one_with_another_espbench_than_its_driver_gets_no_task(command: list[str]) -> None:
+    """The process starts from the disk, where espbench may be another one since the Dask worker was started."""
+    worker = WorkerProcess(command)
+    assert isinstance(worker.do(word("a"), nobody, "0.1.0, code ab"), Done)
+    refused = worker.do(word("die"), nobody, "0.1.0, code cd")
+    worker.end()
+    assert isinstance(refused, Failed)
+    assert isinstance(refused.error, UsageError)
+    words = f"the process that measures on {socket.gethostname()}\n  expected: espbench 0.1.0, code cd\n"
+    assert str(refused.error).startswith(f"{words}  got: espbench 0.1.0, code ab\n  what to do: ")
+
+
+def test_espbenchs_own_says_which_espbench_it_is() -> None:
+    worker = WorkerProcess()
+    refused = worker.do(word("a"), nobody, "0.0.1")
+    worker.end()
+    assert isinstance(refused, Failed)
+    assert f"got: espbench {version_here()}\n" in str(refused.error)
 
 
 def test_one_whose_driver_is_gone_undoes_all_and_ends(command: list[str], tmp_path: Path) -> None:

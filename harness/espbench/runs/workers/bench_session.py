@@ -177,6 +177,11 @@ class OnBenches:
             job.attempt + 1,
         )
         job.observer.note(f"on {bench.host}, machine {bench.name}")
+        if other := self._machines.busy_with(bench):
+            job.observer.note(
+                f"waits: {bench.host} still measures {other} for another run; if that run's driver was killed, "
+                "this ends within a minute"
+            )
         self._loop.begin(job, partial(self._machines.submit, bench, task))
 
     def _leave(self, job: _Job, why: str) -> None:

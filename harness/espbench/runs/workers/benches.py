@@ -44,6 +44,9 @@ class Machines(Protocol):
     def is_there(self, bench: Bench) -> bool:
         """Return whether the worker by which a machine was reached is still there."""
 
+    def busy_with(self, bench: Bench) -> str:
+        """Return the name of the share of another run that a machine measures now; empty if there is none."""
+
     def submit(self, bench: Bench, task: ShareTask, on_news: OnNews) -> Future[Done | Failed]: ...
     def close(self) -> None: ...
 
@@ -71,7 +74,7 @@ class Benches:
     def present(self) -> Mapping[str, Bench]:
         """Return the machines that can be reached now, by name; if a machine has several workers, one is used."""
         if time.monotonic() - self._looked > _LOOK_EACH_S and self._client.status == "running":
-            found = self._client.scheduler_info()["workers"]
+            found = self._client.scheduler_info(n_workers=-1)["workers"]
             addresses = [
                 address for address, worker in found.items() if worker["resources"].get(RESOURCE, 0) >= 1
             ]
@@ -85,6 +88,10 @@ class Benches:
     def is_there(self, bench: Bench) -> bool:
         """Return whether the machine's worker was there when the workers were last listed."""
         return bench.address in self._addresses
+
+    def busy_with(self, bench: Bench) -> str:
+        """Return the name of the share of another run that a machine measures now; empty if there is none."""
+        return self._workers.busy_with(bench.address)
 
     def submit(self, bench: Bench, task: ShareTask, on_news: OnNews) -> Future[Done | Failed]:
         """Have a share measured on a machine; on_news is called in a thread of the Dask client."""

@@ -8,7 +8,6 @@ Events can be lost, so the task's last message repeats all records.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import pickle
 import secrets
@@ -19,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from espbench.errors import EspbenchError, MachineLacks, UsageError, install_extra
 from espbench.platforms.virtual.own.own_files import OwnFiles
@@ -27,13 +25,20 @@ from espbench.platforms.virtual.parts.build import Kit
 from espbench.platforms.virtual.parts.copies import packed
 from espbench.runs.workers.messages import Done, Failed, Learnt, News, ResultsMade, ShareTask, Task, TrialMade
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
-from espbench.runs.workers.versions import different_code, too_many_threads, version_here
+from espbench.runs.workers.versions import (
+    different_code,
+    no_espbench,
+    open_to_others,
+    too_many_threads,
+    version_here,
+)
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Worker
 
 _PATIENCE_S = 60.0
 _COUNT_EACH_S = 2.0
+_LOOK_EACH_S = 2.0
 
 
 class ClusterWorkers:
@@ -46,6 +51,7 @@ class ClusterWorkers:
         self.address = address
         self._executor: Executor = client.get_executor(pure=False)
         self._topic = name
+        self._version = version_here()
         self._listeners: dict[str, OnNews] = {}
         self._counted = (0.0, 1)
         client.subscribe_topic(self._topic, self._hear)
@@ -77,11 +83,20 @@ class ClusterWorkers:
         self._listeners[task.name] = on_news
         last: Future[Done | Failed] = Future()
         try:
-            given = (executor or self._executor).submit(carried_out, pickle.dumps(task), self._topic)
+            given = (executor or self._executor).submit(
+                carried_out, pickle.dumps(task), self._topic, self._version
+            )
         except Exception as error:  # whatever Dask raises if it has no scheduler
             raise self._gone() from error
         given.add_done_callback(lambda done: self._ended(task, done, last))
         return last
+
+    def busy_with(self, address: str) -> str:
+        """Return the name of the task that the worker at this address does for another run; empty if there is none."""
+        answers: dict[str, str] = self.client.run(
+            busy_here, self._topic, workers=[address], on_error="ignore"
+        )
+        return answers.get(address, "")
 
     def close(self) -> None:
         """End this run's tasks on all machines; the cluster stays up, with the tasks of other runs."""
@@ -133,7 +148,8 @@ def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles]
     here. UsageError if others could use the connection, or if a worker differs; MachineLacks if no scheduler answers,
     there is no worker, or Dask is not installed.
     """
-    _refuse_open(address)
+    if problem := open_to_others("its scheduler", address):
+        raise UsageError(f"--cluster {address}: {problem}")
     try:
         from distributed import Client, Security  # noqa: PLC0415  (an extra)
     except ImportError:
@@ -160,18 +176,26 @@ def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles]
 
 
 def _examine(client: Client, address: str) -> None:
+    """Raise UsageError if a worker differs from the driver, or if others can reach a part of the cluster."""
+    scheduler = client.scheduler_info(n_workers=-1)["address"]
+    if problem := open_to_others("its scheduler", scheduler):
+        raise UsageError(f"--cluster {address}: {problem}")
     threads = client.nthreads()
     if not threads:
         raise MachineLacks(f"--cluster {address}: it has no workers", f"dask worker {address} --nthreads 1")
     for where, count in threads.items():
-        if problem := too_many_threads(f"the worker at {where}", count):
+        worker = f"the worker at {where}"
+        if problem := open_to_others(worker, where) or too_many_threads(worker, count):
             raise UsageError(f"--cluster {address}: {problem}")
     here = version_here()
-    for where, version in client.run(version_here).items():
+    for where, version in client.run(version_here, on_error="return").items():
+        worker = f"the worker at {where}"
+        if isinstance(version, OSError):  # it has ended meanwhile
+            continue
+        if isinstance(version, Exception):
+            raise UsageError(f"--cluster {address}: {no_espbench(worker, here, version)}")
         if version != here:
-            raise UsageError(
-                f"--cluster {address}: {different_code(f'the worker at {where}', here, version)}"
-            )
+            raise UsageError(f"--cluster {address}: {different_code(worker, here, version)}")
 
 
 def _make_equal(
@@ -187,25 +211,12 @@ def _make_equal(
     except Unequal as error:
         client.unregister_worker_plugin(name)
         raise UsageError(f"--cluster {address}: {error}") from None
-
-
-def _refuse_open(address: str) -> None:
-    """Raise UsageError for a scheduler that anybody can reach: tasks are pickled, so anybody could run programs."""
-    url = urlsplit(address)
-    if url.scheme == "tls" or (url.scheme == "tcp" and _is_here(url.hostname)):
-        return
-    raise UsageError(
-        f"--cluster {address}: expected tls://HOST:PORT\n"
-        f"  got: {url.scheme or 'no protocol'}, by which anybody who reaches that port can run programs of his\n"
-        "  what to do: give the cluster certificates (docs/many-machines.md); tcp:// is for 127.0.0.1 alone"
-    )
-
-
-def _is_here(host: str | None) -> bool:
-    try:
-        return ipaddress.ip_address(host or "").is_loopback
-    except ValueError:
-        return host == "localhost"
+    except OSError as error:  # a worker ended meanwhile
+        client.unregister_worker_plugin(name)
+        raise MachineLacks(
+            f"--cluster {address}: one of its workers cannot be reached: {error}",
+            "see that its workers run, then start this again",
+        ) from error
 
 
 # -- code that runs in the Dask workers ------------------------------------------------------------
@@ -213,10 +224,15 @@ def _is_here(host: str | None) -> bool:
 _lock = threading.Lock()
 _process: WorkerProcess | None = None
 _topic: str | None = None  # of the run whose task the process has, or had last
+_doing = ""  # the name of the task that is being done
 
 
-def carried_out(pickled: bytes, topic: str) -> bytes:
-    """Do a task in this machine's worker process; return its last message and all its records, pickled."""
+def carried_out(pickled: bytes, topic: str, version: str) -> bytes:
+    """Do a task in this machine's worker process; return its last message and all its records, pickled.
+
+    version: of the driver's espbench. The process ends if nobody waits for the task any more.
+    """
+    global _doing  # noqa: PLW0603
     from distributed import get_worker  # noqa: PLC0415  (an extra)
 
     task: Task = pickle.loads(pickled)
@@ -231,16 +247,21 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
         here.log_event(topic, {"task": task.name, "message": pickle.dumps(message)})
         kept()
 
+    done = threading.Event()
+    watched = (here, here.get_current_task(), topic, done)
+    threading.Thread(target=_end_if_unwanted, args=watched, daemon=True).start()
+    _doing = task.name
     try:
-        message = _standing(topic).do(task, tell)
+        message = _standing(topic).do(task, tell, version)
     except WorkerLost as error:
         stop(topic)
         raise WorkerLost(f"{error} (on {socket.gethostname()})", error.logs) from None
     finally:
+        done.set()
         if isinstance(task, ShareTask):
-            stop(
-                topic
-            )  # its process is bound to the tester's CPUs; the next share needs a process that is not
+            # Its process is bound to the tester's CPUs; the next share needs a process that is not.
+            stop(topic)
+        _doing = ""
     if isinstance(message, Failed):
         on = f"on {socket.gethostname()}"
         if message.error is not None:
@@ -248,6 +269,23 @@ def carried_out(pickled: bytes, topic: str) -> bytes:
         else:
             message = replace(message, fault=f"{on}:\n{message.fault}")
     return pickle.dumps((message, records))
+
+
+def _end_if_unwanted(worker: Worker, key: str, topic: str, done: threading.Event) -> None:
+    """End this machine's worker process when Dask cancels its task: the driver is gone, or wants it no more.
+
+    Dask itself lets a task go on to its end, for hours, and drops its result.
+    """
+    while not done.wait(_LOOK_EACH_S):
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            stop(topic)
+            return
+
+
+def busy_here(topic: str) -> str:
+    """Return the name of the task that this worker does for another run; empty if there is none."""
+    return _doing if _topic != topic else ""
 
 
 def stop(topic: str) -> None:

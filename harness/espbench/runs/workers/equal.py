@@ -18,7 +18,7 @@ from espbench.platforms.virtual.own import own_files
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts import kits
 from espbench.platforms.virtual.parts.copies import PackedPart, take
-from espbench.runs.workers.versions import different_code, too_many_threads, version_here
+from espbench.runs.workers.versions import different_code, open_to_others, too_many_threads, version_here
 
 _PARTS_WAY_OUT = (
     "install the same espbench there, or remove that folder there: the worker gets the part from here"
@@ -53,7 +53,13 @@ class EqualWorkers(WorkerPlugin):  # type: ignore[misc]
         A worker that differs and joined after the start is closed, too.
         """
         where = f"the worker at {worker.address} on {socket.gethostname()}"
-        if problem := too_many_threads(where, worker.state.nthreads) or await self._problem(where):
+        # A worker's address may be that of this machine alone although it listens on all.
+        open_ones = [open_to_others(where, listener.listen_address) for listener in worker.listeners]
+        if problem := (
+            next(filter(None, open_ones), "")
+            or too_many_threads(where, worker.state.nthreads)
+            or await self._problem(where)
+        ):
             if worker.address not in self._present:
                 # Dask would let it do tasks all the same.
                 worker.loop.add_callback(worker.close, reason="it is not equal to the driver of a run")

@@ -22,8 +22,6 @@ from espbench.runs.workers.messages import Done, Failed, Learnt, News, Task, Tri
 from espbench.runs.workers.process import OnNews, WorkerLost, WorkerProcess
 from espbench.runs.workers.versions import different_code, version_here
 
-__all__ = ["LentWorkers", "carried_out", "end_all", "lost", "refused", "version_here"]
-
 
 @dataclass(frozen=True)
 class _Answer:
@@ -44,6 +42,7 @@ class LentWorkers:
         self.at_once = at_once
         self.copies: Mapping[str, str] = {}  # no files are sent to these workers
         self._connection = Connection(descriptor)
+        self._version = version_here()
         self._lock = threading.Lock()
         self._given: dict[int, tuple[Future[Done | Failed], OnNews]] = {}
         self._number = 0
@@ -56,7 +55,7 @@ class LentWorkers:
             self._number += 1
             self._given[self._number] = (future, on_news)
             try:
-                self._connection.send((self._number, pickle.dumps(task)))
+                self._connection.send((self._number, pickle.dumps(task), self._version))
             except OSError as error:
                 raise _gone() from error
         return future
@@ -128,7 +127,7 @@ def carried_out(pickled: bytes, version: str, whose: str) -> bytes:
     process = WorkerProcess()
     _running[process] = whose
     try:
-        answer = _Answer(process.do(pickle.loads(pickled), tell), tuple(records))
+        answer = _Answer(process.do(pickle.loads(pickled), tell, version), tuple(records))
     except WorkerLost as error:
         answer = _Answer(None, tuple(records), WorkerLost(f"{error} (on {socket.gethostname()})", error.logs))
     finally:

@@ -98,9 +98,10 @@ Task = CaseTask | AcceleratorTask | ShareTask
 
 @dataclass(frozen=True)
 class Hello:
-    """A worker's first message: the folder of its logs while it works."""
+    """A worker's first message: the folder of its logs while it works, and which espbench it is (version_here)."""
 
     logs: Path
+    version: str
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import os
 import pickle
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,9 @@ from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 
-from espbench.errors import EspbenchError
+from espbench.errors import EspbenchError, UsageError
 from espbench.runs.workers.messages import Done, Failed, Hello, Kept, News, Task, TrialMade
+from espbench.runs.workers.versions import different_code
 from espbench.this_machine import registry
 
 COMMAND = (sys.executable, "-m", "espbench.runs.workers.worker")
@@ -70,11 +72,17 @@ class WorkerProcess:
         """The id of the worker process."""
         return self._process.pid
 
-    def do(self, task: Task, on_news: OnNews) -> Done | Failed:
-        """Have a task done and return its last message; WorkerLost if the process ends before that."""
+    def do(self, task: Task, on_news: OnNews, version: str = "") -> Done | Failed:
+        """Have a task done and return its last message; WorkerLost if the process ends before that.
+
+        version: of the driver's espbench, if that is on another machine; a process with another one gets no task.
+        """
         try:
             if self._hello is None:
                 self._hello = self._connection.recv()
+            if version and self._hello.version != version:
+                where = f"the process that measures on {socket.gethostname()}"
+                return Failed(UsageError(different_code(where, version, self._hello.version)))
             self._connection.send(task)
             while True:
                 message = self._connection.recv()

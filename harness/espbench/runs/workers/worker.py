@@ -42,6 +42,7 @@ from espbench.runs.workers.messages import (
     Task,
 )
 from espbench.runs.workers.shares import measure_share
+from espbench.runs.workers.versions import version_here
 from espbench.this_machine import ending, registry
 from espbench.this_machine.registry import Registry
 
@@ -151,7 +152,7 @@ def _serve(connection: Connection, run_id: str) -> None:
     with Registry(run_id) as made:
         logs = made.directory("worker")
         try:
-            connection.send(Hello(logs))
+            connection.send(Hello(logs, version_here()))
             worker = Worker(made, Driver(connection, logs))
             while True:
                 task: Task = connection.recv()
