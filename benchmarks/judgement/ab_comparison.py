@@ -253,7 +253,16 @@ def _points(comparison: Comparison) -> list[Point]:
 
 
 def _commit() -> str:
-    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=10"]
+    asked = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=10",
+        "--exclude=*",
+    ]
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
