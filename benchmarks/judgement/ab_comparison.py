@@ -253,16 +253,8 @@ def _points(comparison: Comparison) -> list[Point]:
 
 
 def _commit() -> str:
-    asked = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=10",
-        "--exclude=*",
-    ]
+    folder = str(Path(__file__).parent)
+    asked = ["git", "-C", folder, "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
     return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
 
 
