@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,5 +63,8 @@ def test_a_run_with_several_jobs_notes_it_once(tmp_path: Path) -> None:
         "2",
         "--no-report",
     ]
-    done = subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, check=False)
+    environment = os.environ | {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    done = subprocess.run(
+        [*PROGRAM, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.stderr.count(f"{NO_VERDICT} 1") == 1, done.stderr

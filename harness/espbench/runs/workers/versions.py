@@ -59,7 +59,7 @@ def open_to_others(where: str, address: str) -> str:
         return ""
     return (
         f"{where}\n  expected: tls://HOST:PORT, or tcp:// on 127.0.0.1 alone\n"
-        f"  got: {address}, by which anybody who reaches that port can run programs of his\n"
+        f"  got: {address}, by which anybody who reaches that port can run programs there\n"
         "  what to do: give the cluster certificates (docs/many-machines.md), or, if all of it is on this machine, "
         "start its scheduler and its workers with --host 127.0.0.1"
     )
