@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from espbench.errors import UsageError
@@ -93,6 +93,15 @@ def other_code(begun: Manifest) -> list[str]:
         return []
     after = begun.model_copy(update={"code": now})
     return [f"resumed with other code of espbench: begun by {begun.made_by}; resumed by {after.made_by}"]
+
+
+def code_of_all(begun: Mapping[str, str]) -> dict[str, str]:
+    """Return the code of a resumed run for its manifest, from that of its beginning.
+
+    It has no `measuring` if other code measures the rest: such a run is a base for neither.
+    """
+    same = begun.get("measuring") == own_code()["measuring"]
+    return {key: value for key, value in begun.items() if same or key != "measuring"}
 
 
 def _machine_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:

@@ -19,7 +19,7 @@ import typer
 from espbench.cli.expected import expected
 from espbench.cli.gate.options import Wait
 from espbench.cli.progress import TerminalObserver, measuring, remarks_in_short, terminal
-from espbench.cli.resumption import other_code, same_place, same_run
+from espbench.cli.resumption import code_of_all, other_code, same_place, same_run
 from espbench.cli.side_by_side import ManyCases, jobs_for, refuse_cluster, refuse_executor
 from espbench.errors import EspbenchError, UsageError
 from espbench.generators import choose as generators
@@ -207,7 +207,9 @@ def _go_on(begun: RunDirectory) -> RunDirectory:
         print(text, file=sys.stderr)
     moments = [*begun.manifest.resumed, _now()]
     warnings = [*begun.manifest.warnings, *other_code(begun.manifest)]
-    begun.update_manifest(resumed=moments, warnings=warnings, finished=False)
+    begun.update_manifest(
+        resumed=moments, warnings=warnings, finished=False, code=code_of_all(begun.manifest.code)
+    )
     return begun
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from espbench.comparison.sorting.comparability import READERS, flat
 from espbench.comparison.sorting.samples import VERSION_OPTIONS, kind_of, options_of
 from espbench.gate import conditions
-from espbench.terms import MACHINE, OF_EACH_MACHINE, Finding, Manifest, Outcome
+from espbench.terms import MACHINE, OF_EACH_MACHINE, PAIRED, Finding, Manifest, Outcome
 
 _DIGITS = 10
 _HOST = "host: "
@@ -44,6 +44,7 @@ def of_machine(manifest: Manifest, machine: str) -> dict[str, str]:
     manifest = _as_seen_on(manifest, machine)
     recorded = conditions.of_run(manifest, virtual=exact)
     known = {**recorded.instrument, **recorded.subject, "platform": manifest.platform}
+    known.pop("espbench.code", None)  # a part of the digest that follows
     # The commit is left out, since most commits do not change the code that measures.
     known |= {
         f"espbench's {key}": manifest.code[key] for key in ("code", "generator") if key in manifest.code
@@ -89,6 +90,8 @@ def by_conditions(
 
     sorted_: dict[tuple[str, str], list[Outcome | Finding]] = {}
     for result in results:
+        if result.test == PAIRED:  # it has no figure over time
+            continue
         entry = entries.get(result.case)
         options = options_of(entry.options if entry else {}, VERSION_OPTIONS)
         machine = manifest.machine_of(result.case)

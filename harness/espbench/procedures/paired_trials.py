@@ -120,6 +120,7 @@ class PairedLoads:
         self.together = together
         self.trials: dict[Arm, list[Trial]] = {"a": [], "b": []}
         self.rows: list[dict[str, Any]] = []  # the complete pairs, in their order
+        self._trials_of_rows: list[tuple[Arm, Trial]] = []  # two for each row
         self.void: Counter[Reason] = Counter()  # reason → trials
         self.violation: Trial | None = (
             None  # a trial in which frames crossed without encryption; it is the last
@@ -296,6 +297,7 @@ class PairedLoads:
             pair = {arm: self._made.get((index, arm)) for arm in ARMS}
             if pair["a"] is None or pair["b"] is None:
                 continue
+            self._trials_of_rows += [(arm, trial) for arm, trial in pair.items() if trial]
             self.rows.append(
                 {
                     "round": self._round,
@@ -312,14 +314,12 @@ class PairedLoads:
     def _readings(self, slot: Slot, arm: Arm, trial: Trial) -> dict[str, Any]:
         used = [g.cpu_us_per_frame for g in trial.gateways.values()]
         known = [us for us in used if us is not None]
-        *_, speed_pct = speeds_pct([*(t.host for of_arm in self.trials.values() for t in of_arm), trial.host])
         return {
             "intended_fps": round(slot.loads_fps[arm], 3),
             "offered_fps": trial.offered_fps,
             "cpu_us": round(sum(known), 3) if used and len(known) == len(used) else None,
             "loss": trial.frame_loss_ratio,
             "met": trial.meets(self.goal),
-            **({} if speed_pct is None else {"speed_pct": speed_pct}),
         }
 
     def _move_ladder(self) -> None:
@@ -391,9 +391,25 @@ class PairedLoads:
                 "together": self.together,
                 "maximum_fps": round(self._maximum, 3),
                 "void": void,
-                "rows": self.rows,
+                "rows": self._rows_with_speeds(),
             },
         )
+
+    def _rows_with_speeds(self) -> list[dict[str, Any]]:
+        """Return the pairs with the speeds of the CPUs in both trials, as far as they are known.
+
+        These are shares of the full speed that is known now; it may have risen since the first pairs.
+        """
+        hosts = [trial.host for of_arm in self.trials.values() for trial in of_arm]
+        speeds = iter(speeds_pct([*(trial.host for _, trial in self._trials_of_rows), *hosts]))
+        rows = [
+            {key: dict(value) if key in ARMS else value for key, value in row.items()} for row in self.rows
+        ]
+        for (arm, _), row in zip(self._trials_of_rows, (row for row in rows for _ in ARMS), strict=True):
+            speed_pct = next(speeds)
+            if speed_pct is not None:
+                row[arm]["speed_pct"] = speed_pct
+        return rows
 
     @property
     def _made_so_far(self) -> int:

@@ -488,9 +488,9 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
     """Return the smallest loss ratio of the valid trials from the load `upper` upwards, taken together.
 
     A loss-free trial below `upper` must have enough frames to show this loss before the two loads count as different.
-    None if nothing missed, or if a queue and not loss made the upper bound. Trials are pooled from the upper bound
-    upwards, and the smallest pooled ratio counts. So a DUT that loses one frame in 200,000 at any rate is recognised,
-    and heavy loss at much higher loads does not hide it.
+    None if no valid trial lost a frame there, or if a queue and not loss made the upper bound. Trials are pooled from
+    the upper bound upwards, and the smallest pooled ratio counts. So a DUT that loses one frame in 200,000 at any rate
+    is recognised, and heavy loss at much higher loads does not hide it.
     """
     if upper is None:
         return None
@@ -508,7 +508,7 @@ def faint_loss(entries: Sequence[Entry], upper: float | None) -> float | None:
         lost += sum(seen.lost_frames for seen in here)
         frames += sum(seen.frames for seen in here)
         faintest = min(faintest or 1.0, lost / frames)
-    return faintest
+    return faintest or None  # a miss of a void trial is above, and no valid one
 
 
 def check_answer(asked: TrialRequest | None, seen: Observation) -> TrialRequest:

@@ -74,6 +74,16 @@ def test_each_case_has_a_tenth_of_its_throughput(situation: Situation) -> None:
         assert low.instructions["home"] == (5000.0 if case.point.stack == "plain" else 12000.0)
 
 
+def test_a_run_of_other_code_is_made_no_base(situation: Situation) -> None:
+    """Its tenth would be measured by this espbench, and the base have figures of both."""
+    code = situation.run.manifest.code | {"measuring": "another"}
+    situation.run.update_manifest(code=code)
+    done = in_process("baseline", situation.run.path, "--out", situation.file)
+    assert done.returncode == 2
+    assert "code another\n  what to do: run the plan again" in str(done.stderr)
+    assert not situation.file.exists()
+
+
 def test_a_base_that_loses_frames_at_a_tenth_is_told(situation: Situation) -> None:
     """A check of it will be able to judge no loss there, and says so with its exit code."""
     done = in_process("baseline", situation.run.path, "--out", situation.file)

@@ -315,6 +315,23 @@ def figures_of_a_dut_that_always_loses_a_little(search_of: SearchOf, void: float
     return figures
 
 
+def test_a_short_trial_that_lost_a_frame_is_no_faint_loss_of_valid_ones() -> None:
+    """All final trials at the maximum are void; the first one below offered too little and lost a frame."""
+    below: list[float] = []
+
+    def dut(asked: TrialRequest) -> Observation:
+        if asked.phase == "search":
+            return seen(asked, 0)
+        if asked.load_fps >= 100_000:
+            return invalid(asked)
+        below.append(asked.load_fps)
+        return short(asked, lambda trial: seen(trial, 1), 0.98) if len(below) == 1 else seen(asked, 0)
+
+    search = rfc2544((0.0, 1e-5))
+    run(search, dut)
+    assert search.results()[0].status in ("LOWER_BOUND", "INVALID")
+
+
 @pytest.mark.parametrize("search_of", [a_search, rfc2544])
 def test_void_trials_make_no_bound_of_a_lucky_pass(search_of: SearchOf) -> None:
     """A bound of zero loss needs as many frames as a figure that is OK."""

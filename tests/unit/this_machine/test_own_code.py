@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from espbench import own_code
-from espbench.cli.resumption import other_code
+from espbench.cli.resumption import code_of_all, other_code
 from espbench.terms import Manifest
 from support.synthetic.run import manifest
 
@@ -104,6 +104,14 @@ def test_the_words() -> None:
         assert read.code["commit"] == commit
     unchanged = of.model_copy(update={"code": {"commit": commit}})
     assert unchanged.made_by == "0.1.0, commit 0123456789ab"
+
+
+def test_a_run_that_goes_on_with_other_code_is_no_base_of_either() -> None:
+    """Its manifest does not say any more which code measured it."""
+    begun = {"code": "1", "commit": "c", "measuring": own_code.own_code()["measuring"]}
+    assert code_of_all(begun) == begun
+    assert code_of_all(begun | {"measuring": "another"}) == {"code": "1", "commit": "c"}
+    assert code_of_all({"code": "1"}) == {"code": "1"}
 
 
 def test_a_run_that_goes_on_with_other_code_says_so() -> None:

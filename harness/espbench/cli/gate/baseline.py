@@ -15,6 +15,7 @@ from espbench.errors import UsageError
 from espbench.gate import baseline_file, low_loads
 from espbench.gate.from_run import base_of
 from espbench.gate.verdict import NOT_JUDGED
+from espbench.own_code import own_code
 from espbench.plan import Plan, load_plan
 from espbench.results import RunDirectory
 from espbench.results.durable import write_atomically
@@ -37,6 +38,7 @@ def baseline(
     """
     directory = RunDirectory.open(run)
     base = base_of(directory)
+    _refuse_other_code(directory)
     plan, options = plan_of(directory)
     base = Measuring(runs or run.parent, options).with_low_loads(base, plan, directory.manifest.cases)
     if out.is_file():
@@ -51,6 +53,16 @@ def baseline(
             file=sys.stderr,
         )
     print(out)
+
+
+def _refuse_other_code(run: RunDirectory) -> None:
+    """Raise UsageError if another espbench measured the run: the base would have figures of both."""
+    was, now = run.manifest.code.get("measuring", "none"), own_code()["measuring"]
+    if was != now:
+        raise UsageError(
+            f"{run.path}: cannot make a base of it\n  expected: a run of this espbench, code {now}\n"
+            f"  got: one of {run.manifest.made_by}, code {was}\n  what to do: run the plan again"
+        )
 
 
 def plan_of(run: RunDirectory) -> tuple[Path, list[str]]:

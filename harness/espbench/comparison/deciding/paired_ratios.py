@@ -10,8 +10,9 @@ two), so that with several blocks a single pair that a neighbour disturbed decid
 arms pass different numbers of rungs only by chance. The load at which half the trials pass is the middle of the ladder
 plus the step times the number of rungs passed beyond half of them (C. Spearman 1908, G. Kärber 1931). So log(B / A) is
 the step times the difference in rungs passed, plus the difference between the middles of the two ladders. Rounds in
-which an arm passed all rungs or none are left out. But an arm that passed the highest rung at the tester's maximum may
-be faster than any ladder. Its rungs are a lower bound in every round, and of B / A only one end is known.
+which an arm passed all rungs or none are left out. But an arm that passed the highest rung at the tester's maximum in
+half of the rounds may be faster than any ladder. Its rungs are a lower bound in every round, and of B / A only one end
+is known.
 
 **The interval** is that of the mean over rounds (Student's t), so it includes the differences from one boot to the
 next. The scatter is moderated as in statistics.py. It is at least what the ladder's step leaves open (throughput), or
@@ -35,7 +36,7 @@ from espbench.comparison.sorting.model import IP_VERSIONS, Estimate, FixedLoad, 
 from espbench.terms import PAIRED, Finding, goal_name
 
 FEWEST_ROUNDS = 3
-# An arm that met its goal at this share of the tester's maximum, on the highest rung, may be faster than the tester.
+# An arm that meets its goal at this share of the tester's maximum, on the highest rung, may be faster than the tester.
 NEAR_MAXIMUM = 0.95
 FEWEST_DEVIATIONS = 6  # of single pairs, to know their scatter
 # The standard deviation of a normal distribution ÷ the median of its absolute deviations.
@@ -67,7 +68,9 @@ def judge(
     """
     measured = [_measured(f) for f in findings if f.test == PAIRED and f.paired]
     alpha = (1 - CONFIDENCE) / max(1, 2 * len(measured))  # each finding has two verdicts: CPU and throughput
-    of_cpu, of_rate = (common_scatter(getattr(m, what) for m in measured) for what in ("cpu", "throughput"))
+    of_cpu = common_scatter(m.cpu for m in measured)
+    # Points at which the tester limits an arm are left out: their rounds are alike because of the tester.
+    of_rate = common_scatter(m.throughput for m in measured if not m.limited)
     return [_verdict(m, of_cpu, of_rate, alpha, _conditions(m.finding, axis, tests)) for m in measured]
 
 
@@ -90,15 +93,17 @@ def _measured(finding: Finding) -> _Measured:
 
 
 def _limited(finding: Finding) -> frozenset[str]:
-    """Return the arms that met the goal on the highest rung, at the tester's maximum or nearly."""
+    """Return the arms that met the goal in half of the rounds or more in which the highest rung was at the tester's
+    maximum, or nearly.
+    """
     p = finding.paired
     least_fps = NEAR_MAXIMUM * p.get("maximum_fps", math.inf)
     highest = [row for row in p["rows"] if row["rung"] == p["rungs"] - 1]
-    return frozenset(
-        arm
+    met = {
+        arm: [row[arm]["met"] for row in highest if row[arm]["intended_fps"] >= least_fps]
         for arm in ("a", "b")
-        if any(row[arm]["met"] and row[arm]["intended_fps"] >= least_fps for row in highest)
-    )
+    }
+    return frozenset(arm for arm, of_arm in met.items() if of_arm and 2 * sum(of_arm) >= len(of_arm))
 
 
 def _by_round(rows: Sequence[_Row]) -> list[list[_Row]]:
@@ -300,7 +305,10 @@ def _why(m: _Measured) -> str:
     parts.append(f"{p['void']} of {m.finding.trials} trials void")
     rounds = len(m.throughput.readings)
     for arm in sorted(m.limited):
-        parts.append(f"{p[arm]} met the highest load, {p['maximum_fps']:,.0f} frames/s: it may be faster")
+        parts.append(
+            f"{p[arm]} met loads of up to {p['maximum_fps']:,.0f} frames/s, the most that the tester sends: "
+            "it may be faster"
+        )
     if rounds < p["rounds"] and len(m.limited) < 2:
         parts.append(
             f"throughput from {rounds} rounds: in the others the ladder of loads did not hold both arms'"

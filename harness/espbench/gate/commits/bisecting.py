@@ -18,6 +18,8 @@ from math import ceil, log2
 _FEW = 3.0
 # The costs of good and of bad must stay apart: near is at most this share of the whole change.
 _MOST_NEAR = 0.2
+# If so many commits that were to confirm the answer cannot be built, it stays as it is.
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Bisection:
         self._near = min(_MOST_NEAR * (bad_cost - good_cost), max(near, _FEW))
         self._costs: dict[int, float | None] = {0: good_cost, bad: bad_cost}
         self._confirmed = False
+        self._unbuildable = 0  # of those that were to confirm the answer
         replay = dict(costs)
         while (place := self.next() or self.to_confirm()) is not None and place in replay:
             self.add(place, replay[place])
@@ -79,7 +82,9 @@ class Bisection:
 
     def add(self, place: int, cost: float | None) -> None:
         """Take the cost of a place; None: it has none."""
-        self._confirmed = self._confirmed or self.next() is None
+        if self.next() is None:
+            self._unbuildable += cost is None
+            self._confirmed = self._confirmed or cost is not None or self._unbuildable >= _TRIES
         self._costs[place] = cost
 
     @property

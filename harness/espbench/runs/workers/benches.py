@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from espbench.errors import MachineLacks, UsageError
 from espbench.measure import machine
-from espbench.runs.workers.cluster import ClusterWorkers
+from espbench.runs.workers.cluster import ClusterWorkers, worker_command
 from espbench.runs.workers.messages import Done, Failed, ShareTask
 from espbench.runs.workers.process import OnNews
 from espbench.terms import MACHINE
@@ -67,7 +67,7 @@ class Benches:
             raise MachineLacks(
                 f"--cluster {workers.address}: none of its workers has a machine to itself, so nothing can be measured "
                 "there in real time",
-                f"dask worker {workers.address} --nthreads 1 --no-dashboard --resources {RESOURCE}=1  "
+                f"{worker_command(workers.address)} --no-dashboard --resources {RESOURCE}=1  "
                 "(as root, one on each machine)",
             )
 

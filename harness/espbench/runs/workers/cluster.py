@@ -68,7 +68,7 @@ class ClusterWorkers:
             return ""
         return (
             f"--cluster {self.address}: it has no workers any more; the run waits for one, whose log says why others "
-            f"ended (dask worker {self.address} --nthreads 1). Ctrl-C ends the run, and --resume continues it"
+            f"ended ({worker_command(self.address)}). Ctrl-C ends the run, and --resume continues it"
         )
 
     def _count(self) -> int:
@@ -175,6 +175,13 @@ def connect(address: str, kits: Sequence[Kit[Any]] = (), own: Sequence[OwnFiles]
     return ClusterWorkers(client, address, name, {each.path: each.place for each in own})
 
 
+def worker_command(address: str) -> str:
+    """Return the command that starts a worker of the scheduler at an address. Without certificates, it may listen on
+    this machine alone.
+    """
+    return f"dask worker {address} --nthreads 1" + (" --host 127.0.0.1" if address.startswith("tcp:") else "")
+
+
 def _examine(client: Client, address: str) -> None:
     """Raise UsageError if a worker differs from the driver, or if others can reach a part of the cluster."""
     scheduler = client.scheduler_info(n_workers=-1)["address"]
@@ -182,7 +189,7 @@ def _examine(client: Client, address: str) -> None:
         raise UsageError(f"--cluster {address}: {problem}")
     threads = client.nthreads()
     if not threads:
-        raise MachineLacks(f"--cluster {address}: it has no workers", f"dask worker {address} --nthreads 1")
+        raise MachineLacks(f"--cluster {address}: it has no workers", worker_command(address))
     for where, count in threads.items():
         worker = f"the worker at {where}"
         if problem := open_to_others(worker, where) or too_many_threads(worker, count):
