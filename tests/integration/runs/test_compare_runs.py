@@ -36,7 +36,10 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode in (0, 3), done.stderr
     run = Path(done.stdout.strip().splitlines()[-1]).parent
     with (run / "results.csv").open() as table:
-        require_settled(list(csv.DictReader(table)), bounds=False)
+        rows = list(csv.DictReader(table))
+    require_settled(rows)
+    # That the other arm forwards at least so much is an answer; of the slower one it would be none.
+    require_settled([row for row in rows if row["suite"] == DEAR], bounds=False)
     return run
 
 
@@ -61,8 +64,11 @@ def test_the_dearer_suite_is_slower(verdicts: dict[str, Any]) -> None:
     assert pair["b"] == DEAR
     point = pair["points"][0]
     assert point["word"] == "A faster"
-    assert point["ratio"]["n"] == 3
-    assert point["ratio"]["high"] < 0.8
+    if point["ratio"] is None:
+        assert point["at_most"] < 0.8
+    else:
+        assert point["ratio"]["n"] == 3
+        assert point["ratio"]["high"] < 0.8
 
 
 def test_the_cases_were_interleaved_by_the_recorded_seed(compared: Path) -> None:
