@@ -12,7 +12,7 @@ import pytest
 
 from support.plans import PINNED, pair_plan, write_plan
 from support.runs import assert_no_keys, espbench
-from support.session.unsettled import require_settled
+from support.session.unsettled import Unsettled, require_settled
 
 pytestmark = [pytest.mark.uml, pytest.mark.slow]
 
@@ -38,8 +38,6 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (run / "results.csv").open() as table:
         rows = list(csv.DictReader(table))
     require_settled(rows)
-    # A bound of the faster arm suffices; one of the slower arm would say nothing about their ratio.
-    require_settled([row for row in rows if row["suite"] == DEAR], bounds=False)
     return run
 
 
@@ -63,6 +61,8 @@ def test_the_dearer_suite_is_slower(verdicts: dict[str, Any]) -> None:
     (pair,) = panel["pairs"]
     assert pair["b"] == DEAR
     point = pair["points"][0]
+    if point["ratio"] is None and point["at_most"] is None:
+        raise Unsettled(f"the slower suite has only a bound: {point['why']}")
     assert point["word"] == "A faster"
     if point["ratio"] is None:
         assert point["at_most"] < 0.8
