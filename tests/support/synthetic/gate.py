@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -217,3 +218,15 @@ def _finding(entry: CaseEntry, trials: int) -> Finding:
         **(_identity(entry) | {"test": AT_BASE_LOADS}), status="OK", load_fps=LOAD_FPS, quantities=[], trials=trials,
         rfc2544=False, encryption="baseline" if entry.stack == "plain" else "proven",
     )  # fmt: skip
+
+
+def tree_of_one_commit(folder: Path) -> Path:
+    """Return a new git repository in this folder, whose only commit is empty."""
+    tree = folder / "tree"
+    tree.mkdir()
+    for argv in (
+        ["init", "-q"],
+        ["-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "first"],
+    ):
+        subprocess.run(["git", "-C", str(tree), *argv], check=True, capture_output=True)
+    return tree

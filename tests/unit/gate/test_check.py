@@ -24,7 +24,7 @@ from espbench.gate.telling import json_file
 from espbench.results import RunDirectory
 from espbench.terms import BaseLoad, Finding, Reason, Trial
 from support.command_line import in_process
-from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
+from support.synthetic.gate import LOAD_FPS, PLAN, World, tree_of_one_commit, world_of
 
 
 @dataclass
@@ -454,13 +454,7 @@ def no_git_tree(situation: Situation) -> None:
 
 def repository(situation: Situation) -> None:
     """A tree of one commit."""
-    tree = situation.folder / "tree"
-    tree.mkdir()
-    for argv in (
-        ["init", "-q"],
-        ["-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "first"],
-    ):
-        subprocess.run(["git", "-C", str(tree), *argv], check=True, capture_output=True)
+    tree = tree_of_one_commit(situation.folder)
     situation.options = ["--tree", str(tree)]
 
 

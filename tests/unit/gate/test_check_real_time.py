@@ -15,7 +15,7 @@ import pytest
 from espbench.cli.gate import measuring
 from espbench.terms import PAIRED, CaseEntry, CaseIdentity, Finding, Outcome
 from support.command_line import in_process
-from support.synthetic.gate import PLAN, World, world_of
+from support.synthetic.gate import PLAN, World, tree_of_one_commit, world_of
 
 REAL = PLAN.replace("mpc8548e", "uml").replace("tests:", "repeat: 5\ntests:")
 ARMS = REAL.replace(
@@ -193,13 +193,7 @@ def test_a_revision_whose_encryption_is_not_proven_is_no_green(
     situation: Situation, spoil: Callable[[Outcome], Outcome], code: int
 ) -> None:
     """The base is measured in this check, and the tree as it stands is proven."""
-    tree = situation.folder / "tree"
-    tree.mkdir()
-    for argv in (
-        ["init", "-q"],
-        ["-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "first"],
-    ):
-        subprocess.run(["git", "-C", str(tree), *argv], check=True, capture_output=True)
+    tree = tree_of_one_commit(situation.folder)
     prefix = situation.folder / "prefix"
     prefix.mkdir()
     plan = situation.folder / "plan.yaml"
