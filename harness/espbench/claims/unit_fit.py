@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from espbench.results.published import documents
 
@@ -67,6 +68,11 @@ def half(which: str) -> list[Printed]:
 
 def fit(entries: Sequence[Printed]) -> Constants:
     """Return the constants by least squares; a time's weight follows from the cycles of half its last digit."""
+    return _fitted(tuple(entries))
+
+
+@cache  # a page of claims asks for the same fits again and again
+def _fitted(entries: tuple[Printed, ...]) -> Constants:
     rows = [
         (_terms(e.modulus_bits, e.exponent_bits), Fraction(str(e.ms)) * e.mhz * 1000, Fraction(1, e.mhz * 5))
         for e in entries

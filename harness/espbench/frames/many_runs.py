@@ -28,6 +28,7 @@ _SERIES = (
     "better",
     "is_exact",
     "conditions",
+    "machine",
 )
 _OF_SERIES = ("runs", "newest", "newest_status")
 _POINTS = ("series", "plan", "case", "figure", "unit", "run", "started", "value", "status")

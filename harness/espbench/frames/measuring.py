@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -99,7 +99,8 @@ class Plan:
             lending.begin()
             watch = _Watch(command.process.pid, folder, before, unfinished)
             while command.process.poll() is None:
-                time.sleep(_LOOK_EVERY_S)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    command.process.wait(_LOOK_EVERY_S)
                 if on_progress is not None and (progress := watch.changed()):
                     on_progress(progress)
             command.finish(_WHOLE)

@@ -26,7 +26,7 @@ from espbench.results import RunDirectory
 from espbench.terms import MACHINE, Manifest
 from espbench.this_machine import kept
 
-VERSION = 7
+VERSION = 8
 # SQLite keeps this number in the header of each index, so that files of other programs are not taken for one.
 APPLICATION_ID = int.from_bytes(b"espb", "big")
 _SQLITE = b"SQLite format 3\0"
@@ -48,9 +48,10 @@ CREATE TABLE facts_under (
 CREATE TABLE series (
   id INTEGER PRIMARY KEY, plan TEXT, name TEXT, test TEXT, goal REAL, figure TEXT, unit TEXT, better TEXT,
   exact INTEGER, conditions TEXT, stale INTEGER DEFAULT 1, runs INTEGER DEFAULT 0, newest REAL,
-  newest_status TEXT DEFAULT '',
+  newest_status TEXT DEFAULT '', machine TEXT DEFAULT '',
   UNIQUE (plan, conditions, name, figure)
 );
+CREATE INDEX series_by_name ON series (plan, name, figure);
 CREATE TABLE point (
   series INTEGER, run INTEGER, value REAL, repeats TEXT, status TEXT, PRIMARY KEY (series, run)
 ) WITHOUT ROWID;
@@ -335,8 +336,8 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         machines = {machine for machine, _ in by_conditions} or {""}
         by_machine = {machine: facts.of_machine(manifest, machine) for machine in machines}
         series_of = [
-            (conditions, key, of_key)
-            for (_, conditions), of_conditions in by_conditions.items()
+            (machine, conditions, key, of_key)
+            for (machine, conditions), of_conditions in by_conditions.items()
             for key, of_key in figures.figures(of_conditions, exact=exact).items()
         ]
     except (EspbenchError, OSError, ValueError) as error:
@@ -363,13 +364,13 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         for case, status in figures.unfit(of_conditions).items()
     ]
     _save_unfit(database, run, unfit)
-    for conditions, key, of_key in series_of:
+    for machine, conditions, key, of_key in series_of:
         named = (manifest.name, conditions, key.case, key.figure)
         (series,) = database.execute(
-            "INSERT INTO series (plan, conditions, name, figure, test, goal, unit, better, exact)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            "INSERT INTO series (plan, conditions, name, figure, test, goal, unit, better, exact, machine)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (plan, conditions, name, figure) DO UPDATE SET stale = 1 RETURNING id",
-            (*named, key.test, key.goal, key.unit, key.better, exact),
+            (*named, key.test, key.goal, key.unit, key.better, exact, "" if exact else machine),
         ).fetchone()
         repeats = (
             json.dumps(of_key.by_repeat) if len(of_key.by_repeat) > 1 else next(iter(of_key.by_repeat), None)

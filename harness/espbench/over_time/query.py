@@ -13,7 +13,8 @@ from espbench.over_time.records import Change, Point, RunRow, Series
 
 _SERIES = (
     "s.id, s.plan, s.name, s.test, s.goal, s.figure, s.unit, s.better, s.exact, s.conditions, s.runs, s.newest,"
-    " s.newest_status"
+    " s.newest_status, s.machine, (SELECT count(*) - 1 FROM series o WHERE o.plan = s.plan AND o.name = s.name"
+    " AND o.figure = s.figure)"
 )
 _NAMED = " AND ".join(f"instr(lower(s.{column}), lower(?)) > 0" for column in ("plan", "name", "figure"))
 _ORDER = "s.plan, s.id"
@@ -88,9 +89,9 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
     )
     return [
         Change(
-            series=(of := _series(row)), run=row[13], run_path=row[14], started=row[15], before=row[16],
-            before_path=row[17], was=row[20], now=row[21], was_status=row[22], now_status=row[23], exactly=of.is_exact,
-            differs=differing(row[18], row[19]),
+            series=(of := _series(row)), run=row[15], run_path=row[16], started=row[17], before=row[18],
+            before_path=row[19], was=row[22], now=row[23], was_status=row[24], now_status=row[25], exactly=of.is_exact,
+            differs=differing(row[20], row[21]),
         )
         for row in rows
     ]  # fmt: skip
@@ -100,6 +101,7 @@ def _series(row: tuple[Any, ...]) -> Series:
     return Series(
         number=row[0], plan=row[1], case=row[2], test=row[3], goal=row[4], figure=row[5], unit=row[6], better=row[7],
         is_exact=bool(row[8]), conditions=row[9], runs=row[10], newest=row[11], newest_status=row[12],
+        machine=row[13], namesakes=row[14],
     )  # fmt: skip
 
 

@@ -38,7 +38,9 @@ class Series:
     goal: the loss goal as a ratio; None for tests without one. better: `more`, `less`, or empty if neither is better.
     conditions: a short digest of the plan's settings and the platform. runs: the number of runs in the series, with or
     without a figure. newest: the last figure; None if no run has one. newest_status: the status of the newest run if it
-    has no figure, so that `newest` is older; otherwise empty.
+    has no figure, so that `newest` is older; otherwise empty. machine: the fingerprint of the one that measured it;
+    empty in virtual time, or if it is not known. namesakes: the number of other series with the same plan, case and
+    figure, whose conditions or machines differ.
     """
 
     number: int
@@ -54,6 +56,8 @@ class Series:
     runs: int = 0
     newest: float | None = None
     newest_status: str = ""
+    machine: str = ""
+    namesakes: int = 0
 
 
 @dataclass(frozen=True)

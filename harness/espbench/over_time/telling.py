@@ -6,11 +6,20 @@ from __future__ import annotations
 from espbench.over_time.records import Change, Series
 
 _MOST_SHOWN = 4
+_DIGITS = 8  # of a machine's fingerprint: enough to tell machines apart
 
 
 def series_name(series: Series) -> str:
     """Return `throughput of uml xfrm aes128gcm16 64 B one-way, loss goal 0 % (plan quick)`."""
-    return f"{series.figure} of {series.case} (plan {series.plan})"
+    return f"{series.figure} of {case_name(series)} (plan {series.plan})"
+
+
+def case_name(series: Series) -> str:
+    """Return the case; if other series have the same name, also what tells this one from them: machine, conditions."""
+    if not series.namesakes:
+        return series.case
+    machine = f"machine {series.machine[:_DIGITS]}, " if series.machine else ""
+    return f"{series.case} [{machine}conditions {series.conditions}]"
 
 
 def number(value: float | None, status: str = "") -> str:

@@ -180,6 +180,20 @@ def test_in_real_time_another_machine_is_another_series(runs: Path) -> None:
         throughput = [s for s in history.series() if s.figure == "throughput"]
         assert len(throughput) == 4
         assert sorted(s.runs for s in throughput) == [1, 1, 2, 2]
+        named = {telling.case_name(s) for s in throughput}
+        assert len(named) == 4
+        assert {s.machine for s in throughput} == {"a", "b"}
+        assert all(
+            f"[machine {s.machine}, conditions {s.conditions}]" in telling.case_name(s) for s in throughput
+        )
+
+
+def test_a_series_that_has_its_name_alone_is_named_without_its_conditions(runs: Path) -> None:
+    write(runs, 0, Night())
+    write(runs, 1, virtual(plan="other"))
+    with History.open([runs]) as history:
+        assert {telling.case_name(s) for s in history.series()} == {s.case for s in history.series()}
+        assert {s.machine for s in history.series(plan="other")} == {""}
 
 
 def write_of_two(runs: Path, number: int, night: Night, **of_b: Any) -> None:

@@ -295,13 +295,13 @@ def test_a_bound_that_rests_on_disturbed_trials_has_one_too(search_of: SearchOf)
     assert result.loss_bound == loss_bound(sum(what.frames for what in finals), 9)
 
 
-def figures_of_a_dut_that_always_loses_a_little(search_of: SearchOf, void: float) -> int:
-    """Return how many of 40 cases have a figure for zero loss, if this share of the trials is void.
+def figures_of_a_dut_that_always_loses_a_little(search_of: SearchOf, cases: int, void: float) -> int:
+    """Return how many of these cases have a figure for zero loss, if this share of the trials is void.
 
     The DUT loses 2 of 100,000 frames, and 5 % above 5,000 frames/s: only chance makes a trial lossless.
     """
     figures = 0
-    for seed in range(40):
+    for seed in range(cases):
         dut, noise = RandomlyDrops(2e-5, seed), random.Random(f"{seed} noise")
 
         def trial(asked: TrialRequest, dut: RandomlyDrops = dut, noise: random.Random = noise) -> Observation:
@@ -332,11 +332,14 @@ def test_a_short_trial_that_lost_a_frame_is_no_faint_loss_of_valid_ones() -> Non
     assert search.results()[0].status in ("LOWER_BOUND", "INVALID")
 
 
-@pytest.mark.parametrize("search_of", [a_search, rfc2544])
-def test_void_trials_make_no_bound_of_a_lucky_pass(search_of: SearchOf) -> None:
-    """A bound of zero loss needs as many frames as a figure that is OK."""
-    quiet = figures_of_a_dut_that_always_loses_a_little(search_of, 0.0)
-    assert figures_of_a_dut_that_always_loses_a_little(search_of, 0.6) <= quiet + 4
+@pytest.mark.parametrize(("search_of", "cases", "more"), [(a_search, 40, 4), (rfc2544, 16, 0)])
+def test_void_trials_make_no_bound_of_a_lucky_pass(search_of: SearchOf, cases: int, more: int) -> None:
+    """A bound of zero loss needs as many frames as a figure that is OK.
+
+    If it did not, there would be 12 more of 40 by the one search, and 1 more of 16 by the other, which takes longer.
+    """
+    quiet = figures_of_a_dut_that_always_loses_a_little(search_of, cases, 0.0)
+    assert figures_of_a_dut_that_always_loses_a_little(search_of, cases, 0.6) <= quiet + more
 
 
 @pytest.mark.parametrize("counted", [True, False])

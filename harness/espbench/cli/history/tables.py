@@ -43,7 +43,7 @@ def show_series(series: Sequence[Series]) -> None:
     for one in series:
         table.add_row(
             one.plan,
-            one.case,
+            telling.case_name(one),
             one.figure,
             str(one.runs),
             telling.newest(one),

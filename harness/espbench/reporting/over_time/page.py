@@ -77,7 +77,7 @@ def _series(
     series: Series, points: Sequence[Point], changes: Sequence[Change], place: dict[str, int]
 ) -> dict[str, Any]:
     return {
-        "plan": series.plan, "case": series.case, "figure": series.figure, "unit": series.unit,
+        "plan": series.plan, "case": telling.case_name(series), "figure": series.figure, "unit": series.unit,
         "better": series.better, "exact": series.is_exact, "conditions": series.conditions,
         "points": [_point(point, place, exact=series.is_exact) for point in points],
         "changes": [_change(change, place) for change in changes],
