@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -180,13 +180,29 @@ def test_loss_at_the_first_port_is_booked_there(workshop: tuple[Registry, Setup,
     assert max(booked, key=lambda place: booked[place]) == "first port into home"
 
 
-SPIN = "import time; end = time.monotonic() + {s}\nwhile time.monotonic() < end: pass"
+SPIN = """
+import time
+print("ready", flush=True)
+time.sleep({after_s})
+end = time.monotonic() + {for_s}
+while time.monotonic() < end:
+    pass
+"""
 
 
-def spinner(cpu: int, seconds: float) -> None:
-    """Nothing but real-time work runs on this CPU for a while, as when the hypervisor takes it away."""
-    command = ["chrt", "-f", "50", "taskset", "-c", str(cpu), sys.executable, "-c", SPIN.format(s=seconds)]
-    subprocess.run(command, check=True)
+@contextlib.contextmanager
+def stall(cpu: int, after_s: float, for_s: float) -> Iterator[None]:
+    """Run nothing but real-time work on this CPU for a while, as when the hypervisor takes it away.
+
+    The program is ready when the context begins: it would start late beside the generator's sender, which has priority.
+    """
+    spin = [sys.executable, "-c", SPIN.format(after_s=after_s, for_s=for_s)]
+    command = ["chrt", "-f", "50", "taskset", "-c", str(cpu), *spin]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as spinner:
+        assert spinner.stdout is not None
+        assert spinner.stdout.readline() == "ready\n"
+        yield
+        assert spinner.wait() == 0
 
 
 def test_loss_in_a_stall_of_the_host_is_not_the_duts(tmp_path: Path) -> None:
@@ -211,10 +227,8 @@ def test_loss_in_a_stall_of_the_host_is_not_the_duts(tmp_path: Path) -> None:
         # A busy machine may starve the sender: that is another reason, not this one. And the kernel may give the
         # box's threads their share of the CPU in the midst of the stall (its server for fair tasks).
         for _ in range(8):
-            stall = threading.Timer(0.7, spinner, (cpu, 0.08))
-            stall.start()
-            trial = trial_of(setup, 20_000, 1.5, attempts=1)  # it is to be disturbed
-            stall.join()
+            with stall(cpu, after_s=0.7, for_s=0.08):
+                trial = trial_of(setup, 20_000, 1.5, attempts=1)  # it is to be disturbed
             if trial.lost > 256 and trial.disturbed:
                 break
     assert trial.lost > 256
