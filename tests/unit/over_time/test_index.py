@@ -188,6 +188,16 @@ def test_in_real_time_another_machine_is_another_series(runs: Path) -> None:
         )
 
 
+def test_series_of_other_settings_are_told_apart_by_their_conditions(runs: Path) -> None:
+    """Both are of one plan, edited between the runs."""
+    write(runs, 0, virtual())
+    write(runs, 1, virtual(trial="4s"))
+    with History.open([runs]) as history:
+        series = history.series(figure="throughput", case=" 64 B")
+        assert len({telling.case_name(s) for s in series}) == len(series) == 2
+        assert all(telling.case_name(s).endswith(f" [conditions {s.conditions}]") for s in series)
+
+
 def test_a_series_that_has_its_name_alone_is_named_without_its_conditions(runs: Path) -> None:
     write(runs, 0, Night())
     write(runs, 1, virtual(plan="other"))
