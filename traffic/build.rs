@@ -13,6 +13,8 @@ fn main() {
             .args([
                 "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror",
             ])
+            // Without this the objects name the folder of the clone, so that two clones have different generators.
+            .arg("-ffile-compilation-dir=.")
             // Debian has <asm/types.h> there: in libc6-dev, and in libc6-dev-arm64-cross for another machine.
             .arg(format!("-I/usr/include/{machine}-linux-gnu"))
             .arg(format!("-I/usr/{machine}-linux-gnu/include"))

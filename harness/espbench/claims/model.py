@@ -420,7 +420,7 @@ class Claim(_Data):
 
     says: the claim, in the document's words or nearly. value, unit: its figure; value None: it is a statement, which
     holds or does not. tolerance: our value agrees if it differs by at most this share of the value,
-    tolerance_why: why that is not the tolerance of the sentence's words (docs/powerquicc.md). calibration: the
+    tolerance_why: why that is not the tolerance of the sentence's words (docs/published.md). calibration: the
     model was fitted to this figure, or to figures that determine it. ours: the quantity
     of our runs that is compared, and plans: the plans of plans/ that measure it. Without ours, `cannot` says why no run
     can answer the claim, or `lacks` what espbench would need to measure it. because: why our value differs, if that is

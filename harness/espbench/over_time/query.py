@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
 
 from espbench.over_time import facts
 from espbench.over_time.records import Change, Point, RunRow, Series
 
 _SERIES = (
-    "s.id, s.plan, s.name, s.test, s.goal, s.figure, s.unit, s.better, s.exact, s.conditions, s.runs, s.newest,"
-    " s.newest_status, s.machine, (SELECT count(*) - 1 FROM series o WHERE o.plan = s.plan AND o.name = s.name"
-    " AND o.figure = s.figure)"
+    "s.id AS number, s.plan AS plan, s.name AS case_name, s.test AS test, s.goal AS goal, s.figure AS figure,"
+    " s.unit AS unit, s.better AS better, s.exact AS exact, s.conditions AS conditions, s.runs AS runs,"
+    " s.newest AS newest, s.newest_status AS newest_status, s.machine AS machine, (SELECT count(*) - 1"
+    " FROM series o WHERE o.plan = s.plan AND o.name = s.name AND o.figure = s.figure) AS namesakes"
 )
 _NAMED = " AND ".join(f"instr(lower(s.{column}), lower(?)) > 0" for column in ("plan", "name", "figure"))
 _ORDER = "s.plan, s.id"
@@ -24,24 +25,33 @@ def runs(database: sqlite3.Connection) -> list[RunRow]:
     """Return every run, the oldest first; runs that could not be read come last."""
     facts = dict(database.execute("SELECT id, text FROM facts"))
     by_text = cache(lambda number: json.loads(facts[number]))
-    rows = database.execute(
+    rows = _rows(
+        database,
         "SELECT path, name, plan, started, espbench, platform, exact, cases, statuses, facts, problem FROM run"
-        " ORDER BY moment IS NULL, moment, path"
+        " ORDER BY moment IS NULL, moment, path",
     )
     return [
         RunRow(
-            path=row[0], name=row[1], plan=row[2] or "", started=row[3] or "", espbench=row[4] or "",
-            platform=row[5] or "", is_exact=bool(row[6]), cases=row[7] or 0, statuses=json.loads(row[8] or "{}"),
-            facts=by_text(row[9]) if row[9] else {}, problem=row[10],
+            path=row["path"],
+            name=row["name"],
+            plan=row["plan"] or "",
+            started=row["started"] or "",
+            espbench=row["espbench"] or "",
+            platform=row["platform"] or "",
+            is_exact=bool(row["exact"]),
+            cases=row["cases"] or 0,
+            statuses=json.loads(row["statuses"] or "{}"),
+            facts=by_text(row["facts"]) if row["facts"] else {},
+            problem=row["problem"],
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Series]:
     """Return the series whose plan, case and figure contain these texts, whatever the case of letters."""
-    rows = database.execute(
-        f"SELECT {_SERIES} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}", (plan, case, figure)
+    rows = _rows(
+        database, f"SELECT {_SERIES} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}", (plan, case, figure)
     )
     return [_series(row) for row in rows]
 
@@ -56,17 +66,27 @@ def numbered_points(database: sqlite3.Connection, number: int) -> list[tuple[int
 
     A run whose results for the case are not OK may lack the figure: then its point has only their statuses.
     """
-    rows = database.execute(
-        "SELECT r.id, r.name, r.path, p.value, p.repeats, p.status, r.moment"
+    rows = _rows(
+        database,
+        "SELECT r.id AS run_number, r.name AS run, r.path AS path, p.value AS value, p.repeats AS repeats,"
+        " p.status AS status, r.moment AS moment"
         " FROM point p JOIN run r ON r.id = p.run WHERE p.series = ?1"
         " UNION ALL SELECT r.id, r.name, r.path, NULL, NULL, u.status, r.moment"
         " FROM series s JOIN unfit u ON u.plan = s.plan AND u.conditions = s.conditions AND u.name = s.name"
         " JOIN run r ON r.id = u.run"
         " WHERE s.id = ?1 AND NOT EXISTS (SELECT 1 FROM point p WHERE p.series = s.id AND p.run = u.run)"
-        " ORDER BY 7, 3",
+        " ORDER BY moment, path",
         (number,),
     )
-    return [(row[0], Point(row[1], row[2], row[3], _repeats(row[3], row[4]), row[5])) for row in rows]
+    return [
+        (
+            row["run_number"],
+            Point(
+                row["run"], row["path"], row["value"], _repeats(row["value"], row["repeats"]), row["status"]
+            ),
+        )
+        for row in rows
+    ]
 
 
 def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Change]:
@@ -77,9 +97,11 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
     def differing(was: int, now: int) -> list[tuple[str, str, str]]:
         return facts.differences(json.loads(fact_texts[was]), json.loads(fact_texts[now]))
 
-    rows = database.execute(
-        f"SELECT {_SERIES}, r.name, r.path, r.started, b.name, b.path, of_b.facts, of_r.facts, c.was, c.now,"
-        " c.was_status, c.now_status"
+    rows = _rows(
+        database,
+        f"SELECT {_SERIES}, r.name AS run, r.path AS run_path, r.started AS started, b.name AS before,"
+        " b.path AS before_path, of_b.facts AS facts_before, of_r.facts AS facts_now, c.was AS was, c.now AS now,"
+        " c.was_status AS was_status, c.now_status AS now_status"
         " FROM change c JOIN series s ON s.id = c.series JOIN run r ON r.id = c.run JOIN run b ON b.id = c.before"
         # The facts of the series' machine: its conditions name it.
         " JOIN facts_under of_r ON of_r.run = r.id AND of_r.conditions = s.conditions"
@@ -89,20 +111,50 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
     )
     return [
         Change(
-            series=(of := _series(row)), run=row[15], run_path=row[16], started=row[17], before=row[18],
-            before_path=row[19], was=row[22], now=row[23], was_status=row[24], now_status=row[25], exactly=of.is_exact,
-            differs=differing(row[20], row[21]),
+            series=_series(row),
+            run=row["run"],
+            run_path=row["run_path"],
+            started=row["started"],
+            before=row["before"],
+            before_path=row["before_path"],
+            was=row["was"],
+            now=row["now"],
+            was_status=row["was_status"],
+            now_status=row["now_status"],
+            exactly=bool(row["exact"]),
+            differs=differing(row["facts_before"], row["facts_now"]),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
-def _series(row: tuple[Any, ...]) -> Series:
+def _rows(
+    database: sqlite3.Connection, sql: str, parameters: Sequence[str | int] = ()
+) -> Iterator[sqlite3.Row]:
+    """Yield the rows of a query; their columns are read by name."""
+    cursor = database.cursor()
+    cursor.row_factory = sqlite3.Row
+    yield from cursor.execute(sql, parameters)
+
+
+def _series(row: sqlite3.Row) -> Series:
     return Series(
-        number=row[0], plan=row[1], case=row[2], test=row[3], goal=row[4], figure=row[5], unit=row[6], better=row[7],
-        is_exact=bool(row[8]), conditions=row[9], runs=row[10], newest=row[11], newest_status=row[12],
-        machine=row[13], namesakes=row[14],
-    )  # fmt: skip
+        number=row["number"],
+        plan=row["plan"],
+        case=row["case_name"],
+        test=row["test"],
+        goal=row["goal"],
+        figure=row["figure"],
+        unit=row["unit"],
+        better=row["better"],
+        is_exact=bool(row["exact"]),
+        conditions=row["conditions"],
+        runs=row["runs"],
+        newest=row["newest"],
+        newest_status=row["newest_status"],
+        machine=row["machine"],
+        namesakes=row["namesakes"],
+    )
 
 
 def _repeats(value: float | None, repeats: str | int | None) -> dict[int, float]:

@@ -17,7 +17,7 @@ from espbench.runs.procedure_kinds import procedure_for
 _NEAR_THE_THROUGHPUT = (Throughput, Latency, FrameLoss, Flood, BackToBack, SystemRecovery, Bus)
 # One CPU of a usual host executes so many instructions of gateways in virtual time in a second (docs/virtual-time.md,
 # Speed). Copying the guests of a case and setting them up takes _SET_UP_CPU_S, s. With these two, 23 of the 25 plans
-# for boards whose CPU time is in docs/powerquicc.md took 0.6 to 2.1 times the estimate; two, whose links lose frames,
+# for boards whose CPU time is in docs/published.md took 0.6 to 2.1 times the estimate; two, whose links lose frames,
 # took far more.
 HOST_INSTRUCTIONS_PER_S = 250e6
 _SET_UP_CPU_S = 4.0

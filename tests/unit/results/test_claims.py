@@ -99,7 +99,7 @@ def test_only_one_device_is_calibrated_on() -> None:
 
 
 def test_the_document_has_the_number_of_claims_that_the_calibration_uses() -> None:
-    text = " ".join((ROOT / "docs/powerquicc.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / "docs/published.md").read_text(encoding="utf-8").split())
     (number,) = re.findall(r"Today it uses (\d+) claims", text)
     assert int(number) == sum(c.calibration for c in claims())
 
@@ -160,7 +160,7 @@ def test_a_prediction_that_was_changed_stays_and_the_change_is_marked(row: str, 
     assert ". Revised " in one.predicted
 
 
-# Rows that differ by the results in docs/powerquicc.md and docs/npcryptbench.md, although no prediction says so.
+# Rows that differ by the results in docs/published.md and docs/npcryptbench.md, although no prediction says so.
 DIFFERING = [
     "mpc8548e-nanosec-1456-cpu", "mpc8548e-nanosec-saturation", "mpc8548e-plain-idle",
     "mpc8313e-nanosec-strongswan-small", "mpc8313e-nanosec-strongswan-large", "mpc8313e-strongswan-small",
@@ -180,7 +180,7 @@ EXPECTED_IN_VAIN = {
 
 def test_rows_whose_rule_is_newer_than_the_tally_are_named_above_it() -> None:
     """A reader of the table sees which of its verdicts are of an older rule."""
-    text = (ROOT / "docs/powerquicc.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/published.md").read_text(encoding="utf-8")
     above = text.partition("**The table below is older than some rows.**")[2].partition("| document |")[0]
     newer = [c.id for c in claims() if "ntil 30 November 2026" in c.note + c.lacks]
     assert len(newer) > 12
@@ -210,7 +210,7 @@ def test_a_row_that_runs_judge_has_a_prediction_or_says_why_it_has_none() -> Non
 
 
 def test_the_document_has_the_numbers_of_rows_with_and_without_predictions() -> None:
-    text = " ".join((ROOT / "docs/powerquicc.md").read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / "docs/published.md").read_text(encoding="utf-8").split())
     (numbers,) = re.findall(
         r"Of (\d+) rows that runs judge, (\d+) have a prediction\. Of (\d+) the figure was known when the row was "
         r"written, (\d+) follow from a profile, and of (\d+) no prediction was written down", text
