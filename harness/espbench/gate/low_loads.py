@@ -65,7 +65,7 @@ def measured(wanted: Base, run: RunDirectory) -> Base:
 
 
 def lossy(base: Base) -> list[str]:
-    """Return the points that missed a loss goal at a low load, where a check cannot judge their loss."""
+    """Return the points of which some repeat missed a loss goal at a low load: a check cannot judge its loss there."""
     return [
         str(point)
         for point, case in base.cases.items()

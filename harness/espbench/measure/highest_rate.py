@@ -26,9 +26,10 @@ def highest_fps(stream: StreamCounts, offered: Offered, intended_fps: float, sti
     took_s = stream.duration_s or offered.duration_s
     if took_s <= 0 or stream.tx_frames <= 0:
         return intended_fps
-    own_fps = max(stream.tx_frames / took_s, _faster_half_fps(stream, offered))
+    # If sending ended early, the mean over the trial is less than the rate at which the frames left until then.
+    own_fps = max(stream.tx_frames / took_s, stream.departure_fps or 0.0, _faster_half_fps(stream, offered))
     if stream.tx_frames / took_s > intended_fps:
-        return max(own_fps, stream.departure_fps or 0.0)
+        return own_fps
     if stalls_are_cut(offered) or still >= 1:
         return intended_fps
     return min(intended_fps, own_fps / (1 - still))

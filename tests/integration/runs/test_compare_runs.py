@@ -64,7 +64,7 @@ def test_the_dearer_suite_is_slower(verdicts: dict[str, Any]) -> None:
     if point["ratio"] is None and point["at_most"] is None:
         raise Unsettled(f"the slower suite has only a bound: {point['why']}")
     assert point["word"] == "A faster"
-    # How far the interval reaches depends on the host: it may be wide, and a lower bound of A is all that may be known.
+    # The host decides how wide the interval is, and whether more than a lower bound of A is known.
     if point["ratio"] is None:
         assert point["at_most"] < 1
     else:

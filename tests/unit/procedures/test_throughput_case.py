@@ -346,6 +346,21 @@ def test_a_port_without_a_speed_has_no_line_rate(tmp_path: Path) -> None:
     assert (outcome.status, outcome.line_rate_pct) == ("OK", None)
 
 
+@pytest.mark.parametrize(("line_rate", "is_bound"), [(MAXIMUM, False), (2 * MAXIMUM, True)])
+def test_the_search_is_no_limit_where_it_ends_at_the_line_rate(
+    tmp_path: Path, line_rate: float, is_bound: bool
+) -> None:
+    """No DUT is faster than the line, so such a figure is the throughput. Below the line rate it is a bound."""
+    measured = case(tmp_path)
+    running = ThroughputCase(measured, Limits(1000.0, MAXIMUM, line_rate, None), [512])
+    while (wanted := running.next()) is not None:
+        trial = short(measured, len(running.trials), share=1.0)
+        running.add(trial.model_copy(update={"phase": wanted.phase, "attempt": wanted.attempt}))
+    (outcome,) = running.outcomes("dut", "baseline")
+    assert (outcome.status, outcome.throughput_fps) == ("OK", MAXIMUM)
+    assert outcome.is_lower_bound == is_bound
+
+
 @pytest.mark.parametrize(
     ("written", "trial", "final_trial", "sum_s", "exceed"),
     [

@@ -48,8 +48,8 @@ def baseline(
     print(f"{len(base.cases)} cases, {band(base.repeats)}", file=sys.stderr)
     if points := low_loads.lossy(base):
         print(
-            f"frames were lost at a tenth of the throughput, so a check cannot judge the loss there and will end with "
-            f"exit code {NOT_JUDGED}: {'; '.join(points)}",
+            f"repeats lost more than the goal at a tenth of the throughput. A check judges the loss there by the other "
+            f"repeats, and ends with exit code {NOT_JUDGED} if there are none: {'; '.join(points)}",
             file=sys.stderr,
         )
     print(out)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the faults that make a trial void: faults of the tester, and disturbances by the host.
 
-No fault of a search's trial depends on whether it passed. If only missed trials were excused, a search could repeat a
-load until a trial passes by luck. A trial of another test is also void if most of its loss was in stalls
+In a search for the throughput, no fault depends on whether the trial passed. If only missed trials were excused, a
+search could repeat a load until a trial passes by luck. A trial of another test is also void if most of its loss was in stalls
 (OF_LOSS_LIMIT), or if the host made a measured outage longer (OUTAGE_STALLS).
 """
 

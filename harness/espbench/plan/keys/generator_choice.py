@@ -81,7 +81,7 @@ class Native(Strict):
     keys_are: ClassVar[str] = "a key of the native generator"
 
     tx: PortPath = "auto"
-    """The way to send frames. auto: the fastest way that the port and the kernel support."""
+    """The way to send frames. auto: espbench chooses (docs/generators.md)."""
     rx: PortPath = "auto"
     """The way to receive and check frames."""
     senders: int = Field(default=1, ge=1, le=1024)

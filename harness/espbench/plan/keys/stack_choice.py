@@ -118,7 +118,7 @@ class StackChoice(Strict):
     )
     """IKE proposal: encryption-integrity-group (IKE stacks)."""
     auth: Literal["psk", "certificates"] = "psk"
-    """The way the gateways authenticate (IKE stacks); keys and certificates are made for each run."""
+    """The way the gateways authenticate (IKE stacks); PSKs and certificates are new for each pair of gateways."""
     certificate: CertificateKey = DEFAULT_KEY
     """The kind of key in the certificates (auth: certificates); the CA has a key of the same kind."""
     lifetime: Lifetime = 0.0

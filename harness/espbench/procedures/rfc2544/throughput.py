@@ -248,7 +248,7 @@ class ThroughputCase:
         ceiling_fps = self.bounds.ceiling_fps
         if fps is not None and ceiling_fps and self._is_tester_limited(fps, ceiling_fps):
             flags.append(Remark.of(Code.TESTER_LIMITED, ceiling_fps=ceiling_fps))
-        elif result.at_maximum:
+        elif result.at_maximum and not self.bounds.is_line_rate(self.search.maximum_fps):
             flags.append(Remark.of(Code.AT_MAXIMUM, fps=self.search.maximum_fps))
         if self.search.maximum_fps < self.bounds.maximum_fps:
             planned_fps, fps = self.bounds.maximum_fps, self.search.maximum_fps
@@ -256,7 +256,7 @@ class ThroughputCase:
         return flags
 
     def _is_tester_limited(self, fps: float, ceiling_fps: float) -> bool:
-        """Return whether the DUT may be faster than the tester; at the line rate it cannot be."""
+        """Return whether the DUT may be faster than the tester; no DUT is faster than the line rate."""
         return fps >= TESTER_LIMITED * ceiling_fps and not self.bounds.is_line_rate(fps)
 
     def _slowness(self, result: GoalResult) -> list[Remark]:
