@@ -2,8 +2,8 @@
 """Finds the faults that make a trial void: faults of the tester, and disturbances by the host.
 
 In a search for the throughput, no fault depends on whether the trial passed. If only missed trials were excused, a
-search could repeat a load until a trial passes by luck. A trial of another test is also void if most of its loss was in stalls
-(OF_LOSS_LIMIT), or if the host made a measured outage longer (OUTAGE_STALLS).
+search could repeat a load until a trial passes by luck. A trial of another test is also void if most of its
+loss was in stalls (OF_LOSS_LIMIT), or if the host made a measured outage longer (OUTAGE_STALLS).
 """
 
 from __future__ import annotations
