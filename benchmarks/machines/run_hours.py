@@ -8,7 +8,7 @@ Nothing is measured. espbench's own procedures and driver go through the plan wi
 (support.simulated), which are as fast as virt-x86 in docs/virtual-time.md. This gives the trials of each case, and the
 cases that it waits for. The time of a case is the sum of: the seconds of its trials times --second, the seconds of the
 waits around them times --wait, --trial for each trial, and --case. These options come from measurements; in real time
---second and --wait are 1. A machine takes one case at a time, in the order of `espbench run --cluster`.
+--second and --wait are 1. In virtual time, a trial that would be the same is executed once (--once). A machine takes one case at a time, in the order of `espbench run --cluster`.
 
 Resets cannot be simulated; their number of trials is that in the plan.
 """
@@ -76,17 +76,17 @@ def gateways_of(case: Case) -> QueueDut:
     return kind(1e6 / cost_us, BUFFER)
 
 
-def jobs_of(plan: Path) -> list[Job]:
-    """Return the cases of a plan in the order of measuring."""
+def jobs_of(plan: Path, *, once: bool) -> list[Job]:
+    """Return the cases of a plan in the order of measuring; once: count the time of equal trials of a case once."""
     content = yaml.safe_load(plan.read_text())
     resets = [test for test in content["tests"] if "reset" in test]
     content["tests"] = [test for test in content["tests"] if "reset" not in test]
     with tempfile.TemporaryDirectory(prefix="espbench-hours-") as folder:
-        found = _simulated(content, Path(folder))
+        found = _simulated(content, Path(folder), once=once)
         if resets:
             content["tests"] = [{"throughput": content["tests"][0]["throughput"]}, *resets]
             found += [
-                _reset(case, case.settings)
+                _reset(case, case.settings, once=once)
                 for case in _cases(content, Path(folder))
                 if isinstance(case.settings, Reset)
             ]
@@ -103,26 +103,29 @@ def _cases(content: dict[str, object], folder: Path) -> list[Case]:
     return cases(load_plan(file))
 
 
-def _simulated(content: dict[str, object], folder: Path) -> list[Job]:
+def _simulated(content: dict[str, object], folder: Path, *, once: bool) -> list[Job]:
     measured = _cases(content, folder)
     resolved = load_plan(folder / "plan.yaml")
     directory = begun(resolved, folder)
     session(resolved, directory, Threads(4, trial_s=0.0, queue=gateways_of)).run()
     book = Book(resolved, measured, directory)
-    found = [_job(case, book, directory) for case in book.cases]
+    found = [_job(case, book, directory, once=once) for case in book.cases]
     directory.close()
     return found
 
 
-def _job(case: Case, book: Book, directory: RunDirectory) -> Job:
+def _job(case: Case, book: Book, directory: RunDirectory, *, once: bool) -> Job:
     trials = directory.trials_of(case.id)
+    if once:
+        asked = {(t.phase, t.intended_fps, t.intended_duration_s, t.tx_frames): t for t in trials}
+        trials = list(asked.values())
     sent_s = sum(trial.duration_s for trial in trials)
     needs = [needed.id for needed in book.needs(case)]
     return Job(case.id, case.test, len(trials), sent_s, _around_s(case, len(trials)), needs)
 
 
-def _reset(case: Case, settings: Reset) -> Job:
-    trials = settings.repeats
+def _reset(case: Case, settings: Reset, *, once: bool) -> Job:
+    trials = 1 if once else settings.repeats
     return Job(case.id, "reset", trials, trials * settings.trial, _around_s(case, trials), [])
 
 
@@ -161,8 +164,9 @@ def main() -> None:
     parser.add_argument("--wait", type=float, default=1.0, help="seconds for each second of a wait")
     parser.add_argument("--trial", type=float, default=0.0, help="additional seconds for each trial")
     parser.add_argument("--case", type=float, default=0.0, help="additional seconds for each case")
+    parser.add_argument("--once", action="store_true", help="equal trials of a case are executed once")
     asked = parser.parse_args()
-    jobs = jobs_of(asked.plan)
+    jobs = jobs_of(asked.plan, once=asked.once)
     took_s = {
         job.name: asked.case
         + asked.trial * job.trials
