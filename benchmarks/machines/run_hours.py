@@ -8,8 +8,8 @@ Nothing is measured. espbench's own procedures and driver go through the plan wi
 (support.simulated), which are as fast as virt-x86 in docs/virtual-time.md. This gives the trials of each case, and the
 cases that it waits for. The time of a case is the sum of: the seconds of its trials times --second, the seconds of the
 waits around them times --wait, --trial for each trial, and --case. These options come from measurements; in real time
---second and --wait are 1. In virtual time, a trial that would be the same is executed once (--once). A machine takes one
-case at a time, in the order of `espbench run --cluster`.
+--second and --wait are 1. In virtual time, a trial that would be the same is executed once (--once). A machine takes
+one case at a time, in the order of `espbench run --cluster`.
 
 Resets cannot be simulated; their number of trials is that in the plan.
 """
