@@ -19,7 +19,7 @@ from espbench.profile import csv_file as profiles
 from espbench.results import RunDirectory, finding_files, outcome_files
 from espbench.terms import PAIRED, Finding, Manifest, Outcome, Trial
 
-Table = Literal["results", "trials", "findings", "profile"]
+Table = Literal["results", "trials", "findings"]
 _RESULTS = (*outcome_files.COLUMNS, "frame_bytes", "is_lower_bound", "is_short")
 _BESIDE_FIGURES = ("trials", "encryption", "words", "reasons", "warnings", "rfc2544_deviations")
 _FINDINGS = (*finding_files.COLUMNS, *_BESIDE_FIGURES, "frame_bytes", "is_short")
