@@ -5,18 +5,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from espbench.over_time import facts
 from espbench.over_time.records import Change, Point, RunRow, Series
 
-_SERIES = (
-    "s.id AS number, s.plan AS plan, s.name AS case_name, s.test AS test, s.goal AS goal, s.figure AS figure,"
-    " s.unit AS unit, s.better AS better, s.exact AS exact, s.conditions AS conditions, s.runs AS runs,"
-    " s.newest AS newest, s.newest_status AS newest_status, s.machine AS machine, (SELECT count(*) - 1"
-    " FROM series o WHERE o.plan = s.plan AND o.name = s.name AND o.figure = s.figure) AS namesakes"
-)
+# The SQL for each field of a record; s, r and b are the series, the run, and the run before.
+_SERIES = {
+    "number": "s.id", "plan": "s.plan", "case": "s.name", "test": "s.test", "goal": "s.goal", "figure": "s.figure",
+    "unit": "s.unit", "better": "s.better", "is_exact": "s.exact", "conditions": "s.conditions", "runs": "s.runs",
+    "newest": "s.newest", "newest_status": "s.newest_status", "machine": "s.machine",
+    "namesakes": "(SELECT count(*) - 1 FROM series o WHERE o.plan = s.plan AND o.name = s.name"
+    " AND o.figure = s.figure)",
+}  # fmt: skip
+_CHANGE = {
+    "run": "r.name", "run_path": "r.path", "started": "r.started", "before": "b.name", "before_path": "b.path",
+    "was": "c.was", "now": "c.now", "was_status": "c.was_status", "now_status": "c.now_status",
+}  # fmt: skip
 _NAMED = " AND ".join(f"instr(lower(s.{column}), lower(?)) > 0" for column in ("plan", "name", "figure"))
 _ORDER = "s.plan, s.id"
 
@@ -51,7 +58,9 @@ def runs(database: sqlite3.Connection) -> list[RunRow]:
 def series(database: sqlite3.Connection, plan: str, case: str, figure: str) -> list[Series]:
     """Return the series whose plan, case and figure contain these texts, whatever the case of letters."""
     rows = _rows(
-        database, f"SELECT {_SERIES} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}", (plan, case, figure)
+        database,
+        f"SELECT {_columns(_SERIES)} FROM series s WHERE {_NAMED} ORDER BY {_ORDER}",
+        (plan, case, figure),
     )
     return [_series(row) for row in rows]
 
@@ -99,9 +108,7 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
 
     rows = _rows(
         database,
-        f"SELECT {_SERIES}, r.name AS run, r.path AS run_path, r.started AS started, b.name AS before,"
-        " b.path AS before_path, of_b.facts AS facts_before, of_r.facts AS facts_now, c.was AS was, c.now AS now,"
-        " c.was_status AS was_status, c.now_status AS now_status"
+        f"SELECT {_columns(_SERIES | _CHANGE)}, of_b.facts AS facts_before, of_r.facts AS facts_now"
         " FROM change c JOIN series s ON s.id = c.series JOIN run r ON r.id = c.run JOIN run b ON b.id = c.before"
         # The facts of the series' machine: its conditions name it.
         " JOIN facts_under of_r ON of_r.run = r.id AND of_r.conditions = s.conditions"
@@ -111,17 +118,9 @@ def changes(database: sqlite3.Connection, plan: str, case: str, figure: str) -> 
     )
     return [
         Change(
-            series=_series(row),
-            run=row["run"],
-            run_path=row["run_path"],
-            started=row["started"],
-            before=row["before"],
-            before_path=row["before_path"],
-            was=row["was"],
-            now=row["now"],
-            was_status=row["was_status"],
-            now_status=row["now_status"],
-            exactly=bool(row["exact"]),
+            series=(of := _series(row)),
+            **_fields(_CHANGE, row),
+            exactly=of.is_exact,
             differs=differing(row["facts_before"], row["facts_now"]),
         )
         for row in rows
@@ -137,24 +136,17 @@ def _rows(
     yield from cursor.execute(sql, parameters)
 
 
+def _columns(sql: Mapping[str, str]) -> str:
+    return ", ".join(f'{column} AS "{name}"' for name, column in sql.items())
+
+
+def _fields(sql: Mapping[str, str], row: sqlite3.Row) -> dict[str, Any]:
+    return {name: row[name] for name in sql}
+
+
 def _series(row: sqlite3.Row) -> Series:
-    return Series(
-        number=row["number"],
-        plan=row["plan"],
-        case=row["case_name"],
-        test=row["test"],
-        goal=row["goal"],
-        figure=row["figure"],
-        unit=row["unit"],
-        better=row["better"],
-        is_exact=bool(row["exact"]),
-        conditions=row["conditions"],
-        runs=row["runs"],
-        newest=row["newest"],
-        newest_status=row["newest_status"],
-        machine=row["machine"],
-        namesakes=row["namesakes"],
-    )
+    fields = _fields(_SERIES, row)
+    return Series(**fields | {"is_exact": bool(fields["is_exact"])})
 
 
 def _repeats(value: float | None, repeats: str | int | None) -> dict[int, float]:
