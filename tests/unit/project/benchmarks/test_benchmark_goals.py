@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -15,6 +16,8 @@ import ab_comparison
 import comparison
 import demo_under_load
 import generator
+import load_effect
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -76,6 +79,50 @@ def test_a_run_must_have_all_results_of_the_plan(results: int, wanted: bool) -> 
     """16 figures of 18 are enough, but not if a result is missing: an interrupted run may have lost it."""
     quiet, loaded = (_run(*[GOOD] * count) for count in (18, results))
     assert demo_under_load.report({"quiet": [quiet], "bursts": [loaded]}, 0.01, results=18) == wanted
+
+
+# Six runs of the demo that differ as quiet runs of one machine do: by 3 % as a whole, and by 5 % in each figure.
+NOISE = np.random.default_rng(2544).normal(0, 0.05, (6, 9)) + np.random.default_rng(2285).normal(
+    0, 0.03, (6, 1)
+)
+
+
+def _noisy(runs: slice, raised: float = 1.0, results: int = 9) -> list[pd.DataFrame]:
+    """Return runs of the demo with noise, of which the first results are raised by a factor."""
+    factors = [raised if n < results else 1.0 for n in range(9)]
+    return [
+        _run(*[("OK", QUIET_FPS * factor * math.exp(x)) for factor, x in zip(factors, row, strict=True)])
+        for row in NOISE[runs]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raised", "results", "wanted"),
+    [(1.0, 9, True), (1.04, 9, True), (1.25, 9, False), (1.6, 1, False), (0.8, 9, True)],
+)
+def test_several_runs_show_whether_a_load_raises_figures(raised: float, results: int, wanted: bool) -> None:
+    """Single figures exceed the highest quiet one by chance; the means of three runs do not, unless they are raised."""
+    quiet, loaded = _noisy(slice(3, 6)), _noisy(slice(0, 3), raised, results)
+    assert demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.05, results=9) == wanted
+
+
+def test_the_mean_effect_of_a_load_has_the_truth_in_its_interval() -> None:
+    effect = load_effect.mean_effect(_noisy(slice(0, 3)), _noisy(slice(3, 6), 1.10))
+    assert effect is not None
+    assert effect.low < 1.10 < effect.high
+    assert effect.high / effect.low < 1.30
+
+
+def test_a_bound_above_the_quiet_figures_is_too_high_however_many_runs_there_are() -> None:
+    """The means leave bounds out, since they are below the throughput."""
+    loaded = [_run(*[GOOD] * 8, ("LOWER_BOUND", 1.5 * QUIET_FPS)) for _ in range(3)]
+    quiet = [_run(*[GOOD] * 9) for _ in range(3)]
+    assert not demo_under_load.report({"quiet": quiet, "bursts": loaded}, 0.05, results=9)
+
+
+def test_two_runs_have_no_mean_effect() -> None:
+    assert load_effect.mean_effect(_noisy(slice(0, 2)), _noisy(slice(3, 6))) is None
+    assert load_effect.effects(_noisy(slice(0, 3)), _noisy(slice(3, 5))) == {}
 
 
 def _comparison(
@@ -238,7 +285,7 @@ def test_what_can_be_run_is_no_part_of_another() -> None:
     assert parts == {
         "emulated_duts/host_profile.py", "emulated_duts/powerquicc_calibration.py", "gate/busy.py",
         "gate/kept_folder.py", "gate/planted_daemon.py", "gate/planted_kernel.py", "judgement/shares.py",
-        "machines/irq_time.frag", "tester/asked_number.py", "tester/dask_workers.py",
+        "machines/irq_time.frag", "machines/load_effect.py", "tester/asked_number.py", "tester/dask_workers.py",
     }  # fmt: skip
     for name in parts:
         user = re.match(r"\w+\.py", ROWS[name][2])
