@@ -20,7 +20,7 @@ from espbench.measure.proof.counters import (
     read_at_rest,
     vanished,
 )
-from espbench.measure.proof.path import Crossing, crossings, loss_places, proof_of_encryption
+from espbench.measure.proof.path import Crossing, crossings, leaks, loss_places, proof_of_encryption
 from espbench.platforms.base import Gateway, LinkCounters, Testbed
 from espbench.sentences import Code, Place
 from espbench.stacks.base import SaCounters, Stack, own_sent
@@ -46,6 +46,22 @@ def test_a_frame_that_arrived_without_being_decrypted_spoils_the_proof() -> None
     """1000 arrived, 999 were decrypted: one came in clear."""
     problems = proof_of_encryption(crossing(1000, 1000, decrypted=999, left_second=999), fragments=False)
     assert "west-east: 1000 frames arrived, office decrypted 999" in [*map(str, problems)]
+
+
+def test_damaged_frames_under_an_attack_are_no_leak() -> None:
+    """They may be the attacker's, and can then hide lost frames. Without an attack they are the stream's."""
+    stream = counts(1000, 990, corrupted=20)
+    changes: dict[str, Any] = {"stream": stream, "decrypted": 1000, "left_second": 1000}
+    assert leaks(crossing(1000, 0, **changes, attacked=True), fragments=False) == []
+    (problem,) = leaks(crossing(1000, 0, **changes), fragments=False)
+    assert str(problem) == "west-east: 1010 frames arrived, office decrypted 1000"
+    changes |= {"stream": counts(1000, 990, corrupted=10), "decrypted": 990, "left_second": 990}
+    assert leaks(crossing(1000, 0, **changes, attacked=True), fragments=False) == []
+    assert proof_of_encryption(crossing(1000, 0, **changes, attacked=True), fragments=False)
+    # An intact frame is the stream's, whoever floods.
+    attacked = crossing(1000, 1000, decrypted=999, left_second=999, attacked=True)
+    (problem,) = leaks(attacked, fragments=False)
+    assert str(problem) == "west-east: 1000 frames arrived, office decrypted 999"
 
 
 def test_a_frame_that_left_home_beside_the_sa_spoils_the_proof() -> None:

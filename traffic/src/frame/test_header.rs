@@ -31,8 +31,10 @@ fn mix(a: u64, b: u64) -> u64 {
 impl RunKey {
     pub fn new(run_key: u64, instant: u64) -> Self {
         let secret = mix(run_key ^ 0x9e37_79b9_7f4a_7c15, instant | 1) ^ run_key.rotate_left(17);
+        let drawn = (mix(secret ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) >> 24) as u16;
+        // Zeros are in many frames of others.
         RunKey {
-            magic: (mix(secret ^ 0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db) >> 24) as u16,
+            magic: drawn.max(1),
             secret,
         }
     }
@@ -80,4 +82,15 @@ impl TestHeader {
 /// Returns the first `length` bytes of the pattern, which follows the test header.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (TEST_HEADER + i) as u8).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No key has the magic number 0, which many frames of others have where a test header would be.
+    #[test]
+    fn the_magic_number_is_never_zero() {
+        assert!((0..1 << 20).all(|instant| RunKey::new(1, instant).magic != 0));
+    }
 }

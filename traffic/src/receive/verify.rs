@@ -3,8 +3,9 @@
 //!
 //! Routers may change MAC addresses, TTL and DSCP, and NAT may change the addresses, if the checksums are updated. All
 //! other bytes must be as sent. A frame with any other difference is *corrupted* if it can be recognised as one of this
-//! run (by the magic number, or by destination address and UDP port), and else *foreign*. Frames of another run or of
-//! an earlier trial, and fragments without a UDP header, are foreign. A frame that the interface merged from several
+//! run, and else *foreign*. It is recognised by the magic number together with the stream's id, or by destination address
+//! and UDP port; if its checksums are right, only by all of them. Frames of another run or of an earlier trial, and
+//! fragments without a UDP header, are foreign. A frame that the interface merged from several
 //! (GRO) or to which a VLAN tag was added is corrupted: no such frame was sent.
 
 use crate::frame::flows::Flows;
@@ -243,20 +244,39 @@ impl Expected {
     }
 
     /// Returns whether a frame without a valid test header is a damaged frame of this stream.
+    ///
+    /// The magic number alone is no evidence: one in 65,536 frames of others has it by chance.
     fn recognises(&self, frame: &RxFrame) -> bool {
         let bytes = frame.bytes;
-        let magic = |&at: &usize| bytes.len() >= at + 2 && be16(bytes, at) == self.key.magic;
-        if self.payloads.iter().any(magic) {
-            return true;
+        let (named, addressed) = (self.named(bytes), self.addressed_here(bytes));
+        // An undamaged frame is foreign, even if its addresses are those of the stream. But a router that damages a test
+        // header and then calculates the checksum again makes a frame that is undamaged in this sense.
+        if self.healthy(frame) {
+            named && addressed
+        } else {
+            named || addressed
         }
-        // An undamaged frame without this run's magic number is foreign, even if its addresses are those of the stream.
-        let healthy = bytes.len() == frame.wire_length
+    }
+
+    /// Returns whether a frame's lengths and checksums are right, whatever is in it.
+    fn healthy(&self, frame: &RxFrame) -> bool {
+        let bytes = frame.bytes;
+        bytes.len() == frame.wire_length
             && Place::of(bytes, self.tags).is_some_and(|place| {
                 self.sound(bytes, place).is_some_and(|end| {
-                    fold(Self::headers_sum(bytes, place, end) + sum(&bytes[place.payload..end])) == 0xffff
+                    let total = || Self::headers_sum(bytes, place, end) + sum(&bytes[place.payload..end]);
+                    frame.checksum_pending || fold(total()) == 0xffff
                 })
-            });
-        !healthy && self.addressed_here(bytes)
+            })
+    }
+
+    /// Returns whether a frame has the run's magic number and this stream's id at a place where a test header may be.
+    fn named(&self, bytes: &[u8]) -> bool {
+        self.payloads.iter().any(|&at| {
+            bytes
+                .get(at..at + 4)
+                .is_some_and(|bytes| be16(bytes, 0) == self.key.magic && be16(bytes, 2) == self.stream)
+        })
     }
 
     /// Returns whether a damaged frame has this stream's id at a place where a test header may be.
@@ -400,6 +420,50 @@ mod tests {
                 matches!(judge(&expected, frame), Verdict::Corrupted { .. }),
                 "case {case}"
             );
+        }
+    }
+
+    /// Returns the frame with `bytes` as its payload, to UDP port `port`, and with the right checksum.
+    fn healthy_frame(template: &Template, port: u16, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = frame(template, 0, FIRST);
+        bytes[36..38].copy_from_slice(&port.to_be_bytes());
+        bytes[42..42 + payload.len()].copy_from_slice(payload);
+        bytes[40..42].fill(0);
+        let place = Place::of(&bytes, 0).unwrap();
+        let total = Expected::headers_sum(&bytes, place, bytes.len()) + sum(&bytes[place.payload..]);
+        bytes[40..42].copy_from_slice(&(!fold(total)).to_be_bytes());
+        bytes
+    }
+
+    /// A frame of others that has this run's magic number by chance is foreign, whole or damaged. The magic number counts
+    /// together with the stream's id or its addresses, and in a frame with the right checksum only with both.
+    #[test]
+    fn the_magic_number_alone_is_no_evidence() {
+        let key = RunKey::new(1, 2);
+        let (template, expected) = setting(4, key);
+        let [high, low] = key.magic.to_be_bytes();
+        let (ours, others) = ([high, low, 0, 3, 9], [high, low, 0, 4, 9]);
+        let (our_port, another) = (7, 4500);
+        for (port, payload, whole_is_ours, damaged_is_ours) in [
+            (another, others, false, false),
+            (another, ours, false, true),
+            (our_port, others, false, true),
+            (our_port, ours, true, true),
+        ] {
+            let bytes = healthy_frame(&template, port, &payload);
+            let mut pending = received(&bytes);
+            pending.checksum_pending = true;
+            let mut damaged = bytes.clone();
+            damaged[60] ^= 1;
+            for (received, is_ours) in [
+                (pending, whole_is_ours),
+                (received(&bytes), whole_is_ours),
+                (received(&damaged), damaged_is_ours),
+            ] {
+                let verdict = judge(&expected, &received);
+                let is_corrupted = matches!(verdict, Verdict::Corrupted { number: None, .. });
+                assert_eq!(is_corrupted, is_ours, "port {port}, {payload:?}: {verdict:?}");
+            }
         }
     }
 

@@ -41,6 +41,11 @@ class Passage:
         s = self.stream
         return s.rx_frames + (s.duplicated or 0) + (s.corrupted or 0)
 
+    @property
+    def surely_arrived(self) -> int:
+        """The number of frames that arrived and are certainly the stream's, as in path.py."""
+        return self.stream.rx_frames if self.attacked else self.arrived
+
 
 def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Passage]:
     """Return one passage for each direction. tester_rings: what a port drops when it sends has already left the
@@ -91,7 +96,7 @@ def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[Reason]:
     proven.
     """
     p = passage
-    problems = leaks(passage, fragments=fragments)
+    problems = leaks(passage, fragments=fragments) or _not_all(p)
     if p.entered and not p.transformed:
         problems.append(Reason.of(Code.NONE_TRANSFORMED, **_gateway(p), entered=p.entered))
     if p.transformed > p.stream.tx_frames:
@@ -104,13 +109,12 @@ def proof_of_encryption(passage: Passage, *, fragments: bool) -> list[Reason]:
 def leaks(passage: Passage, *, fragments: bool) -> list[Reason]:
     """Return the reasons to believe that frames bypassed the SAs. All counters must have been read late enough."""
     p = passage
-    sent = p.stream.tx_frames
     problems = leaks_by_gateways(passage, fragments=fragments)
-    if p.arrived > p.transformed and not p.stream.duplicated:
-        problems.append(Reason.of(Code.MORE_ARRIVED, **_gateway(p), n=p.transformed, arrived=p.arrived))
-    if p.stream.never_came == 0 and p.transformed < sent and not problems:
-        problems.append(Reason.of(Code.NOT_ALL_TRANSFORMED, **_gateway(p), n=p.transformed, sent=sent))
-    return problems
+    if p.surely_arrived > p.transformed and not p.stream.duplicated:
+        arrived = p.surely_arrived
+        problems.append(Reason.of(Code.MORE_ARRIVED, **_gateway(p), n=p.transformed, arrived=arrived))
+    # Under an attack, damaged frames of the attacker can hide lost ones: then this is no evidence of a leak.
+    return problems or ([] if p.attacked else _not_all(p))
 
 
 def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[Reason]:
@@ -119,6 +123,14 @@ def leaks_by_gateways(passage: Passage, *, fragments: bool) -> list[Reason]:
     if p.left - p.own <= p.transformed or fragments or p.attacked:
         return []
     return [Reason.of(Code.LEFT_BESIDE_SAS, **_gateway(p), n=p.transformed, left=p.left)]
+
+
+def _not_all(p: Passage) -> list[Reason]:
+    """Return a reason if no frame was lost, and the SAs carried fewer than were sent."""
+    sent = p.stream.tx_frames
+    if p.stream.never_came or p.transformed >= sent:
+        return []
+    return [Reason.of(Code.NOT_ALL_TRANSFORMED, **_gateway(p), n=p.transformed, sent=sent)]
 
 
 def _gateway(p: Passage) -> dict[str, str]:

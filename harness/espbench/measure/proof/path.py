@@ -51,6 +51,11 @@ class Crossing:
         s = self.stream
         return s.rx_frames + (s.duplicated or 0) + (s.corrupted or 0)
 
+    @property
+    def surely_arrived(self) -> int:
+        """The number of frames that arrived and are certainly the stream's: a damaged one may be the attacker's."""
+        return self.stream.rx_frames if self.attacked else self.arrived
+
 
 def crossings(offered: Offered, delta: Counters, *, tester_rings: bool = False) -> list[Crossing]:
     """Return one crossing for each direction; empty for boxes whose counters cannot be read.
@@ -155,10 +160,11 @@ def leaks(crossing: Crossing, *, fragments: bool) -> list[Reason]:
     c = crossing
     sent, where = c.stream.tx_frames, f"{c.stream.from_}-{c.stream.to}"
     problems = leaks_by_gateways(crossing, fragments=fragments)
-    if c.arrived > c.decrypted and not c.stream.duplicated:
+    if c.surely_arrived > c.decrypted and not c.stream.duplicated:
         of_second = {"way": where, "gateway": c.second, "did": "decrypted", "n": c.decrypted}
-        problems.append(Reason.of(Code.MORE_ARRIVED, **of_second, arrived=c.arrived))
-    if c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
+        problems.append(Reason.of(Code.MORE_ARRIVED, **of_second, arrived=c.surely_arrived))
+    # Under an attack, damaged frames of the attacker can hide lost ones, so never_came is no evidence.
+    if not c.attacked and c.stream.never_came == 0 and min(c.encrypted, c.decrypted) < sent and not problems:
         problems.append(_not_all(crossing))
     return problems
 

@@ -16,7 +16,7 @@ from espbench.measure.inputs import esp_peer
 from espbench.measure.inputs.esp_peer import EspPeer
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.proof.counters import GatewayCounters
-from espbench.measure.proof.one_gateway import Passage, crossings, loss_places, proof_of_encryption
+from espbench.measure.proof.one_gateway import Passage, crossings, leaks, loss_places, proof_of_encryption
 from espbench.plan import cases, load_topology, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.base import LinkCounters, Placement
@@ -245,6 +245,18 @@ def test_exact_counts_prove_either_operation() -> None:
             replace(whole, transformed=0, left=0, stream=counts(1000, 0, source=source)),
         ):
             assert proof_of_encryption(wrong, fragments=False), wrong
+
+
+def test_damaged_frames_under_an_attack_are_no_leak() -> None:
+    """They may be the attacker's, and can then hide lost frames; the trial is not proven all the same."""
+    damaged = passage(1000, 1000, stream=counts(1000, 990, corrupted=20), attacked=True)
+    assert leaks(damaged, fragments=False) == []
+    assert leaks(replace(damaged, attacked=False), fragments=False)
+    stream = counts(1000, 990, corrupted=10)
+    hidden = passage(1000, 990, stream=stream, transformed=990, left=990, attacked=True)
+    assert leaks(hidden, fragments=False) == []
+    assert proof_of_encryption(hidden, fragments=False)
+    assert leaks(replace(hidden, stream=counts(1000, 991)), fragments=False)
 
 
 def test_what_the_tester_opened_itself_is_of_the_proof() -> None:
