@@ -53,6 +53,8 @@ impl Inbound {
         let whole = near & !u64::from(u32::MAX) | u64::from(low);
         if whole + FAR <= near {
             whole + (1 << 32)
+        } else if whole > near + FAR && whole >= 1 << 32 {
+            whole - (1 << 32) // a late packet of before the low half wrapped
         } else {
             whole
         }
@@ -320,18 +322,42 @@ mod tests {
     use super::*;
     use crate::protocol::sample::association;
 
+    fn inbound(asked: protocol::Association, floor: u64) -> Inbound {
+        Inbound {
+            sa: Sa::new(&asked).unwrap(),
+            asked,
+            floor,
+            numbers: SequenceCount::default(),
+            first: None,
+            highest: 0,
+        }
+    }
+
+    /// The upper half of a sequence number is that of the number closest to the last ones, on both sides of a wrap.
+    #[test]
+    fn numbers_are_made_whole_on_both_sides_of_a_wrap() {
+        let mut asked = association("aes128gcm16", 0x1000);
+        asked.esn = true;
+        let wrap = 1u64 << 32;
+        for (near, number) in [
+            (0, 1),
+            (wrap - 10, wrap + 20),
+            (wrap + 20, wrap - 10),
+            (3 * wrap, 3 * wrap - 1),
+            (3 * wrap - 1, 3 * wrap),
+            (wrap + 7, wrap + 7 - FAR + 1),
+            (wrap + 7, wrap + 7 + FAR),
+        ] {
+            let low = number as u32;
+            assert_eq!(inbound(asked.clone(), near).whole(low), number, "near {near}");
+        }
+        assert_eq!(inbound(asked, 5).whole(u32::MAX), u64::from(u32::MAX), "no number is below 0");
+    }
+
     /// A sequence number is far ahead if it is far beyond the last packet, not if the trial has had many packets.
     #[test]
     fn numbers_far_ahead_are_those_far_beyond_the_last_packet() {
-        let asked = association("null-null", 0x1000);
-        let mut inbound = Inbound {
-            sa: Sa::new(&asked).unwrap(),
-            asked,
-            floor: 7,
-            numbers: SequenceCount::default(),
-            first: Some(8),
-            highest: 0,
-        };
+        let mut inbound = inbound(association("null-null", 0x1000), 7);
         assert!(!inbound.plausible(0));
         assert!(inbound.plausible(FAR + 7) && !inbound.plausible(FAR + 8));
         inbound.highest = FAR + 7;
