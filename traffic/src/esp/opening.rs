@@ -20,6 +20,8 @@ const ROUNDS: usize = 4;
 const TOGETHER: usize = 4096;
 /// A sequence number this far ahead cannot be right: it is damaged, and the suite has no ICV that would show it.
 const FAR: u64 = 1 << 31;
+/// A jump of more than this is doubtful if the suite has no ICV, until the next packet confirms it.
+const JUMP: u64 = 1 << 10;
 
 /// An SA by which packets arrive, and the sequence numbers that arrived in this trial.
 struct Inbound {
@@ -30,6 +32,8 @@ struct Inbound {
     numbers: SequenceCount,
     first: Option<u64>,
     highest: u64,
+    /// The sequence number of the last packet, if it was doubtful.
+    doubtful: Option<u64>,
 }
 
 impl Inbound {
@@ -58,6 +62,34 @@ impl Inbound {
         } else {
             whole
         }
+    }
+
+    /// Returns whether a sequence number is not to be noted, because no ICV protects it and it is far ahead. It may be
+    /// damaged, and if it were noted, all later packets would be old. It is noted as soon as the next packet has one that
+    /// is close to it, as after an outage.
+    fn doubts(&mut self, number: u64) -> bool {
+        let before = self.doubtful.take();
+        if self.sa.keyed.suite.icv_bytes() > 0 || number <= self.near() + JUMP {
+            return false;
+        }
+        match before {
+            Some(before) if before != number && before.abs_diff(number) <= JUMP => {
+                self.note(before);
+                false
+            }
+            _ => {
+                self.doubtful = Some(number);
+                true
+            }
+        }
+    }
+
+    /// Notes that a sequence number above the floor arrived; returns false if it arrived before in this trial.
+    fn note(&mut self, number: u64) -> bool {
+        let new = self.numbers.intact(number - self.floor - 1);
+        self.highest = self.highest.max(number);
+        self.first = Some(self.first.map_or(number, |first| first.min(number)));
+        new
     }
 }
 
@@ -130,6 +162,7 @@ impl Opening {
                     numbers: SequenceCount::default(),
                     first: None,
                     highest: 0,
+                    doubtful: None,
                 });
             }
         }
@@ -245,14 +278,15 @@ impl Opening {
             self.counts.old += 1;
             return Opened::Repeated;
         }
+        if inbound.doubts(number) {
+            return Opened::Frame;
+        }
         let before = inbound.numbers.reordered;
-        if !inbound.numbers.intact(number - inbound.floor - 1) {
+        if !inbound.note(number) {
             self.counts.repeated += 1;
             return Opened::Repeated;
         }
         self.counts.not_rising += inbound.numbers.reordered - before;
-        inbound.highest = inbound.highest.max(number);
-        inbound.first = Some(inbound.first.map_or(number, |first| first.min(number)));
         Opened::Frame
     }
 
@@ -330,6 +364,7 @@ mod tests {
             numbers: SequenceCount::default(),
             first: None,
             highest: 0,
+            doubtful: None,
         }
     }
 

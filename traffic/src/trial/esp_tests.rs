@@ -62,6 +62,13 @@ fn sealed(asked: &Stream, numbers: &Numbers, indexes: &[u64]) -> Vec<Vec<u8>> {
     indexes.iter().map(one).collect()
 }
 
+/// Returns the numbers of an SA that has sealed packets up to `last`.
+fn after(sa: &Association, last: u64) -> Numbers {
+    let mut numbers = Numbers::default();
+    numbers.sealed(sa, last);
+    numbers
+}
+
 fn port(asked: &Stream, numbers: &Numbers) -> PortCount {
     let key = RunKey::new(1, 2);
     let template = Template::new(asked, key).unwrap();
@@ -145,6 +152,29 @@ fn numbers_tell_what_happened() {
     arrive(&mut second, &sealed(&asked, &numbers, &[8, 9, 10]));
     let ((received, duplicated, _), counts) = told(second);
     assert_eq!((received, duplicated, counts.old, counts.gaps), (2, 1, 1, 0));
+}
+
+/// Without an ICV, a packet with a damaged sequence number makes no later packet old. A jump of the numbers that the
+/// next packet confirms is noted, and nothing of it is lost.
+#[test]
+fn a_damaged_number_without_icv_spoils_no_later_packet() {
+    let sas = [association("null-null", 0x1000)];
+    let asked = through(&sas, &sas);
+    let mut numbers = Numbers::default();
+    let mut frames = sealed(&asked, &numbers, &[0, 1, 2, 3]);
+    frames[1][38] ^= 0x40;
+    for (frames, received, gaps, highest) in [
+        (frames, 4, 1, 4),
+        (sealed(&asked, &after(&sas[0], 100_000), &[0, 1, 2]), 3, 0, 100_003),
+        (sealed(&asked, &after(&sas[0], 100_003), &[0]), 1, 0, 100_004),
+    ] {
+        let mut port = port(&asked, &numbers);
+        arrive(&mut port, &frames);
+        let counts = port.opening.as_mut().unwrap().close(&mut numbers);
+        assert_eq!((counts.authentic, counts.old, counts.repeated), (received, 0, 0));
+        assert_eq!(port.streams[0].sequence.received, received);
+        assert_eq!((counts.gaps, numbers.highest(&sas[0])), (gaps, highest));
+    }
 }
 
 /// A flipped bit anywhere in the ESP of a suite with integrity is detected, and no such frame counts as received.
