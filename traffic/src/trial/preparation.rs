@@ -19,7 +19,7 @@ use crate::receive::verify::Expected;
 use crate::send::frame_source::Frames;
 use crate::send::outgoing::Outgoing;
 use crate::send::report::SendReport;
-use crate::trial::numbering::Numbering;
+use crate::trial::numbering::{Most, Numbering};
 use crate::trial::parts::{self, Part, arriving};
 
 /// Highest rate of a flood, frames per second: it has sequence numbers for this rate.
@@ -88,6 +88,25 @@ pub fn prepare(
         counts,
         outgoing,
     })
+}
+
+/// Returns the highest numbers that a prepared trial can use.
+pub fn most_numbers(trial: &Trial, prepared: &Prepared) -> Most {
+    let mut most = Most {
+        frames: 0,
+        esp: Vec::new(),
+    };
+    for (part, outgoing) in prepared.parts.iter().zip(&prepared.outgoing) {
+        let frames = most_frames(part, trial);
+        most.frames = most.frames.max(frames);
+        if let (Some(stream), Some(Frames::Sealed(_, sealing))) =
+            (&part.stream, outgoing.as_ref().map(|outgoing| &outgoing.frames))
+        {
+            let last = sealing.sealer.last_numbers(frames);
+            most.esp.extend(stream.seal.iter().cloned().zip(last));
+        }
+    }
+    most
 }
 
 /// Makes the source of the frames of each part.

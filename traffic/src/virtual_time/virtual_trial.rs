@@ -48,26 +48,18 @@ pub fn run(
     check_request::check(trial, &ports)?;
     let asked: Vec<OpenPort> = world.ports.iter().map(|port| port.asked.clone()).collect();
     let asked: Vec<(&OpenPort, bool)> = asked.iter().map(|port| (port, false)).collect();
+    let prepared = preparation::prepare(trial, &asked, key, numbering)?;
+    let most = preparation::most_numbers(trial, &prepared);
     let Prepared {
         parts,
         lives,
         mut counts,
         outgoing,
-    } = preparation::prepare(trial, &asked, key, numbering)?;
+    } = prepared;
     let start_ns = world.now_ns();
     let before = Look::at(world);
     let mut outgoing: Vec<Outgoing> = outgoing.into_iter().flatten().collect();
-    let duration_ns = (trial.duration_s * 1e9) as u64;
-    for stream in &mut outgoing {
-        stream.schedule.begin_at(start_ns);
-        stream.until_ns = match stream.schedule.planned() {
-            Some(_) => deadline_ns(start_ns, duration_ns),
-            None => start_ns + duration_ns,
-        };
-    }
-    for stream in counts.iter_mut().flat_map(|count| &mut count.streams) {
-        stream.begin_at(start_ns);
-    }
+    begin_at(start_ns, trial, &mut outgoing, &mut counts);
     let mut passing = Passing {
         world,
         trial,
@@ -79,9 +71,10 @@ pub fn run(
         counts: &mut counts,
         stopped_early: false,
     };
-    passing.send_and_receive(caller)?;
+    let passed = passing.send_and_receive(caller);
     let reports = std::mem::take(&mut passing.reports);
     let stopped_early = passing.stopped_early;
+    passed.inspect_err(|_| numbering.pass_most(&most))?;
     numbering.pass(&reports);
     let opened = preparation::settle(&parts, &reports, &mut counts, &mut numbering.esp);
     let counted = Counted {
@@ -99,6 +92,21 @@ pub fn run(
     let mut found = result::trial_result(&made, &counted, Vec::new())?;
     before.told(&Look::at(world), &mut found);
     Ok(found)
+}
+
+/// Sets the times of the start and the end in all streams and their counts.
+fn begin_at(start_ns: u64, trial: &Trial, outgoing: &mut [Outgoing], counts: &mut [PortCount]) {
+    let duration_ns = (trial.duration_s * 1e9) as u64;
+    for stream in outgoing {
+        stream.schedule.begin_at(start_ns);
+        stream.until_ns = match stream.schedule.planned() {
+            Some(_) => deadline_ns(start_ns, duration_ns),
+            None => start_ns + duration_ns,
+        };
+    }
+    for stream in counts.iter_mut().flat_map(|count| &mut count.streams) {
+        stream.begin_at(start_ns);
+    }
 }
 
 /// The counts of links and gateways at one moment: for each port, the counts of its gateway and the errors of its link;
@@ -289,5 +297,61 @@ fn send(link: &mut Link, streams: &mut [Outgoing], leaving: &[usize], before_ns:
             // The time spent sending frames back to back includes the last one's time on the wire.
             stream.report.interval_ns = busy_ns as f64;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fates::Errors;
+    use crate::protocol::sample::{association, stream};
+    use crate::virtual_time::memory;
+
+    /// Opens two ports at links whose gateways have left.
+    fn deserted() -> World {
+        let path = |name: &str| {
+            std::env::temp_dir().join(format!("esplink-{}-left-{name}", std::process::id()))
+        };
+        let open = |name: &str| -> OpenPort {
+            memory::create(&path(name), 50_000, STEP_NS, 8, Errors::default()).unwrap();
+            drop(Link::attach(&path(name), 1).unwrap());
+            serde_json::from_value(serde_json::json!({"name": name, "link": path(name)})).unwrap()
+        };
+        let world = World::open(&["west", "east"].map(open)).unwrap();
+        for name in ["west", "east"] {
+            std::fs::remove_file(path(name)).unwrap();
+        }
+        world
+    }
+
+    /// A trial that fails while frames leave has used its numbers: neither test frames nor ESP packets of the next trial
+    /// have them again.
+    #[test]
+    fn a_trial_that_fails_has_used_its_numbers() {
+        let sa = association("aes128gcm16", 0x1000);
+        let mut sealed = stream(4, &[84]);
+        sealed.burst_frames = Some(50);
+        sealed.seal = vec![sa.clone()];
+        let empty = serde_json::json!({"id": "t", "duration_s": 1.0, "streams": []});
+        let trial = Trial {
+            streams: vec![sealed],
+            ..serde_json::from_value(empty).unwrap()
+        };
+        let mut caller = Caller {
+            emit: &mut |_| {},
+            asked_to_stop: &mut || false,
+            next_command: &mut || None,
+        };
+        let (mut world, mut numbering) = (deserted(), Numbering::default());
+        let result = run(
+            &mut world,
+            RunKey::new(1, 2),
+            &mut numbering,
+            &trial,
+            &mut caller,
+        );
+        let failure = result.err().unwrap();
+        assert!(failure.message.contains("left it"), "{failure}");
+        assert_eq!((numbering.next_sequence, numbering.esp.next(&sa)), (51, 51));
     }
 }
