@@ -34,7 +34,8 @@ const SAMPLE_HEADER: usize = 16;
 /// Words of the first program's bitmap: it has bits for four million frames. A trial with more gets a larger program.
 const FIRST_WORDS: u32 = 1 << 16;
 
-/// The program at a port. If a trial needs a larger bitmap, a new program replaces it.
+/// The program at a port. If a trial needs a larger bitmap, a new program replaces it. If that fails in the middle, there
+/// is neither a program nor a link, and the next trial begins with a new one.
 pub struct KernelReceiver {
     index: u32,
     object: Option<Loaded>,
@@ -94,7 +95,8 @@ impl KernelReceiver {
         }
         let words: usize = count.expected.iter().map(words_of).sum();
         let room = self.object.as_ref().map_or(0, |loaded| loaded.arrived.entries());
-        if words > room {
+        if words > room || self.link.is_none() {
+            let words = words.max(FIRST_WORDS as usize);
             self.replace(Loaded::new(room_for(words, available_bytes())?)?, netns)?;
         }
         if let Some(loaded) = &mut self.object {
@@ -127,17 +129,13 @@ impl KernelReceiver {
         }
     }
 
-    /// Attaches a program in place of the previous one.
+    /// Attaches a program in place of the previous one, which stays if the kernel does not take the new one.
     fn replace(&mut self, mut loaded: Loaded, netns: &Netns) -> Outcome<()> {
-        let old = self.link.take();
-        let index = self.index;
+        object::load_program(program_of(&mut loaded.object)?)?;
+        let (index, old) = (self.index, self.link.take());
         let object = &mut loaded.object;
-        let link = netns.enter(move || {
-            let program: &mut Xdp = object
-                .program_mut("receive")
-                .and_then(|program| program.try_into().ok())
-                .ok_or_else(|| Failure::new("the receiving program is not there", "report this"))?;
-            object::load_program(program)?;
+        let attached = netns.enter(move || {
+            let program = program_of(object)?;
             let attached = match old {
                 Some(link) => program.attach_to_link(link),
                 None => program.attach_to_if_index(index, XdpFlags::DRV_MODE),
@@ -146,8 +144,10 @@ impl KernelReceiver {
             program
                 .take_link(id)
                 .map_err(|error| object::refused("attaching", &error))
-        })?;
-        self.link = Some(link);
+        });
+        // The old link is gone in any case, and the old program, which receives nothing without it, goes with it.
+        self.object = None;
+        self.link = Some(attached?);
         self.object = Some(loaded);
         Ok(())
     }
@@ -180,6 +180,14 @@ impl KernelReceiver {
         threads::RECEIVERS.book();
         Ok(notes)
     }
+}
+
+/// Returns the program of an object.
+fn program_of(object: &mut Ebpf) -> Outcome<&mut Xdp> {
+    object
+        .program_mut("receive")
+        .and_then(|program| program.try_into().ok())
+        .ok_or_else(|| Failure::new("the receiving program is not there", "report this"))
 }
 
 /// Converts the arrivals of one stream from the program's layout.
@@ -440,6 +448,25 @@ fn describe(from: &Expected, lead: usize, base: usize) -> layout::Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A receiver that has lost its program does not begin a trial without one: it attaches a new one, or fails, and then
+    /// tries again in the next trial. There is no interface 0.
+    #[test]
+    fn no_trial_begins_without_a_program() {
+        let mut deaf = KernelReceiver {
+            index: 0,
+            object: None,
+            link: None,
+        };
+        let netns = Netns::open(None).unwrap();
+        for _ in 0..2 {
+            assert!(
+                deaf.begin(&PortCount::default(), RunKey::new(1, 2), &netns)
+                    .is_err()
+            );
+            assert!(deaf.object.is_none() && deaf.link.is_none());
+        }
+    }
 
     /// Numbers beyond a `highest` that another CPU has overwritten are read, and no more words than there are.
     #[test]
