@@ -134,6 +134,17 @@ ALWAYS void note_arrival(struct arrivals *a, u64 at_ns)
         a->last_ns = at_ns;
 }
 
+/* Returns the full time, near now_ns, of which a frame carries the low 48 bits, as `whole_time` in
+ * src/receive/stream_count.rs does. */
+ALWAYS u64 whole_time(u64 low, u64 now_ns)
+{
+    u64 half = 1ULL << 47, time = (now_ns & ~NUMBER_MASK) | low;
+
+    if (time > now_ns + half)
+        return time > NUMBER_MASK ? time - (NUMBER_MASK + 1) : 0;
+    return time + half < now_ns ? time + NUMBER_MASK + 1 : time;
+}
+
 /* Counts an intact frame; returns 0 if it cannot, else 1. This is a global function so that the kernel's verifier
  * checks it once, and not again for each point at which the comparison of bytes may end. */
 __attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
@@ -163,10 +174,7 @@ __attribute__((noinline)) int book(u32 which, u64 number, u64 time, u64 at_ns)
         n->highest = number + 1;
     note_arrival(came, at_ns);
 
-    u64 sent_ns = (at_ns & ~NUMBER_MASK) | time;
-
-    if (sent_ns > at_ns + (1ULL << 47))
-        sent_ns -= NUMBER_MASK + 1;
+    u64 sent_ns = whole_time(time, at_ns);
     u64 took_ns = at_ns > sent_ns ? at_ns - sent_ns : 1;
 
     if (sent_ns > at_ns)
