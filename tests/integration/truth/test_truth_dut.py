@@ -18,6 +18,7 @@ from espbench.measure.inputs.setup import Request, Waits
 from espbench.measure.inputs.traffic import Traffic
 from espbench.measure.record import OfCase
 from espbench.measure.trial import measure
+from espbench.platforms.link_errors import LinkErrors
 from support.virtual import truth_dut
 from support.virtual.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, wire_ns
 
@@ -227,6 +228,27 @@ def test_a_frame_that_waits_for_the_wire_is_lost_when_it_left(tmp_path: Path) ->
     assert s.lost == 1_000
     assert s.tagged is not None
     assert s.tagged.at_ns == offered.start_ns + 700 * MS + waits_ns
+
+
+def test_a_damaged_frame_is_dropped_and_a_late_one_delays_no_other(tmp_path: Path) -> None:
+    """As at any port: a wrong FCS is neither forwarded nor counted, and frames are served in the order of arrival."""
+    errors = LinkErrors(bit_errors=1e-5, late=0.02, late_ns=MS)
+    with truth_dut.set_up(tmp_path, errors=errors, **IDLE) as dut:
+        dut.generator.branch([], seed=7)
+        offered, s = offer(dut, rate_fps=10_000.0)
+        [forwarded, _] = dut.counts()["forwarded"]
+    links = {port.name: port.link for port in offered.ports}
+    west, east = links["west"], links["east"]
+    assert west is not None
+    assert east is not None
+    assert min(west.damaged, east.damaged) > 10
+    assert forwarded == s.tx_frames - west.damaged
+    assert (s.lost, s.corrupted) == (west.damaged + east.damaged, 0)
+    late = west.late + east.late
+    # Ten frames overtake each late one; some are damaged too, or among the last.
+    assert s.reordered is not None
+    assert 0.9 * late < s.reordered <= late
+    assert {part.min_us for part in s.slices} == {latency_ns(64, **IDLE) / 1e3}
 
 
 def test_each_trial_begins_in_the_same_state(tmp_path: Path) -> None:

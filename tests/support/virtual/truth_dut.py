@@ -26,13 +26,15 @@ from espbench.generators import native
 from espbench.generators.base import Noise, Offered, OnProgress, Stream
 from espbench.generators.native import NativeGenerator
 from espbench.measure.inputs.setup import Setup
+from espbench.platforms import link_errors
 from espbench.platforms.base import Port, PortName, Testbed
+from espbench.platforms.link_errors import LinkErrors
 from espbench.platforms.virtual import virtual_pair
 from espbench.this_machine.registry import Registry
 from support.gateways.addresses import GATEWAY_TO_GATEWAY
 
 ROOT = Path(__file__).parents[3]
-LATENCY_NS = 50_000
+LATENCY_NS = link_errors.LATENCY_NS
 # Learning frames and warm-ups are shorter than this, so that the settings for trials do not apply to them.
 TRIAL_S = 0.5
 
@@ -146,24 +148,31 @@ def _words(known: dict[str, int]) -> str:
 
 
 @contextmanager
-def set_up(folder: Path, *, mbps: int = 1000, **known: int) -> Iterator[TruthDut]:
-    """Yield a DUT between a generator's ports; known: its settings (names in truth_dut.c); folder: for its logs."""
+def set_up(
+    folder: Path, *, mbps: int = 1000, errors: LinkErrors | None = None, **known: int
+) -> Iterator[TruthDut]:
+    """Yield a DUT between a generator's ports; known: its settings (names in truth_dut.c); folder: for its logs.
+
+    errors: those of both links, in branches with a seed.
+    """
     with Registry(secrets.token_hex(3)) as registry:
-        bed = build(registry, folder, mbps=mbps, **known)
+        bed = build(registry, folder, mbps=mbps, errors=errors, **known)
         generator = bed.generator = Generator(registry, folder / "generator.log")
         generator.open(list(bed.ports.values()), [])
         hops = {name: port.next_hop_mac or "" for name, port in bed.ports.items()}
         yield TruthDut(Setup(bed, generator, None, hops), generator)
 
 
-def build(registry: Registry, folder: Path, *, mbps: int = 1000, **known: int) -> Bed:
+def build(
+    registry: Registry, folder: Path, *, mbps: int = 1000, errors: LinkErrors | None = None, **known: int
+) -> Bed:
     """Build the DUT and its links to the generator's ports, which are not open yet; folder: for its log."""
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     made = Path(tempfile.mkdtemp(prefix=f"espbench-{registry.run_id}-", dir=memory))
     registry.add("directory", str(made))
     links: dict[PortName, Path] = {"west": made / "west", "east": made / "east"}
     for link in links.values():
-        options = ["--mbps", str(mbps), "--latency-ns", str(LATENCY_NS)]
+        options = ["--mbps", str(mbps), *(errors or LinkErrors()).flags]
         subprocess.run([native.binary(), "link", link, *options], check=True)
     with (folder / "truth_dut.log").open("ab") as log:
         command = [str(program()), *map(str, links.values()), *_words(known).split()]
