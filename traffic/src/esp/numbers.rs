@@ -38,7 +38,7 @@ impl Numbers {
 }
 
 /// Returns a key that is unique for each SA. The same SPI with other keys is another SA.
-fn identity(sa: &protocol::Association) -> Vec<u8> {
+pub fn identity(sa: &protocol::Association) -> Vec<u8> {
     [
         &sa.spi.to_be_bytes(),
         sa.encryption_key.bytes(),

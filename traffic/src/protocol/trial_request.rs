@@ -124,7 +124,7 @@ pub struct Stream {
     #[serde(default)]
     pub headers: Vec<String>,
     /// SAs, one for each tunnel, that seal the frames. Frame sizes are those of the cleartext. Live frames cannot be
-    /// sealed.
+    /// sealed. Streams without a fault share no SA.
     #[serde(default)]
     pub seal: Vec<Association>,
     /// SAs that open the frames when they arrive. Frames of this stream that arrive in clear are then counted as such.

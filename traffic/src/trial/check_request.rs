@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The check of the request for a trial.
 
+use std::collections::HashSet;
+
 use crate::esp::association::Sa;
+use crate::esp::numbers;
 use crate::failure::{Failure, Outcome};
 use crate::frame::headers;
 use crate::frame::noise::RawFrames;
@@ -51,6 +54,7 @@ pub fn check(trial: &Trial, ports: &[OpenedPort]) -> Outcome<()> {
         check_stream(trial, stream, ports).map_err(at_stream)?;
         check_sizes(stream, ports)?;
     }
+    check_seals(&trial.streams)?;
     for (position, noise) in trial.noise.iter().enumerate() {
         let at_noise =
             |failure: Failure| Failure::new(format!("noise {}: {}", noise.id, failure.message), failure.hint);
@@ -162,6 +166,23 @@ fn check_sizes(stream: &Stream, ports: &[OpenedPort]) -> Outcome<()> {
     Ok(())
 }
 
+/// Refuses an SA that seals for two streams or tunnels: both would give their packets the same sequence numbers. Streams
+/// with a deliberate fault may use the SA of another, which they attack.
+fn check_seals(streams: &[Stream]) -> Outcome<()> {
+    let mut used = HashSet::new();
+    for stream in streams.iter().filter(|stream| stream.fault.is_none()) {
+        for sa in &stream.seal {
+            if !used.insert(numbers::identity(sa)) {
+                return Err(Failure::new(
+                    format!("stream {}: SA {:#010x} is used twice to seal", stream.id, sa.spi),
+                    "give each stream and each tunnel an SA of its own, so that no sequence number is used twice",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks the port and the rates of noise; returns the port.
 fn check_noise<'a>(trial: &Trial, noise: &Noise, ports: &'a [OpenedPort]) -> Outcome<&'a OpenedPort> {
     let Some(port) = ports.iter().find(|port| port.name == noise.from) else {
@@ -256,6 +277,33 @@ fn check_rates(rate: Option<f64>, steps: &[RateStep], burst: Option<u64>, durati
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Fault;
+    use crate::protocol::sample::{association, stream};
+
+    /// No SA seals for two streams or two tunnels, but an attack uses that of the stream which it attacks.
+    #[test]
+    fn an_sa_seals_for_one_stream() {
+        let sealed = |spis: &[u32]| Stream {
+            seal: spis
+                .iter()
+                .map(|&spi| association("aes128gcm16", spi))
+                .collect(),
+            ..stream(4, &[84])
+        };
+        assert!(check_seals(&[sealed(&[0x1000, 0x1001]), sealed(&[0x1002]), sealed(&[])]).is_ok());
+        for streams in [
+            vec![sealed(&[0x1000]), sealed(&[0x1001, 0x1000])],
+            vec![sealed(&[0x1000, 0x1000])],
+        ] {
+            let failure = check_seals(&streams).unwrap_err();
+            assert!(failure.message.contains("SA 0x00001000 is used twice"), "{failure}");
+        }
+        let attack = Stream {
+            fault: Some(Fault::Replay),
+            ..sealed(&[0x1000])
+        };
+        assert!(check_seals(&[sealed(&[0x1000]), attack]).is_ok());
+    }
 
     /// Impossible rates and steps are refused, and the message contains them.
     #[test]

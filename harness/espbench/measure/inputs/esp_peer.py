@@ -48,18 +48,25 @@ class EspPeer:
 
     @staticmethod
     def stand_in(bed: Testbed, ip_version: int) -> EspPeer | None:
-        """Return the peer for a bed without a gateway: the receiving end opens what the sending end sealed."""
+        """Return the peer for a bed without a gateway: the receiving end opens what the sending end sealed.
+
+        Each direction has an SA of its own: two senders with one SA would use each sequence number twice.
+        """
         if bed.ciphertext is None:
             return None
         here = bed.esp_address[ip_version]
-        sa = Association(
-            spi=0x100 + secrets.randbelow(2**31),
-            source=here,
-            destination=here,
-            suite=_STAND_IN,
-            encryption_key=secrets.token_hex(20),
+        first_spi = 0x100 + 2 * secrets.randbelow(2**30)
+        out, back = (
+            Association(
+                spi=spi,
+                source=here,
+                destination=here,
+                suite=_STAND_IN,
+                encryption_key=secrets.token_hex(20),
+            )
+            for spi in (first_spi, first_spi + 1)
         )
-        return EspPeer(bed.ciphertext, [sa], [sa])
+        return EspPeer(bed.ciphertext, [out], [back])
 
     def through(self, streams: Iterable[Stream]) -> list[Stream]:
         """Return the streams with ESP on the ciphertext side."""
@@ -77,7 +84,12 @@ class EspPeer:
         """Return the streams with the tester sealing and opening each frame: an upper bound of the cost of ESP to the
         tester.
         """
-        return [stream.model_copy(update={"seal": self.seal, "open": self.open}) for stream in streams]
+
+        def ends(stream: Stream) -> dict[str, Sequence[Association]]:
+            sas = self.seal if stream.from_ == self.port else self.open
+            return {"seal": sas, "open": sas}
+
+        return [stream.model_copy(update=ends(stream)) for stream in streams]
 
 
 def esp_counts(offered: Offered) -> EspCounts | None:

@@ -275,10 +275,15 @@ def test_what_the_tester_opened_itself_is_of_the_proof() -> None:
 
 
 def test_the_stand_in_of_calibration_is_sealed_and_opened_by_the_tester() -> None:
-    """There is no gateway in between: both ends of each stream have the one SA."""
+    """There is no gateway in between: both ends of each stream have the one SA, and no other stream has it."""
     peer = EspPeer.stand_in(bed(), 6)
     assert peer is not None
-    (stream,) = peer.both_ends(Traffic(((84, 1),), 6, "decryption").streams(bed(), {"east": "n"}, None))
-    assert stream.seal == stream.open
-    assert isinstance(stream.seal[0], Association)
-    assert ":" in stream.seal[0].source
+    hops = {"west": "m", "east": "n"}
+    streams = peer.both_ends(Traffic(((84, 1),), 6, "both-ways").streams(bed(), hops, None))
+    for stream in streams:
+        assert stream.seal == stream.open
+        assert isinstance(stream.seal[0], Association)
+        assert ":" in stream.seal[0].source
+    out, back = (stream.seal[0] for stream in streams)
+    assert out.spi != back.spi
+    assert out.encryption_key != back.encryption_key
