@@ -132,8 +132,8 @@ class Stream(BaseModel):
     ports: int = 1
     headers: list[str] = []
     # Frames leave as ESP (seal) or arrive as ESP (open), with one SA for each tunnel; sizes are those of the
-    # frames inside. Streams without a fault share no SA to seal. fault: makes the packets that leave wrong. bad-icv: forged, with sequence numbers never
-    # used; replay: with numbers used before.
+    # frames inside. Streams without a fault share no SA to seal. fault: makes the packets that leave wrong.
+    # bad-icv: forged, with sequence numbers never used; replay: with numbers used before.
     seal: list[Association] = []
     open: list[Association] = []
     fault: Literal["bad-icv", "replay"] | None = None

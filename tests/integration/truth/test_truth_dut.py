@@ -231,7 +231,7 @@ def test_a_frame_that_waits_for_the_wire_is_lost_when_it_left(tmp_path: Path) ->
 
 
 def test_a_damaged_frame_is_dropped_and_a_late_one_delays_no_other(tmp_path: Path) -> None:
-    """As at any port: a wrong FCS is neither forwarded nor counted, and frames are served in the order of arrival."""
+    """A wrong FCS is neither forwarded nor counted, as at any port. Frames are served in the order of arrival."""
     errors = LinkErrors(bit_errors=1e-5, late=0.02, late_ns=MS)
     with truth_dut.set_up(tmp_path, errors=errors, **IDLE) as dut:
         dut.generator.branch([], seed=7)

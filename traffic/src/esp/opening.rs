@@ -386,7 +386,11 @@ mod tests {
             let low = number as u32;
             assert_eq!(inbound(asked.clone(), near).whole(low), number, "near {near}");
         }
-        assert_eq!(inbound(asked, 5).whole(u32::MAX), u64::from(u32::MAX), "no number is below 0");
+        assert_eq!(
+            inbound(asked, 5).whole(u32::MAX),
+            u64::from(u32::MAX),
+            "no number is below 0"
+        );
     }
 
     /// A sequence number is far ahead if it is far beyond the last packet, not if the trial has had many packets.

@@ -284,10 +284,7 @@ mod tests {
     #[test]
     fn an_sa_seals_for_one_stream() {
         let sealed = |spis: &[u32]| Stream {
-            seal: spis
-                .iter()
-                .map(|&spi| association("aes128gcm16", spi))
-                .collect(),
+            seal: spis.iter().map(|&spi| association("aes128gcm16", spi)).collect(),
             ..stream(4, &[84])
         };
         assert!(check_seals(&[sealed(&[0x1000, 0x1001]), sealed(&[0x1002]), sealed(&[])]).is_ok());
@@ -296,7 +293,10 @@ mod tests {
             vec![sealed(&[0x1000, 0x1000])],
         ] {
             let failure = check_seals(&streams).unwrap_err();
-            assert!(failure.message.contains("SA 0x00001000 is used twice"), "{failure}");
+            assert!(
+                failure.message.contains("SA 0x00001000 is used twice"),
+                "{failure}"
+            );
         }
         let attack = Stream {
             fault: Some(Fault::Replay),

@@ -165,7 +165,12 @@ fn a_damaged_number_without_icv_spoils_no_later_packet() {
     frames[1][38] ^= 0x40;
     for (frames, received, gaps, highest) in [
         (frames, 4, 1, 4),
-        (sealed(&asked, &after(&sas[0], 100_000), &[0, 1, 2]), 3, 0, 100_003),
+        (
+            sealed(&asked, &after(&sas[0], 100_000), &[0, 1, 2]),
+            3,
+            0,
+            100_003,
+        ),
         (sealed(&asked, &after(&sas[0], 100_003), &[0]), 1, 0, 100_004),
     ] {
         let mut port = port(&asked, &numbers);

@@ -309,9 +309,8 @@ mod tests {
 
     /// Opens two ports at links whose gateways have left.
     fn deserted() -> World {
-        let path = |name: &str| {
-            std::env::temp_dir().join(format!("esplink-{}-left-{name}", std::process::id()))
-        };
+        let path =
+            |name: &str| std::env::temp_dir().join(format!("esplink-{}-left-{name}", std::process::id()));
         let open = |name: &str| -> OpenPort {
             memory::create(&path(name), 50_000, STEP_NS, 8, Errors::default()).unwrap();
             drop(Link::attach(&path(name), 1).unwrap());
@@ -343,13 +342,7 @@ mod tests {
             next_command: &mut || None,
         };
         let (mut world, mut numbering) = (deserted(), Numbering::default());
-        let result = run(
-            &mut world,
-            RunKey::new(1, 2),
-            &mut numbering,
-            &trial,
-            &mut caller,
-        );
+        let result = run(&mut world, RunKey::new(1, 2), &mut numbering, &trial, &mut caller);
         let failure = result.err().unwrap();
         assert!(failure.message.contains("left it"), "{failure}");
         assert_eq!((numbering.next_sequence, numbering.esp.next(&sa)), (51, 51));
