@@ -191,6 +191,7 @@ class Code(StrEnum):
     FEW_TUNNELS = "few-tunnels"
     FEW_SIZES = "few-sizes"
     MISSES_TOLERATED = "misses-tolerated"
+    LOSS_ALLOWED = "loss-allowed"
     LOSS_VERIFICATION = "loss-verification"
     WEAK_OVERLOAD = "weak-overload"
     LOAD_OF_PLAN = "load-of-plan"
@@ -397,8 +398,8 @@ TEMPLATES: Mapping[str, str] = {
     Code.FINALS_DISAGREE: "{trials} final trials did not agree on a throughput",
     Code.TRIALS_DISAGREE: "{trials} trials did not agree on a throughput",
     Code.LIBRARY_GAVE_UP: "the MLRsearch library gave up: {why}",
-    Code.TOO_FEW_BELOW: "below {fps:,.0f} frames/s even {trials} trials of {trial_s:g} s hold too few frames to judge "
-    "the goal",
+    Code.TOO_FEW_BELOW: "below {fps:,.0f} frames/s even final trials of {trial_s:g} s ({trials} at a load) hold too "
+    "few frames to judge the goal",
     Code.TOO_FEW_IN_TRIALS: "at {fps:,.0f} frames/s {sum_s:g} s of trials hold too few frames to judge the goal",
     Code.TOO_FEW_IN_TRIAL: "at {fps:,.0f} frames/s trials of {trial_s:g} s hold too few frames to judge the goal",
     Code.TRIAL_SENT_TOO_FEW: "a trial at {fps:,.0f} frames/s sent too few frames",
@@ -503,6 +504,7 @@ TEMPLATES: Mapping[str, str] = {
     Code.SHORT_SETTLE: "{clause}: {got:g} s before the next trial instead of {wanted:g} s",
     Code.FEW_TUNNELS: "{clause}: {got:g} tunnels instead of {wanted:g}",
     Code.FEW_SIZES: "{clause}: fewer than five of the standard frame sizes",
+    Code.LOSS_ALLOWED: "{clause}: the loss goal is {pct:g} %, not zero loss",
     Code.MISSES_TOLERATED: "{clause}: a load passes although up to {pct:g} % of the time its trials miss the goal",
     Code.LOSS_VERIFICATION: "{clause}: a load that missed the goal was tried again, up to {times:times} "
     "(loss_verification)",

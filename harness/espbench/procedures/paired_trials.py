@@ -93,6 +93,9 @@ def other(arm: Arm) -> Arm:
     return "b" if arm == "a" else "a"
 
 
+_UNEVEN = Reason.of(Code.HOST_UNEVEN, pct=round(100 * SPEEDS_WITHIN))
+
+
 class PairedLoads:
     """The comparison of two arms for one case. A new one is made for each run, from the trials that are already on
     disk; UsageError if these are not the ones that it would ask for.
@@ -177,7 +180,7 @@ class PairedLoads:
             return
         if why := _void(trial):
             self.void[why] += 1
-            self._count_repeat(slot)
+            self._count_repeat(slot, why)
         else:
             self._take(slot, arm, trial)
         while self._position < len(self._visits) and self._visits[self._position][0] in self._given_up:
@@ -210,11 +213,11 @@ class PairedLoads:
         """The number of trials of a round without repeats."""
         return 2 * (2 * self.settings.blocks * len(self.settings.loads) + RUNGS)
 
-    def _count_repeat(self, slot: int) -> None:
+    def _count_repeat(self, slot: int, why: Reason) -> None:
         """Count one more trial of a pair. If there have been too many, give the pair up."""
         if self._attempts[slot] >= 2 * self._retries or self._spare <= 0:
             self._given_up.add(slot)
-            self._end_pair(slot, used=0)
+            self._end_pair(slot, used=0, why=why)
         else:
             self._attempts[slot] += 1
             self._spare -= 1
@@ -230,19 +233,19 @@ class PairedLoads:
             if not alike:
                 here = self._position
                 self._visits[here - 1], self._visits[here] = self._visits[here], self._visits[here - 1]
-                self._count_repeat(slot)
+                self._count_repeat(slot, _UNEVEN)
                 return
             self._made[slot, other(arm)] = alike[-1]
         self._made[slot, arm] = trial
         self._position += 1
         if theirs:
-            self._end_pair(slot, used=2)
+            self._end_pair(slot, used=2, why=_UNEVEN)
 
-    def _end_pair(self, slot: int, *, used: int) -> None:
-        """Count the valid trials of a pair that found no partner; used: the number of those that did."""
+    def _end_pair(self, slot: int, *, used: int, why: Reason) -> None:
+        """Count the valid trials of a pair that found no partner, and why; used: the number of those that did."""
         valid = sum(len(self._valid.pop((slot, arm), [])) for arm in ARMS)
         if self.together and valid > used:
-            self.void[Reason.of(Code.HOST_UNEVEN, pct=round(100 * SPEEDS_WITHIN))] += valid - used
+            self.void[why] += valid - used
 
     def _begin_round(self) -> None:
         self._round += 1

@@ -18,10 +18,12 @@ from espbench.search.goals import (
     Observation,
     direction_counts,
     frames_to_see,
+    is_sure,
     joint_loss_bound,
     judge,
     judge_counts,
     weigh_finals,
+    without_repetitions,
 )
 from espbench.terms import Phase
 
@@ -142,7 +144,10 @@ class Evidence:
         # A miss beyond the maximum is evidence for no load of the row.
         misses = [e for e, what in self._judged if what is Judgement.MISSED and math.isfinite(e.miss_fps)]
         clear = {e.miss_fps for e in misses if not e.seen.sustained or e.seen.loss_ratio > CLEAR_LOSS}
-        again = Counter((entry.miss_fps, entry.seen.final) for entry in misses)
+        # A short trial that lost a frame or two more than the goal allows may be chance: it steers, but only final
+        # trials at its load decide. Loss verification repeats such trials instead.
+        self._unsure = [e for e in misses if not verified and not is_sure(e.seen, goal)]
+        again = Counter((e.miss_fps, e.seen.final) for e in misses if e not in self._unsure)
         hard = clear | {load for (load, _), times in again.items() if times > verified}
         self._missed = hard
         self._weighed = {load: self._weigh(load) for load in {e.pass_fps for e in self.valid if e.seen.final}}
@@ -156,7 +161,8 @@ class Evidence:
         # A load with only short passes may be given up too: it need not be tried again and again for a final
         # trial that cannot be made.
         shown = {load for load, what in self._weighed.items() if what is Judgement.MET}
-        soft_missed = {g.load_fps for g in self.given_up if not g.passed} - shown - self._missed
+        soft_missed = {g.load_fps for g in self.given_up if not g.passed} | {e.miss_fps for e in self._unsure}
+        soft_missed -= shown | self._missed
         soft_passed = {g.load_fps for g in self.given_up if g.passed} - self._missed - soft_missed
         self.soft_missed = soft_missed
         self._passed = (self._hard_passed | soft_passed) - soft_missed
@@ -381,11 +387,12 @@ class Evidence:
 
     def doubted(self, load: float) -> list[Entry]:
         """Return the trials that missed the goal at a load which does not count as missed, since loss verification
-        may repeat them.
+        may repeat them, or since they offered more.
         """
         if load in self._missed:
             return []
-        return [e for e, what in self._judged if what is Judgement.MISSED and e.load_fps == load]
+        missed = [e for e, what in self._judged if what is Judgement.MISSED and e.load_fps == load]
+        return [entry for entry in missed if entry not in self._unsure]
 
     def finals_at(self, load: float) -> int:
         """Return the number of valid final trials at a load, without those in doubt."""
@@ -393,9 +400,15 @@ class Evidence:
 
     def frames_met_at(self, load: float) -> int:
         """Return the frames sent at a load in the valid trials that met the goal. Only these are evidence of zero
-        loss.
+        loss. A repetition that could only be the same (virtual time) is no further evidence.
         """
-        return sum(e.seen.frames for e, what in self._judged if e.pass_fps == load and what in PASSES)
+        met = [e.seen for e, what in self._judged if e.pass_fps == load and what in PASSES]
+        return sum(seen.frames for seen in without_repetitions(met))
+
+    @property
+    def same_each_time(self) -> bool:
+        """True if repeating a trial shows nothing new (virtual time)."""
+        return any(entry.seen.same_each_time for entry in self.valid)
 
     def final_counts_at(self, load: float) -> list[tuple[int, int]]:
         """Return (frames, lost) of each direction over the valid final trials at a load."""

@@ -15,9 +15,10 @@ If a DUT is so near to the goal that six trials cannot decide, it does not meet 
 has the probabilities). Each direction is weighed by itself: the goal is met if both meet it, and missed if one misses
 it.
 
-Search trials only steer the search. With 1/goal frames the loss ratio decides. With fewer frames, a loss-free trial
-passes provisionally. A trial with loss then misses only if the probability of so much loss, for a DUT that loses
-exactly the goal, is less than `SIGNIFICANCE`.
+Search trials only steer the search. With 1/goal frames the loss ratio decides where it continues. With fewer frames, a
+loss-free trial passes provisionally, and a trial with loss is undecided. A miss is sure only if the probability of so
+much loss, for a DUT that loses exactly the goal, is less than `SIGNIFICANCE`. Any other miss is confirmed by final
+trials before it limits a figure (evidence.py).
 
 Frames that were lost while the host or the sender stood still ("excused") say nothing about the DUT. If a trial would
 meet the goal without them, it counts neither as a pass nor as a miss, and is repeated.
@@ -193,11 +194,12 @@ def joint_loss_bound(trials: Iterable[Observation]) -> float | None:
     All loss counts as the DUT's, including loss in stalls, so the bound holds for disturbed trials as well. A
     repeated trial that could only be the same (virtual time) adds no confidence: it is counted once.
     """
-    bounds = [loss_bound(frames, lost) for frames, lost in direction_counts(_without_repetitions(trials))]
+    bounds = [loss_bound(frames, lost) for frames, lost in direction_counts(without_repetitions(trials))]
     return max((bound for bound in bounds if bound is not None), default=None)
 
 
-def _without_repetitions(trials: Iterable[Observation]) -> list[Observation]:
+def without_repetitions(trials: Iterable[Observation]) -> list[Observation]:
+    """Return the trials without those that could only be the same as an earlier one (virtual time)."""
     kept: list[Observation] = []
     for seen in trials:
         if not (seen.same_each_time and seen in kept):
@@ -253,6 +255,20 @@ def _with_excuses(seen: Observation, rule: Callable[[DirectionCount, int], Judge
         whole, rest = rule(count, count.lost), rule(count, count.lost - count.excused)
         judgements.append(whole if whole is rest or rest is Judgement.MISSED else Judgement.DISTURBED)
     return _worst(judgements)
+
+
+def is_sure(missed: Observation, goal: float) -> bool:
+    """Return whether the miss of a trial is more than chance for a DUT that loses exactly the goal.
+
+    A final trial is sure by its own rule. The loss ratio of a search trial may exceed the goal by a frame or two: with
+    100,000 frames, a DUT that loses half of 0.001 % loses two or more in 9 % of the trials.
+    """
+    if goal == 0 or missed.final or not missed.sustained:
+        return True
+    return any(
+        poisson_tail(count.lost - count.excused, count.frames * goal) < SIGNIFICANCE
+        for count in missed.by_direction
+    )
 
 
 def _short(frames: int, lost: int, goal: float) -> Judgement:

@@ -191,7 +191,7 @@ class MlrSearch:
         if status == "OK":
             throughput = self._fps(replayed.conditional_throughput(self._of_library[goal]))
             final = next(e for e in reversed(self._long_at(lower)) if _judge(e.seen, goal) is Judgement.MET)
-        elif status == "INVALID" and (bound := self._bound(goal)) is not None:
+        elif _leaves_a_bound(status, reason) and (bound := self._bound(goal)) is not None:
             status, (throughput, final) = "LOWER_BOUND", bound
         at_maximum = status == "OK" and lower == self.maximum_fps
         return GoalResult(
@@ -386,6 +386,11 @@ class MlrSearch:
             exceed_pct=self.exceed_ratio * 100,
             sum_s=self.duration_sum_s,
         )
+
+
+def _leaves_a_bound(status: Status, reason: Reason | None) -> bool:
+    """Return whether a load above could not be judged. Then a lower load that passed is a bound."""
+    return status == "INVALID" or (reason is not None and reason.code == Code.BOUND_ON_TOO_FEW)
 
 
 def _judge(seen: Observation, goal: float) -> Judgement:

@@ -27,9 +27,10 @@ contradicts would be useless for planning.
 Each goal has a floor: the slowest load whose final trials have enough frames to judge it, if they are lengthened
 LENGTHEN times (goals.py: a sequential test over at most MOST_FINALS_AT_A_LOAD final trials at a load). Loads below
 the floor are not searched. For zero loss the floor follows from the loss at higher loads. If a final trial without
-loss has too few frames to show that loss, it is repeated, up to VERIFICATIONS times. Within the resolution this
-always suffices: one lost frame in a trial needs three trials of that length without loss. If it does not suffice, the
-answer says so.
+loss has too few frames to show that loss, longer ones are made, up to LENGTHEN times as long and VERIFICATIONS times.
+After one lost frame in a final trial of the usual length, this always suffices: it needs the frames of three such
+trials without loss. If it does not suffice, the answer says so. In virtual time a repetition would be the same trial,
+so one trial is made that may be as long as AS_ONE such trials.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ VERIFICATIONS = MOST_FINALS_AT_A_LOAD  # most final trials at a load to exclude 
 # with the load needs more.
 MAXIMUM_FINALS, FINALS_OF_A_GOAL = 40, 20
 LENGTHEN = 5.0  # a final trial may be this many times longer, to have the frames that a goal needs
+AS_ONE = 3.0  # in virtual time, one final trial for zero loss may have the length of so many lengthened ones
 FRAME_MARGIN = 1.01  # a valid trial may send 0.5 % less than intended
 GROWTH_UP = 4  # factor by which steps grow up from a guess that passed
 GROWTH_DOWN = 2  # factor by which steps grow down from guesses that missed
@@ -113,8 +115,7 @@ class ThroughputSearch:
         self.resolution = spec.resolution
         self.trial_s = spec.trial_s
         self.final_trial_s = spec.final_trial_s
-        # Only goals above zero need a number of frames; zero loss alone never lengthens a trial.
-        self._longest_final_s = spec.final_trial_s * (LENGTHEN if any(spec.goals) else 1)
+        self._longest_final_s = spec.final_trial_s * LENGTHEN
         self.retries = spec.retries
         self.loss_verification = loss_verification
         self.directions = spec.directions
@@ -230,7 +231,7 @@ class ThroughputSearch:
     def _wanted(self, evidence: Evidence) -> _Wish | _Verdict:
         floor = self._floor(evidence)
         if floor > self.maximum_fps:
-            return _Verdict("UNRESOLVABLE", self._too_few(self.maximum_fps))
+            return _Verdict("UNRESOLVABLE", self._too_few(evidence, self.maximum_fps))
         unjudged = [given for given in evidence.given_up if given.phase == "final" or not given.counted]
         if len(unjudged) >= MOST_GIVEN_UP:
             return self._last_word(evidence, floor, unjudged)
@@ -276,7 +277,7 @@ class ThroughputSearch:
         faint = evidence.faint_loss()
         if faint is None:
             return 0.0
-        return frames_to_see(faint) * FRAME_MARGIN / (VERIFICATIONS * self._longest_final_s)
+        return frames_to_see(faint) * FRAME_MARGIN / (_verifications(evidence) * self._longest_s(evidence))
 
     def _at_the_floor(self, evidence: Evidence, floor: float) -> _Wish | _Verdict:
         """Ask for one long trial at the minimum, then return the verdict: every load with enough frames missed."""
@@ -285,14 +286,14 @@ class ThroughputSearch:
             return self._final(evidence, evidence.upper)
         if evidence.upper <= self.minimum_fps:
             return _Verdict("BELOW_MINIMUM", Reason.of(Code.BELOW_MINIMUM, fps=self.minimum_fps))
-        longest = self._final_s(self.minimum_fps)
+        longest = self._final_s(evidence, self.minimum_fps)
         if evidence.longest_s(self.minimum_fps) < longest:
             return _Wish(self.minimum_fps, longest, "search")
-        return _Verdict("UNRESOLVABLE", self._too_few(floor))
+        return _Verdict("UNRESOLVABLE", self._too_few(evidence, floor))
 
-    def _too_few(self, floor: float) -> Reason:
-        longest_s = self._longest_final_s
-        return Reason.of(Code.TOO_FEW_BELOW, fps=floor, trials=VERIFICATIONS, trial_s=longest_s)
+    def _too_few(self, evidence: Evidence, floor: float) -> Reason:
+        trials = _verifications(evidence)
+        return Reason.of(Code.TOO_FEW_BELOW, fps=floor, trials=trials, trial_s=self._longest_s(evidence))
 
     def _lengthened(self, evidence: Evidence, undecided: list[float]) -> _Wish | _Verdict:
         """Ask again for the middle one of the undecided loads, with enough frames to decide."""
@@ -303,7 +304,7 @@ class ThroughputSearch:
         if evidence.finals_at(load):
             return self._another_final(evidence, load)
         frames = frames_to_steer(evidence.goal) * self.directions * FRAME_MARGIN
-        duration = min(max(frames / load, self.trial_s), self._final_s(load))
+        duration = min(max(frames / load, self.trial_s), self._final_s(evidence, load))
         if evidence.longest_s(load) >= duration:
             return _Verdict("UNRESOLVABLE", Reason.of(Code.TRIAL_SENT_TOO_FEW, fps=load))
         return _Wish(load, duration, "search")
@@ -321,9 +322,11 @@ class ThroughputSearch:
             return self._final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
         if faint is not None and evidence.frames_met_at(load) < frames_to_see(faint):
-            if evidence.finals_at(load) < VERIFICATIONS:
-                return _Wish(load, self._final_s(load, faint), "final")
-            return _Verdict("UNRESOLVABLE", self._too_few(load))
+            duration = self._final_s(evidence, load, faint)
+            new = not evidence.same_each_time or evidence.longest_s(load) < duration
+            if new and evidence.finals_at(load) < VERIFICATIONS:
+                return _Wish(load, duration, "final")
+            return _Verdict("UNRESOLVABLE", self._too_few(evidence, load))
         if evidence.upper is not None and evidence.upper in evidence.soft_missed:
             return self._final(evidence, evidence.upper)
         return _Verdict("OK")
@@ -333,7 +336,7 @@ class ThroughputSearch:
         if evidence.finals_at(load):
             return self._another_final(evidence, load)
         faint = evidence.faint_loss() if evidence.goal == 0 else None
-        return _Wish(load, self._final_s(load, faint), "final")
+        return _Wish(load, self._final_s(evidence, load, faint), "final")
 
     def _another_final(self, evidence: Evidence, load: float) -> _Wish | _Verdict:
         if evidence.goal > 0 and evidence.finals_at(load) < MOST_FINALS_AT_A_LOAD:
@@ -345,11 +348,15 @@ class ThroughputSearch:
             return _Wish(load, min(max(self.final_trial_s, wanted_s), self._longest_final_s), "final")
         return _Verdict("UNRESOLVABLE", Reason.of(Code.FINALS_SENT_TOO_FEW, fps=load))
 
-    def _final_s(self, load: float, faint: float | None = None) -> float:
+    def _final_s(self, evidence: Evidence, load: float, faint: float | None = None) -> float:
         """Return the duration of a final trial at a load, s: as configured, or longer if the goals need more frames."""
         needed = max(frames_needed(goal) for goal in self.goals) * self.directions
         frames = max(needed, frames_to_see(faint) if faint else 0) * FRAME_MARGIN
-        return min(max(self.final_trial_s, _round_up(frames / load)), self._longest_final_s)
+        return min(max(self.final_trial_s, _round_up(frames / load)), self._longest_s(evidence))
+
+    def _longest_s(self, evidence: Evidence) -> float:
+        """Return the duration of the longest final trial for a goal, s."""
+        return self._longest_final_s * (AS_ONE if _verifications(evidence) == 1 else 1)
 
     def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
         """Return the next load to try: the hint or the maximum first, then loads inside the bracket until it closes."""
@@ -477,6 +484,11 @@ def _leaves_a_bound(verdict: _Verdict) -> bool:
     """Return whether the search ended because a load could not be judged. Then a lower load that passed is a bound."""
     too_few = (Code.TRIAL_SENT_TOO_FEW, Code.FINALS_SENT_TOO_FEW)
     return verdict.status == "INVALID" or (verdict.reason is not None and verdict.reason.code in too_few)
+
+
+def _verifications(evidence: Evidence) -> int:
+    """Return how many final trials at a load are worth making to exclude a faint loss, if the goal is zero loss."""
+    return 1 if evidence.goal == 0 and evidence.same_each_time else VERIFICATIONS
 
 
 def _round_up(load: float) -> float:

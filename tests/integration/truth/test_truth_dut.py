@@ -25,7 +25,7 @@ from support.virtual.truth_dut import LATENCY_NS, TruthDut, latency_ns, served, 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.needs("generator", "gcc")]
 
 S, MS = 10**9, 10**6
-IDLE = {"delay_ns": 20_000}
+IDLE: dict[str, Any] = {"delay_ns": 20_000}
 
 
 def offer(

@@ -22,7 +22,7 @@ from espbench.search import (
     judge,
 )
 from espbench.search.arguments import SearchSpec
-from espbench.search.goals import judge_counts, weigh_finals
+from espbench.search.goals import is_sure, judge_counts, weigh_finals
 from espbench.terms import WITH_FIGURE, Reason
 
 Dut = Callable[[TrialRequest], Observation]
@@ -281,7 +281,7 @@ def assert_honest(results: list[GoalResult], log: Log) -> None:
     """Check that each figure is supported by final trials that meet its goal.
 
     They were made at exactly that load, and meet the goal together; for OK they must be valid. No trial at or below
-    that load missed the goal.
+    that load missed the goal, but for short trials that lost a frame or two too many, which may be chance.
     """
     for result in results:
         if result.status not in WITH_FIGURE:
@@ -306,4 +306,5 @@ def assert_honest(results: list[GoalResult], log: Log) -> None:
         assert observation.valid or result.status == "LOWER_BOUND"
         for other, what in log:
             if other.load_fps <= asked.load_fps:
-                assert judge(what, result.goal) is not Judgement.MISSED
+                missed = judge(what, result.goal) is Judgement.MISSED
+                assert not (missed and is_sure(what, result.goal))

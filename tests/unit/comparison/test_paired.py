@@ -407,6 +407,31 @@ def test_the_rungs_tell_the_ratio_of_throughputs_on_average(seed: int, truth: fl
         assert abs(ratio - truth) <= STEP + 1e-6
 
 
+@pytest.mark.parametrize("missing", range(RUNGS))
+def test_a_rung_that_was_not_measured_does_not_make_the_arms_alike(missing: int) -> None:
+    """A passes three rungs and B five; it is left open only where one of them changes from passed to missed."""
+    rows = [
+        {"rung": rung, **{arm: {"met": rung < n, "intended_fps": 1e4} for arm, n in (("a", 3), ("b", 5))}}
+        for rung in range(RUNGS)
+        if rung != missing
+    ]
+    ratio = throughput_of_round(rows, STEP, RUNGS)
+    assert ratio is not None
+    assert abs(ratio - 2 * STEP) <= (STEP / 2 if missing in (2, 3, 4, 5) else 0) + 1e-12
+
+
+def test_a_valid_trial_is_void_for_the_reason_of_its_partner() -> None:
+    """B's trials of the first pair are all void: A's, which is valid, is void for that reason, not for its speed."""
+    running = start(retries=1)
+    first = running.next()
+    assert first is not None
+    running.add(sim.made(first, 50.0, lost=False))
+    while (ask := running.next()) is not None and ask.slot is first.slot:
+        running.add(sim.made(ask, 50.0, lost=False, valid=False))
+    assert len(running.void) == 1
+    assert sum(running.void.values()) == 1 + 3
+
+
 def limited_by_the_tester(seed: int, limits_fps: dict[str, float]) -> FixedLoadVerdict:
     (verdict,) = judge([finding_of(compared_by_a_tester(seed, limits_fps))], "stack")
     return verdict

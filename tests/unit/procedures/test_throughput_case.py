@@ -396,6 +396,8 @@ def test_what_tolerates_a_lossy_trial_is_not_rfc_2544() -> None:
     ]
     assert deviations(search="mlr", preset="csit")[0] == "24: final trials of 1 s instead of 60 s"
     assert deviations(loss_verification=2)[0].startswith("26.1: a load that missed the goal was tried again")
+    lossy = rfc2544_deviations(Throughput(), sizes, goal=1e-5)
+    assert [*map(str, lossy)] == ["26.1: the loss goal is 0.001 %, not zero loss"]
 
 
 def test_trials_of_another_search_are_named(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from support.session.examples import examples
 from support.simulated.duts import (
     HardLimit,
     RandomlyDrops,
+    SoftLimit,
     a_search,
     always_passes,
     an_mlr_search,
@@ -129,7 +130,7 @@ def test_a_miss_beyond_the_maximum_is_a_miss_of_no_load() -> None:
 
 
 def test_frames_that_say_nothing_do_not_fill_up_those_that_zero_loss_needs() -> None:
-    """One frame in 100,000 is lost above the limit: below it, 300,000 frames must show that none is lost.
+    """Each trial above the limit loses a frame: below it, 200,000 frames must show that none is lost.
 
     The first final trial is clean; in the next two, frames were lost in stalls, and nobody knows by whom.
     """
@@ -138,14 +139,14 @@ def test_frames_that_say_nothing_do_not_fill_up_those_that_zero_loss_needs() -> 
     def dut(asked: TrialRequest) -> Observation:
         if asked.phase == "final" and next(finals) in (1, 2):
             return in_stalls(asked, 5)
-        return seen(asked, 1e-5 * asked.load_fps * asked.duration_s if asked.load_fps > TRUTH else 0)
+        return seen(asked, asked.load_fps > 20_000)
 
-    search = a_search((0.0,), final_trial_s=3)
+    search = a_search((0.0,), trial_s=1, final_trial_s=1)  # a final trial has at most 100,000 frames
     log = run(search, dut)
     (result,) = search.results()
     assert (result.status, result.void_finals) == ("OK", 2)
     at_figure = [what for asked, what in log if asked.load_fps == result.throughput_fps]
-    assert sum(what.frames for what in at_figure if what.lost_frames == 0) >= 300_000
+    assert sum(what.frames for what in at_figure if what.lost_frames == 0) >= 200_000
 
 
 @SEARCHES
@@ -332,11 +333,11 @@ def test_a_short_trial_that_lost_a_frame_is_no_faint_loss_of_valid_ones() -> Non
     assert search.results()[0].status in ("LOWER_BOUND", "INVALID")
 
 
-@pytest.mark.parametrize(("search_of", "cases", "more"), [(a_search, 40, 4), (rfc2544, 16, 0)])
+@pytest.mark.parametrize(("search_of", "cases", "more"), [(a_search, 100, 12), (rfc2544, 16, 0)])
 def test_void_trials_make_no_bound_of_a_lucky_pass(search_of: SearchOf, cases: int, more: int) -> None:
     """A bound of zero loss needs as many frames as a figure that is OK.
 
-    If it did not, there would be 12 more of 40 by the one search, and 1 more of 16 by the other, which takes longer.
+    If it did not, there would be 19 more of 100 by the one search, and 1 more of 16 by the other, which takes longer.
     """
     quiet = figures_of_a_dut_that_always_loses_a_little(search_of, cases, 0.0)
     assert figures_of_a_dut_that_always_loses_a_little(search_of, cases, 0.6) <= quiet + more
@@ -358,3 +359,75 @@ def test_a_case_of_which_only_the_maximum_is_void_has_a_bound(search_of: SearchO
     assert result.status == "LOWER_BOUND"
     assert result.throughput_fps is not None
     assert result.throughput_fps >= 97_000
+
+
+# -- few lost frames ------------------------------------------------------------------------------
+
+
+def drops(ratio: Callable[[float], float], seed: int) -> Callable[[TrialRequest], Observation]:
+    """A DUT that loses each frame with a probability that depends on the load."""
+    chance = random.Random(seed)
+
+    def dut(asked: TrialRequest) -> Observation:
+        loss = ratio(asked.load_fps)
+        if loss > 0.01:
+            return seen(asked, loss * asked.load_fps * asked.duration_s)
+        return RandomlyDrops(loss, chance.randrange(1 << 30))(asked)
+
+    return dut
+
+
+@pytest.mark.parametrize("goals", [(0.0,), (0.0, 1e-5)])
+def test_a_frame_lost_in_a_final_trial_leaves_a_figure_below(goals: tuple[float, ...]) -> None:
+    """The DUT loses 2 of 10^6 frames from 40,000 to 41,000 frames/s, and those above 41,000."""
+    for seed in range(30):
+        search = a_search(goals, maximum_fps=80_000)
+        run(
+            search,
+            drops(lambda load: 0 if load <= 40_000 else 2e-6 if load <= 41_000 else 1 - 41_000 / load, seed),
+        )
+        result = search.results()[0]
+        assert result.status == "OK"
+        assert result.throughput_fps is not None
+        assert 0.98 * 40_000 < result.throughput_fps < 41_000
+
+
+@pytest.mark.parametrize("limit", [60_000, 100_000])
+def test_a_short_trial_that_lost_two_frames_does_not_limit_a_figure(limit: int) -> None:
+    """The DUT loses half of the goal up to its limit, and forwards less than a third above it.
+
+    Of 100,000 frames, such a DUT loses two or more in 9 % of the trials.
+    """
+    for seed in range(30):
+        search = a_search((1e-5,), maximum_fps=8 * limit)
+        run(search, drops(lambda load: 5e-6 if load <= limit else 0.7, seed))
+        (result,) = search.results()
+        assert result.status == "OK"
+        assert result.throughput_fps is not None
+        assert 0.98 * limit < result.throughput_fps <= limit
+
+
+def test_a_repetition_of_virtual_time_is_no_further_evidence_of_zero_loss() -> None:
+    """The DUT loses each 60,000th frame: five equal trials of 59,900 frames do not show that it loses none."""
+
+    def dut(asked: TrialRequest) -> Observation:
+        lost = round(asked.load_fps * asked.duration_s) // 60_000
+        return dataclasses.replace(seen(asked, lost), same_each_time=True)
+
+    search = a_search((0.0,), minimum_fps=2_000)
+    run(search, dut)
+    (result,) = search.results()
+    assert result.throughput_fps is None
+    assert result.status in ("UNRESOLVABLE", "BELOW_MINIMUM")
+
+
+def test_virtual_time_finds_a_loss_that_begins_softly() -> None:
+    """One trial may have the length of several, since repetitions show nothing."""
+    begins = SoftLimit(30_000)
+    search = a_search((0.0, 1e-5))
+    run(search, lambda asked: dataclasses.replace(begins(asked), same_each_time=True))
+    zero, little = search.results()
+    assert (zero.status, little.status) == ("OK", "OK")
+    assert zero.throughput_fps is not None
+    assert little.throughput_fps is not None
+    assert 0.98 * 30_000 < zero.throughput_fps < little.throughput_fps < 1.07 * 30_000

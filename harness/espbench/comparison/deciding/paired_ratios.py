@@ -190,11 +190,20 @@ def throughput_of_round(
     rows = [row for row in of_round if row["rung"] is not None]
     if len(rows) < rungs - 1:
         return None
-    passed = {arm: sum(row[arm]["met"] for row in rows) for arm in ("a", "b")}
-    if not all(0 < n < len(rows) or (n and arm in limited) for arm, n in passed.items()):
+    passed = {arm: _rungs_passed({row["rung"]: row[arm]["met"] for row in rows}, rungs) for arm in ("a", "b")}
+    if not all(0 < n < rungs or (n and arm in limited) for arm, n in passed.items()):
         return None
     apart = fmean(math.log(row["b"]["intended_fps"] / row["a"]["intended_fps"]) for row in rows)
     return float(apart + step * (passed["b"] - passed["a"]))
+
+
+def _rungs_passed(met: Mapping[int, bool], rungs: int) -> float:
+    """Return how many rungs an arm passed; a rung that was not measured counts as the mean of those beside it.
+
+    Without it, the arm that passed the rung's neighbours would lose a rung, and the arms would look more alike.
+    """
+    beside = [[met[n] for n in (rung - 1, rung + 1) if n in met] for rung in range(rungs) if rung not in met]
+    return sum(met.values()) + sum(fmean(neighbours) for neighbours in beside)
 
 
 def hodges_lehmann(values: Sequence[float]) -> float:

@@ -197,7 +197,7 @@ class ThroughputCase:
         if fps is not None and final is not None:
             fps = min(fps, final.even_fps)  # the rate that was offered, not the intended one
         answer = _with_rate(result.answer, fps)
-        deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final)
+        deviations = rfc2544_deviations(s, self._frame_sizes, self.trials, final, goal=result.goal)
         warnings = warnings + result.warnings + self._flags(fps, result) + (final.warnings if final else [])
         # A void trial may bound the rate, but its CPU times and latency include the disturbance.
         read = final if final is not None and final.validity == "VALID" else None
@@ -358,8 +358,13 @@ def rfc2544_deviations(
     frame_sizes: Sequence[int | str],
     trials: Sequence[Trial] = (),
     final: Trial | None = None,
+    *,
+    goal: float = 0.0,
 ) -> list[Deviation]:
-    """Return the clauses of RFC 2544 that a result did not keep, by the records of its trials; empty if it kept all."""
+    """Return the clauses of RFC 2544 that a result did not keep, by the records of its trials; empty if it kept all.
+
+    goal: the loss ratio that the result allows.
+    """
     return [
         *shorter(
             Code.SHORT_FINAL_TRIALS,
@@ -367,6 +372,7 @@ def rfc2544_deviations(
             shortest(finals_at(final, trials), settings.final_trial),
             RFC2544_FINAL_S,
         ),
+        *([Deviation.from_clause(Code.LOSS_ALLOWED, "26.1", pct=goal * 100)] if goal else []),
         *_tolerated(settings),
         *common(settings, frame_sizes, trials),
     ]

@@ -278,7 +278,7 @@ def test_the_stand_in_of_calibration_is_sealed_and_opened_by_the_tester() -> Non
     """There is no gateway in between: both ends of each stream have the one SA, and no other stream has it."""
     peer = EspPeer.stand_in(bed(), 6)
     assert peer is not None
-    hops = {"west": "m", "east": "n"}
+    hops: dict[Any, str] = {"west": "m", "east": "n"}
     streams = peer.both_ends(Traffic(((84, 1),), 6, "both-ways").streams(bed(), hops, None))
     for stream in streams:
         assert stream.seal == stream.open
