@@ -151,7 +151,7 @@ def _judge(
     doubts = {fault.code for fault in faults}
     proof = _proof(setup, offered, seen.delta, fragments=of.fragments, upset=upset, doubts=doubts)
     faults += [Reason.of(Code.NOT_PROVEN, problem=p) for p in problems_of(proof)]
-    backlogs = _backlogs(request, of, seen)
+    backlogs = _backlogs(traffic.flows, request, of, seen)
     if setup.bed.virtual_time:
         faults += virtual_faults(offered, traffic)
         still = StandingStill([0 for _ in offered.streams])
@@ -191,13 +191,14 @@ def _faults(setup: Setup, request: Request, seen: Seen, overrun: int) -> list[Re
     return faults
 
 
-def _backlogs(request: Request, of: OfCase, seen: Seen) -> list[Backlog]:
-    """Return the backlog of each stream. If the load is not steady, nothing counts as stored: queues are what such a
-    test is about.
+def _backlogs(flows: int, request: Request, of: OfCase, seen: Seen) -> list[Backlog]:
+    """Return the backlog of each stream; flows: how many each has.
+
+    If the load is not steady, nothing counts as stored: queues are what such a test is about.
     """
     steady = request.shape.burst_frames is None and not request.shape.steps and not seen.upset
     return [
-        backlog.judge(s.slices if steady else [], seen.offered.duration_s, of.resolution)
+        backlog.judge(s.slices if steady else [], seen.offered.duration_s, of.resolution, flows=flows)
         for s in seen.offered.streams
     ]
 

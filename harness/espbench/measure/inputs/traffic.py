@@ -36,6 +36,11 @@ class Traffic:
     headers: tuple[bytes, ...] = ()
 
     @property
+    def flows(self) -> int:
+        """The number of flows of each stream."""
+        return self.networks * self.tunnels * self.ports
+
+    @property
     def mean_frame_size(self) -> float:
         """The mean size of the frames by their weights, bytes with FCS."""
         weights = sum(w for _, w, *_ in self.frames)

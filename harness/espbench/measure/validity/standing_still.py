@@ -105,6 +105,7 @@ def _in_stalls(
     still_s = [((start - offered.start_ns) / 1e9, (end - offered.start_ns) / 1e9) for start, end in spans]
     stored = [(s, b) for s, b in zip(offered.streams, backlogs, strict=True) if not b.sustained]
     return bool(stored) and all(
-        b.growth_ms <= still_ms and backlog.judge(s.slices, offered.duration_s, resolution, still_s).sustained
+        b.growth_ms <= still_ms
+        and backlog.judge(s.slices, offered.duration_s, resolution, still_s, flows=b.flows).sustained
         for s, b in stored
     )

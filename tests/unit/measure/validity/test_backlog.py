@@ -34,6 +34,19 @@ def test_a_filling_queue_is_not_sustained(excess: float, duration: float, base: 
     assert abs(verdict.excess - excess) < 0.1 * excess
 
 
+@pytest.mark.parametrize(("flows", "sustained"), [(4, False), (1, True)])
+def test_one_of_several_queues_that_fills_is_seen_in_the_mean(flows: int, sustained: bool) -> None:
+    """Half of the frames wait in a queue that stores 20 % of them; the others are as fast as ever."""
+    growth_us = 0.2 / (1 - 0.2) * 10 * 1e6
+    parts = [
+        part.model_copy(update={"min_us": 50.0, "mean_us": 50 + 0.5 * growth_us * n / PARTS})
+        for n, part in enumerate(slices(10.0, [50.0] * PARTS))
+    ]
+    verdict = judge(parts, 10.0, 0.01, flows=flows)
+    assert verdict.sustained == sustained
+    assert verdict.excess == pytest.approx(0.11 if flows > 1 else 0, abs=0.01)
+
+
 @given(base=st.floats(5, 5000), jitter=st.lists(st.floats(0, 300), min_size=PARTS, max_size=PARTS))
 def test_a_steady_queue_is_sustained(base: float, jitter: list[float]) -> None:
     """Latency that does not grow, however high: the DUT forwards what it is offered."""
