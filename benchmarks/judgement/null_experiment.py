@@ -127,7 +127,7 @@ DUTS: dict[str, Dut] = {
     "half the goal": Dut(lambda load: 5e-6 + _hard(load)),
     "collapses": Dut(_collapses),
 }
-# What these DUTs forward while they lose no more than 0.001 %, frames/s. Their figures must be near it.
+# These DUTs forward so much while they lose no more than 0.001 %, frames/s. Their figures must be near it.
 KNOWN = dict.fromkeys(("hard limit", "stores", "half the goal", "collapses"), START_FPS)
 NOISES: dict[str, noisy_host.Kind] = {
     "starvation": noisy_host.starvation,
@@ -161,7 +161,7 @@ SETS = (
     ),
     # Final trials are as long as RFC 2544 24 asks for; in them, the lists of pauses overflow.
     Set("one-way", ("hard limit", "fades"), ("starvation", "many pauses", "sender stalls"), "60s"),
-    # With zero loss alone, no other goal asks for long final trials.
+    # Nothing but the loss above asks for long final trials if zero loss is the only goal.
     Set("one-way", ("hard limit", "fades"), ("starvation", "stalls"), goals="0"),
 )
 

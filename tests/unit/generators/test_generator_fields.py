@@ -39,7 +39,6 @@ IGNORED = {
     "StreamCounts.gaps": "no test asks for a list of gaps (gaps_over_s); longest_gap is used",
     "StreamCounts.gaps_more": "as gaps",
     "StreamCounts.sealed_before": "the frames and their times are the same; only tests of the generator look at it",
-    "Slice.mean_us": "a queue is judged by the lowest latency of each slice",
     "NoiseCounts.tx_refused": "part of tx_frames, as for a stream",
     "PortCounts.rx_total": "the sum of what streams, foreign and esp count; for those who debug a port",
     "PortCounts.merged": "these frames count as damaged, and the generator adds a warning to the trial",

@@ -86,7 +86,9 @@ def _figures(ok: list[float], bounds: list[float], none: int = 0) -> Figures:
         (_figures([40_000.0] * 99 + [39_000.0], []), False, None),
         (_figures([40_000.0] * 90, [41_000.0] * 10), False, "the 95th percentile is above"),
         (_figures([39_700.0] * 49, [40_900.0] * 51), False, "the median is above"),
-        (_figures([], [], none=100), True, None),
+        (_figures([40_000.0] * 95, [], none=5), True, None),
+        (_figures([40_000.0] * 94, [], none=6), True, "6 cases have no figure"),
+        (_figures([], [], none=100), True, "100 cases have no figure"),
     ],
 )
 def test_a_cell_is_red_where_a_figure_moved(figures: Figures, sharp: bool, reason: str | None) -> None:
