@@ -375,6 +375,39 @@ def test_another_question_is_not_mixed_with_it(project: Project) -> None:
     assert "a bisection of something else" in done.stderr
 
 
+def test_the_good_commit_of_another_build_is_no_base(project: Project) -> None:
+    """Interrupted after the good commit was measured: its costs are of the first command, which is known by then."""
+    project.grow(step_at(11))
+    project.patience = 2
+    assert project.bisect().returncode == 130
+    assert (folder_of(project) / "baseline.json").exists()
+    project.patience = 1000
+    done = project.bisect("--build", f"{project.build} && true")
+    assert done.returncode == 2, done.stdout
+    assert "a bisection of something else" in done.stderr
+    assert len(project.measured) == 2
+    assert "commit 11 costs +212.000" in project.bisect().stdout
+
+
+def test_a_base_of_which_nobody_knows_the_build_is_measured_again(project: Project) -> None:
+    project.grow(step_at(11))
+    project.patience = 2
+    assert project.bisect().returncode == 130
+    (folder_of(project) / "bisect.json").unlink()
+    project.patience = 1000
+    assert project.bisect().returncode == 0
+    assert project.measured[2:4] == ["12000.0", "12000.0"]
+
+
+def test_a_limit_that_was_too_large_may_be_made_smaller(project: Project) -> None:
+    """The base is the same with each limit."""
+    project.grow(step_at(11))
+    assert project.bisect("--limit", "instructions=1000").returncode == 3
+    before = len(project.measured)
+    assert project.bisect("--limit", "instructions=1", "--no-profile").returncode == 0
+    assert len(project.measured) == before + 1 + 4 + 1
+
+
 def test_costs_that_go_up_twice_are_no_single_commit(project: Project) -> None:
     project.grow([12000.0 + 100 * (n >= 3) + 100 * (n >= 12) for n in range(COMMITS)])
     done = project.bisect()
@@ -505,6 +538,7 @@ def test_a_command_that_installs_nothing_is_refused(
     assert "--build true: it installed nothing" in done.stderr
     assert (str(project.built) if is_named else "names neither a prefix nor a kernel") in done.stderr
     assert not list((project.folder / "runs").rglob("baseline.json"))
+    assert not list((project.folder / "runs").rglob("bisect.json"))
 
 
 def test_in_real_time_it_is_refused(project: Project) -> None:

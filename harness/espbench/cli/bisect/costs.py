@@ -48,10 +48,13 @@ class Costs:
         Raise BuildFailed if one of them cannot be built, and UsageError if the command installed nothing.
         """
         has_written = False
-        if not self._file.exists():
+        if not (self._file.exists() and self.history.is_kept):
             has_written = self.how.build(good)
             made = base_of(self.measuring.run(self.plan))
             base = self.measuring.with_low_loads(made, self.plan, self.entries)
+            # The history says which command built the base. So there is never a base without it.
+            self._file.unlink(missing_ok=True)
+            self.history.save()
             write_atomically(self._file, baseline_file.text_of(base))
         base = self.base
         has_written = self.how.build(bad) or has_written
@@ -59,6 +62,7 @@ class Costs:
         worse = [row for row in rows if row.word == "regressed" and row.quantity == "instructions"]
         if not has_written and not self.problems and not any(row.change for row in rows):
             self._file.unlink()  # it is of what was there before, so it is no base of the good commit
+            self.history.forget()
             where = ", ".join(map(str, self.how.paths)) or "but it names neither a prefix nor a kernel"
             raise UsageError(
                 f"--build {self.how.command}: it installed nothing, and good and bad cost the same\n"

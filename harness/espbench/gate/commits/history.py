@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,15 @@ class History:
         """Commit → its step."""
         return {step.commit: step for step in self.steps}
 
+    @property
+    def is_kept(self) -> bool:
+        """True if it is on disk. Without it, nobody knows what the other files of its folder belong to."""
+        return self.path.exists()
+
+    def forget(self) -> None:
+        """Remove it from the disk, so that another question may be asked in this folder."""
+        self.path.unlink(missing_ok=True)
+
     def add(self, step: Step) -> None:
         """Keep a step, on disk when this returns."""
         self.steps.append(step)
@@ -75,11 +84,13 @@ def open_history(path: Path, asked: Mapping[str, str]) -> History:
         )
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise UsageError(f"{path}: damaged: {error}; remove {path.parent} to begin anew") from None
-    changed = [key for key in asked if history.asked.get(key) != asked[key]]
+    # The limits choose the figure. Until it is chosen, others may be given, for example after one that was too large.
+    free = () if history.figure else ("limits",)
+    changed = [key for key in asked if history.asked.get(key) != asked[key] and key not in free]
     if changed:
         differences = "; ".join(f"{key}: {history.asked.get(key)}, now {asked[key]}" for key in changed)
         raise UsageError(
             f"{path}: a bisection of something else\n  expected: what it was begun with\n  got: {differences}\n"
             f"  what to do: ask for the same to go on, give another --out, or remove {path.parent}"
         )
-    return history
+    return replace(history, asked=asked)
