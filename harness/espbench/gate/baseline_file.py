@@ -8,6 +8,7 @@ is valid. So a line that was edited by hand, or merged from a base with other co
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from espbench.gate.conditions import relevant
 from espbench.results.records import first_mistake
 
 FORMAT = 1
+_BEGIN = '{\n"format": '
 _DIGITS = 16
 _REMEDY = "take it from version control again, or make it anew: espbench baseline RUN"
 
@@ -70,8 +72,7 @@ def text_of(base: Base) -> str:
     commit = [f'"commit": {_json(base.commit)},'] if base.commit else []
     return "\n".join(
         [
-            "{",
-            f'"format": {FORMAT},',
+            f"{_BEGIN}{FORMAT},",
             *commit,
             '"conditions": {',
             ",\n".join(parts),
@@ -100,6 +101,20 @@ def keeping(base: Base, former: Base) -> Base:
 
     cases = {point: former.cases[point] if same(case) else case for point, case in base.cases.items()}
     return replace(base, cases=cases)
+
+
+def is_one(path: Path) -> bool:
+    """Return whether a file is a base or was one: it is empty, begins as bases do, or can be read.
+
+    A base that is damaged, or has a merge's marks, is one too.
+    """
+    begin = _BEGIN.encode()
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.read(len(begin)) in (b"", begin):
+            return True
+    with contextlib.suppress(UsageError):
+        return bool(read(path).cases)
+    return False
 
 
 def read(path: Path) -> Base:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from espbench.cli.gate.measuring import Measuring
+from espbench.cli.gate.outputs import is_written_directly, write_output
 from espbench.errors import UsageError
 from espbench.gate import baseline_file, low_loads
 from espbench.gate.from_run import base_of
@@ -18,7 +19,6 @@ from espbench.gate.verdict import NOT_JUDGED
 from espbench.own_code import own_code
 from espbench.plan import Plan, load_plan
 from espbench.results import RunDirectory
-from espbench.results.durable import write_atomically
 
 
 def baseline(
@@ -36,15 +36,16 @@ def baseline(
     This measures each case once more, on the same gateways.
     If the file exists, the lines of cases that did not change stay as they are.
     """
+    _refuse_what_is_no_base(out)
     directory = RunDirectory.open(run)
     base = base_of(directory)
     _refuse_other_code(directory)
     plan, options = plan_of(directory)
     base = Measuring(runs or run.parent, options).with_low_loads(base, plan, directory.manifest.cases)
     if out.is_file():
-        with contextlib.suppress(UsageError):  # a file that is no base is replaced as a whole
+        with contextlib.suppress(UsageError):  # a damaged base is replaced as a whole
             base = baseline_file.keeping(base, baseline_file.read(out))
-    write_atomically(out, baseline_file.text_of(base))
+    write_output(out, baseline_file.text_of(base))
     print(f"{len(base.cases)} cases, {band(base.repeats)}", file=sys.stderr)
     if points := low_loads.lossy(base):
         print(
@@ -53,6 +54,15 @@ def baseline(
             file=sys.stderr,
         )
     print(out)
+
+
+def _refuse_what_is_no_base(out: Path) -> None:
+    """Raise UsageError if the file to write exists and is something else, such as the plan."""
+    if out.is_file() and not is_written_directly(out) and not baseline_file.is_one(out):
+        raise UsageError(
+            f"--out {out}: not replaced\n  expected: no such file, or one that espbench baseline wrote\n"
+            "  got: another file\n  what to do: name another file, or remove this one"
+        )
 
 
 def _refuse_other_code(run: RunDirectory) -> None:

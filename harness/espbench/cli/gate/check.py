@@ -135,7 +135,7 @@ def check(  # noqa: PLR0913
 ) -> None:
     """Check a plan for regressions. Exit code 0: none; 5: some; 3: a case could not be judged."""
     outputs = Outputs(json, junit, markdown)
-    outputs.clear()
+    outputs.clear({"the plan": plan, "the base": Path(against)})
     texts = limit or []
     limits, given = read_limits(texts), limited(texts)
     resolved = load_plan(plan)
