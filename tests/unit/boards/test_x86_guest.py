@@ -90,6 +90,24 @@ def test_each_module_comes_after_those_it_needs(tmp_path: Path) -> None:
     assert modules["esp6.ko"] == module("xfrm_algo")
 
 
+@pytest.mark.parametrize(
+    ("folders", "taken"),
+    [
+        (("extra", "kernel/net"), "extra"),
+        (("kernel/net", "weak"), "weak"),
+        (("extra", "kernel/net", "updates/dkms"), "updates/dkms"),
+    ],
+)
+def test_a_module_from_elsewhere_goes_before_the_kernels_own(
+    tmp_path: Path, folders: tuple[str, ...], taken: str
+) -> None:
+    """They go in the order of depmod, although "extra" comes before "kernel" in the alphabet."""
+    for folder in folders:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "esp4.ko").write_bytes(module("") + folder.encode())
+    assert x86_kernel.modules(tmp_path, ["esp4"])["esp4.ko"].endswith(taken.encode())
+
+
 def test_a_module_that_is_not_there_is_named_with_who_needs_it(tmp_path: Path) -> None:
     (tmp_path / "esp4.ko").write_bytes(module("xfrm_algo"))
     with pytest.raises(EspbenchError, match="expected the module xfrm_algo, which esp4 needs, there is none"):

@@ -34,7 +34,7 @@ BUILDERS: Mapping[str, str] = {
     "strongswan": "99227a41f441",
     "tools": "57e6bffc98ea",
     "userland": "676b92520605",
-    "x86_kernel": "9b51f3945f9d",
+    "x86_kernel": "a71b61923840",
 }
 KEY_DIGITS = 16
 

@@ -27,6 +27,8 @@ _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
 _ELF = b"\x7fELF"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _LENGTH_BYTES = 4
+# A module in a later folder replaces one of the same name. Folders of other names count as extra/.
+_ORDER = {"kernel": 0, "extra": 1, "updates": 2}
 
 
 def build(work: Path, runner: Runner) -> Mapping[str, Path]:
@@ -74,10 +76,16 @@ def kernel_of(vmlinuz: bytes) -> bytes:
 def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
     """Return modules of a release's folder and all their dependencies by file name; a module follows its dependencies.
 
-    Modules that are built into the kernel are left out. Raise EspbenchError for a module that is neither in the folder
+    Of a module that is there twice, the one outside of kernel/ is taken, such as extra/, and before all that of updates/,
+    as depmod does. Modules that are built into the kernel are left out. Raise EspbenchError for a module that is neither in the folder
     nor built in.
     """
-    files = {name_of(file.name): file for file in sorted(folder.glob("**/*.ko*"))}
+
+    def order(file: Path) -> tuple[int, Path]:
+        path = file.relative_to(folder)
+        return _ORDER.get(path.parts[0], _ORDER["extra"]), path
+
+    files = {name_of(file.name): file for file in sorted(folder.glob("**/*.ko*"), key=order)}
     builtin = folder / "modules.builtin"
     built_in = (
         {name_of(Path(line).name) for line in builtin.read_text().split()} if builtin.is_file() else set()
