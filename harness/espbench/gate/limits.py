@@ -59,22 +59,24 @@ def limited(texts: Sequence[str]) -> list[Quantity]:
 
 
 def _limit(text: str, value: str) -> Limit:
-    share = number = 0.0
+    shares: list[float] = []
+    numbers: list[float] = []
     for part in value.split("|"):
         read = _NUMBER.fullmatch(part.strip())
         if read is None or not math.isfinite(float(read[1])):
             raise _refused(text)
         if read[2]:
-            share = float(read[1]) / 100
+            shares.append(float(read[1]) / 100)
         else:
-            number = float(read[1])
-    if share >= 1:
+            numbers.append(float(read[1]))
+    # Nobody knows which of two shares, or of two numbers, is meant.
+    if len(shares) > 1 or len(numbers) > 1 or any(share >= 1 for share in shares):
         raise _refused(text)
-    return Limit(share, number)
+    return Limit(sum(shares), sum(numbers))
 
 
 def _refused(text: str) -> UsageError:
     return UsageError(
-        f"--limit: expected {' or '.join(get_args(Quantity))}, =, and a share below 100% or a number, "
-        f"got {text}; such as instructions=0.1%, instructions=50 or throughput=2%"
+        f"--limit: expected {' or '.join(get_args(Quantity))}, =, and a share below 100%, a number, or one of "
+        f"each with |, got {text}; such as instructions=0.1%, instructions=50 or throughput=2%"
     )

@@ -333,6 +333,15 @@ def wrong_limit(situation: Situation) -> None:
     situation.options = ["--limit", "instructions=lots"]
 
 
+def limit_above_the_throughput(situation: Situation) -> None:
+    """It would allow less than no frames."""
+    situation.options = ["--limit", "throughput=40000"]
+
+
+def limit_above_the_instructions(situation: Situation) -> None:
+    situation.options = ["--limit", "instructions=0.1%|5000"]
+
+
 def file_that_cannot_be_written(situation: Situation) -> None:
     (situation.folder / "junit").mkdir()
 
@@ -481,6 +490,8 @@ FAULTS: list[tuple[Fault, int]] = [
     (a_case_that_is_not_measured_any_more, 2),
     (wrong_plan, 2),
     (wrong_limit, 2),
+    (limit_above_the_throughput, 2),
+    (limit_above_the_instructions, 2),
     (file_that_cannot_be_written, 2),
     (no_such_revision, 2),
     (no_git_tree, 2),

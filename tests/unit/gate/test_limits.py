@@ -32,7 +32,8 @@ def test_what_is_not_named_has_its_default() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "instructions", "instructions=", "instructions=x", "instructions=-1", "cpu=1%", "instructions=100%",
-     "instructions=1%|", "instructions=nan", "instructions=1e400"],
+     "instructions=1%|", "instructions=nan", "instructions=1e400",
+     "instructions=0.1%|10%", "instructions=10%|0.1%", "instructions=50|5", "instructions=0%|1%|5"],
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused(text: str) -> None:
     """A limit that nobody understood would let everything pass."""

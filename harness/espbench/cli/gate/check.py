@@ -23,6 +23,7 @@ from espbench.cli.gate.refusals import (
     refuse_limit_of_cpu,
     refuse_numbers,
     refuse_other_cases,
+    refuse_too_large,
     refuse_unfit,
 )
 from espbench.cli.gate.table import show
@@ -232,6 +233,7 @@ def _in_virtual_time(asked: Asked, base: Base) -> Check:
     in_base = {(point, s.repeat, s.goal) for point, case in base.cases.items() for s in case.samples}
     refuse_other_cases(base.where, in_base, asked.judged, asked.allowed)
     held = _judged_of(base, asked.judged)
+    refuse_too_large(held, asked.limits)
     wanted = _first_repeats(held, asked.repeats)
     loads = from_check.base_loads(wanted, entries, asked.limits)
     run = asked.measuring.run(asked.plan, loads)

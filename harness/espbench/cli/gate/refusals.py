@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from espbench.errors import UsageError
 from espbench.gate import conditions, real_time
-from espbench.gate.base import Base, Point
-from espbench.gate.limits import Limit, Quantity
+from espbench.gate.base import AT_THROUGHPUT, Base, Point
+from espbench.gate.limits import UNITS, Limit, Quantity
 from espbench.results import RunDirectory
 from espbench.sentences import goal_name
 
@@ -84,6 +84,25 @@ def refuse_numbers(limits: Mapping[Quantity, Limit]) -> None:
                 "  expected: a share of the base's figure, since figures in real time are ratios to the base\n"
                 f"  got: {limit.number:g}, a number\n  what to do: give a share alone, such as --limit {quantity}=2%"
             )
+
+
+def refuse_too_large(base: Base, limits: Mapping[Quantity, Limit]) -> None:
+    """Raise UsageError for a limit that is a number as large as a figure of the base: it could not be exceeded."""
+    for case in base.cases.values():
+        for sample in case.samples:
+            figures: list[tuple[Quantity, float]] = [
+                ("instructions", number) for number in sample.instructions.values()
+            ]
+            if sample.share == AT_THROUGHPUT:
+                figures.append(("throughput", sample.load_fps))
+            for quantity, figure in figures:
+                if (number := limits[quantity].number) >= figure:
+                    raise UsageError(
+                        f"--limit {quantity}={limits[quantity]}: too large\n"
+                        f"  expected: a number below each figure of the base, in {UNITS[quantity]}\n"
+                        f"  got: {number:,g}; {case.point} has {figure:,.0f}\n"
+                        f"  what to do: give a smaller number, or a share, such as --limit {quantity}=2%"
+                    )
 
 
 def refuse_limit_of_cpu(limited: Collection[Quantity], why: str) -> None:
