@@ -17,8 +17,9 @@ from espbench.gate.commits.tree import BuildFailed, Tree, build, written_since
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
     done = subprocess.run(
-        ["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True, text=True
-    )
+        ["git", "-C", str(folder), *identity, *arguments],
+        check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     return done.stdout.strip()
 
 
@@ -56,6 +57,38 @@ def test_the_span_goes_along_first_parents(tree: Path) -> None:
         "commit 0", "commit 1", "commit 2", "commit 3", "commit 4", "commit 5", "merge", "commit 6", "commit 7",
         "commit 8", "commit 9",
     ]  # fmt: skip
+
+
+def test_subjects_are_taken_as_they_are(tmp_path: Path) -> None:
+    """A subject may have characters at which Python ends a line, or bytes that are no UTF-8, or be empty."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    subjects = [b"first", b"a\x0cb\x1cc", b"caf\xe9", b""]
+    stream = b""
+    for subject in subjects:
+        stream += b"commit refs/heads/main\ncommitter n <e@example.org> 1700000000 +0000\n"
+        stream += b"data %d\n%s\n" % (len(subject), subject)
+    subprocess.run(["git", "-C", tmp_path, "fast-import", "--quiet"], input=stream, check=True)
+    repository = Tree(tmp_path)
+    span = repository.between(repository.commit("main~3"), repository.commit("main"))
+    assert [commit.subject for commit in span] == ["first", "a\x0cb\x1cc", "caf\ufffd", ""]
+
+
+def test_signatures_are_no_commits(tmp_path: Path) -> None:
+    """The user's settings may show them in each log; the program that checks them is made up here."""
+    git(tmp_path, "init", "-q", "-b", "main")
+    program = tmp_path / "gpg"
+    program.write_text("#!/bin/sh\necho good signature >&2\n")
+    program.chmod(0o755)
+    git(tmp_path, "config", "log.showSignature", "true")
+    git(tmp_path, "config", "gpg.program", str(program))
+    who = "n <e@example.org> 1700000000 +0000"
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    (tmp_path / "signed").write_text(
+        f"tree {git(tmp_path, 'mktree')}\nauthor {who}\ncommitter {who}\n{signature}\n\nsigned\n"
+    )
+    name = git(tmp_path, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed"))
+    assert "good signature" in git(tmp_path, "log", name)
+    assert Tree(tmp_path).commit(name).subject == "signed"
 
 
 @pytest.mark.parametrize(("good", "bad"), [("main", "main~3"), ("side", "main"), ("main", "main")])

@@ -58,13 +58,13 @@ class Tree:
         expected = f"{revision}: no revision of {self.path}"
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         name = _git(self.path, *asked, what=expected).strip()
-        return _commit(_git(self.path, "log", "-1", "--format=%H %s", name, what=expected).strip("\n"))
+        (commit,) = _log(self.path, "-1", name, what=expected)
+        return commit
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
         """List the commits from good to bad, with both, along first parents; UsageError if good is not among bad's."""
         span = f"{good.name}..{bad.name}"
-        text = _git(self.path, "log", "--first-parent", "--reverse", "--format=%H %s", span, what=span)
-        commits = [_commit(line) for line in text.splitlines()]
+        commits = _log(self.path, "--first-parent", "--reverse", span, what=span)
         parent = _git(self.path, "rev-parse", f"{commits[0].name}^", what=span).strip() if commits else ""
         if parent != good.name:
             raise UsageError(
@@ -138,9 +138,11 @@ def _is_worktree(folder: Path) -> bool:
     return Path(top.removesuffix("\n")) == folder.resolve()
 
 
-def _commit(line: str) -> Commit:
-    name, _, subject = line.partition(" ")
-    return Commit(name, subject)
+def _log(folder: Path, *arguments: str, what: str) -> list[Commit]:
+    """List commits. A subject may contain anything but NUL, and the user's settings may add signatures to a log."""
+    words = ("-c", "log.showSignature=false", "log", "-z", "--format=%H %s", *arguments)
+    lines = _git(folder, *words, what=what).split("\0")
+    return [Commit(*line.split(" ", 1)) for line in lines if line]
 
 
 def _environment() -> dict[str, str]:
@@ -153,8 +155,8 @@ def _environment() -> dict[str, str]:
 def _git(folder: Path, *arguments: str, what: str) -> str:
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False,
-            env=_environment(), stdin=subprocess.DEVNULL,
+            ["git", "-C", str(folder), *arguments], capture_output=True, check=False,
+            env=_environment(), stdin=subprocess.DEVNULL, encoding="utf-8", errors="replace",
         )  # fmt: skip
     except FileNotFoundError:
         raise UsageError("git: not found; a revision takes it: apt-get install git") from None
