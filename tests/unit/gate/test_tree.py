@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from espbench.errors import UsageError
+from espbench.gate.commits import tree as tree_module
 from espbench.gate.commits.tree import BuildFailed, Tree, build, written_since
+
+PATIENCE_S = 30.0
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -150,6 +157,38 @@ def test_a_build_that_fails_is_told_with_its_last_words(tree: Path, tmp_path: Pa
         BuildFailed, match=r"ended with 7 at abc; all it said is in .*log, at last:\n  no compiler"
     ):
         build("echo no compiler; exit 7", tree, "abc", tmp_path / "log")
+
+
+@pytest.mark.parametrize("deaf", ["", "trap '' TERM; "])
+def test_an_interrupted_build_ends_with_all_that_it_started(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf: str
+) -> None:
+    """SIGTERM reaches espbench alone, and `make -j` would go on; what ignores it is killed."""
+    monkeypatch.setattr(tree_module, "_PATIENCE_S", 0.2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt_when_it_runs() -> None:
+        select.select([reader], [], [], PATIENCE_S)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    waiting = threading.Thread(target=interrupt_when_it_runs)
+    waiting.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            build(
+                f"{deaf}exec > {pipe}; (echo running; sleep 600; true); true", tree, "abc", tmp_path / "log"
+            )
+        waiting.join()
+        assert os.read(reader, 100) == b"running\n"
+        # The pipe ends when the last process that could write into it has ended.
+        assert select.select([reader], [], [], PATIENCE_S)[0]
+        assert os.read(reader, 100) == b""
+    finally:
+        os.close(reader)
 
 
 def test_what_is_no_tree_or_revision_is_told(tree: Path, tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ it finds the checkout in ESPBENCH_TREE, where it also begins, and the revision i
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,8 @@ from pathlib import Path
 from espbench.errors import EspbenchError, UsageError
 
 _LAST_LINES = 12
+_PATIENCE_S = 5.0  # for a build that is asked to end
+_POLL_S = 0.05
 # These are the variables that `git rev-parse --local-env-vars` lists.
 _OF_A_REPOSITORY = frozenset({
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT",
@@ -104,20 +109,46 @@ class Tree:
 
 
 def build(command: str, folder: Path, commit: str, log: Path) -> None:
-    """Run the user's command there; BuildFailed with the end of what it said where it does not end with 0."""
+    """Run the user's command there; BuildFailed with the end of what it said where it does not end with 0.
+
+    If espbench is interrupted, the command and all that it started end first.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"ESPBENCH_TREE": str(folder.absolute()), "ESPBENCH_COMMIT": commit}
     with log.open("wb") as said:
-        done = subprocess.run(
+        # The session lets the shell and its children get signals together.
+        process = subprocess.Popen(
             command, shell=True, cwd=folder, env=environment, stdout=said, stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, check=False,
+            stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-    if done.returncode:
+        try:
+            code = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+    if code:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
         raise BuildFailed(
-            f"--build: the command ended with {done.returncode} at {commit[:12]}; all it said is in {log}",
+            f"--build: the command ended with {code} at {commit[:12]}; all it said is in {log}",
             lines,
         )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a shell and its children; those that do not end when they are asked to are killed.
+
+    They get some time, since make(1) removes what it has written half.
+    """
+    # The group is gone, or all that is left of it belongs to another user.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGTERM)
+        until = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until:
+            process.poll()
+            os.killpg(process.pid, 0)
+            time.sleep(_POLL_S)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def written_since(paths: Sequence[Path], moment_ns: int) -> bool:
