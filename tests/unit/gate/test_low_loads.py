@@ -103,6 +103,8 @@ def test_a_base_that_loses_frames_at_a_tenth_is_told(situation: Situation) -> No
     done = in_process(*check, situation.file)
     assert done.returncode == 3, done.stdout
     assert "1 not judged" in done.stdout
+    why = "frame loss: the base's own trial at 4,000 frames/s lost more than the goal"
+    assert f"not judged: mpc8548e xfrm aes128-sha1 64 B one-way: {why}" in done.stdout
 
 
 def test_what_a_full_gateway_hides_is_found_at_a_tenth(situation: Situation) -> None:

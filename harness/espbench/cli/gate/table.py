@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from espbench.gate.telling import figures
-from espbench.gate.verdict import Check
+from espbench.gate.verdict import UNJUDGED, Check
 
 _STYLES = {"regressed": "red", "improved": "green", "no verdict": "yellow"}
 
@@ -31,7 +31,7 @@ def show(check: Check, console: Console) -> None:
             )  # fmt: skip
         console.print(table)
     for row in check.rows:
-        if row.word == "no verdict":
+        if row.word in UNJUDGED:
             console.print(f"not judged: {row.case}: {row.name}: {row.why}", soft_wrap=True)
     for problem in check.problems:
         console.print(f"not judged: {problem.case}: {problem.why}", soft_wrap=True)
