@@ -26,6 +26,7 @@ from support.command_line import in_process
 from support.synthetic.gate import LOAD_FPS, PLAN, World, world_of
 
 COMMITS = 17
+SLEEP = "sleep 0.02; "  # a file that is written in the same tick of the file system's clock counts as older
 FORWARDING = 5000  # instructions of each frame, whatever the commit; `esp_output` executes the rest
 
 
@@ -452,7 +453,7 @@ def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(
 ) -> None:
     installs_where_the_plan_looks(project, monkeypatch)
     project.grow(costs)
-    done = project.bisect()
+    done = project.bisect("--build", SLEEP + project.build)
     assert done.returncode == 3
     assert "no single commit" in done.stderr
 
@@ -539,6 +540,29 @@ def test_a_command_that_installs_nothing_is_refused(
     assert (str(project.built) if is_named else "names neither a prefix nor a kernel") in done.stderr
     assert not list((project.folder / "runs").rglob("baseline.json"))
     assert not list((project.folder / "runs").rglob("bisect.json"))
+
+
+def test_a_bad_commit_that_is_not_installed_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The good one still stands there, and would be measured twice."""
+    project.grow(step_at(11))
+    installs_where_the_plan_looks(project, monkeypatch)
+    done = project.bisect("--build", f"test $(cat number) = 16 || ({SLEEP}{project.build})")
+    assert done.returncode == 2, done.stdout
+    assert re.search(r"no file written there by the build of \w+ commit 16", done.stderr)
+
+
+def test_a_commit_at_which_the_command_writes_nothing_is_left_out(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build of the step before it still stands there, here that of the bad commit."""
+    project.grow(step_at(11))
+    installs_where_the_plan_looks(project, monkeypatch)
+    done = project.bisect("--build", f"test $(cat number) = 8 || ({SLEEP}{project.build})")
+    assert done.returncode == 0, done.stderr
+    assert "left out: --build: the command wrote nothing where the plan looks" in done.stderr
+    assert "commit 11 costs +212.000" in done.stdout
 
 
 def test_in_real_time_it_is_refused(project: Project) -> None:

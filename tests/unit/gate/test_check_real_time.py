@@ -205,6 +205,7 @@ def test_a_revision_whose_encryption_is_not_proven_is_no_green(
     done = situation.check("--tree", str(tree), "--build", build, base="HEAD")
     assert (done.returncode, situation.asked) == (code, 2), done.stdout + done.stderr
     assert bool(re.search(r"not judged: base, \S+-r1: encryption not proven", done.stdout)) == (code == 3)
+    assert "note: both builds gave the same: " in done.stdout
 
 
 def test_a_base_of_other_code_is_foreign(situation: Situation) -> None:

@@ -47,9 +47,9 @@ class Costs:
 
         Raise BuildFailed if one of them cannot be built, and UsageError if the command installed nothing.
         """
-        has_written = False
+        good_written = True
         if not (self._file.exists() and self.history.is_kept):
-            has_written = self.how.build(good)
+            good_written = self.how.build(good)
             made = base_of(self.measuring.run(self.plan))
             base = self.measuring.with_low_loads(made, self.plan, self.entries)
             # The history says which command built the base. So there is never a base without it.
@@ -57,17 +57,17 @@ class Costs:
             self.history.save()
             write_atomically(self._file, baseline_file.text_of(base))
         base = self.base
-        has_written = self.how.build(bad) or has_written
+        bad_written = self.how.build(bad)
         rows = self._rows(base)
         worse = [row for row in rows if row.word == "regressed" and row.quantity == "instructions"]
-        if not has_written and not self.problems and not any(row.change for row in rows):
+        if not (good_written and bad_written) and not self.problems and not any(row.change for row in rows):
             self._file.unlink()  # it is of what was there before, so it is no base of the good commit
             self.history.forget()
             where = ", ".join(map(str, self.how.paths)) or "but it names neither a prefix nor a kernel"
             raise UsageError(
                 f"--build {self.how.command}: it installed nothing, and good and bad cost the same\n"
                 f"  expected: files where the plan looks for what is tested: {where}\n"
-                "  got: no file written there by the builds of the good and the bad commit\n"
+                f"  got: no file written there by the build of {bad if good_written else good}\n"
                 "  what to do: let the command install what it builds there (docs/ci.md)"
             )
         return max(worse, key=lambda row: row.share or 0.0, default=None)
@@ -78,9 +78,12 @@ class Costs:
         base = self.base
         one = {point: case for point, case in base.cases.items() if str(point) == figure["case"]}
         try:
-            self.how.build(commit)
+            has_written = self.how.build(commit)
         except BuildFailed as failed:
             return Step(commit.name, None, why=failed.what)
+        if self.how.paths and not has_written:
+            # The build of another commit still stands there.
+            return Step(commit.name, None, why="--build: the command wrote nothing where the plan looks")
         try:
             rows = self._rows(replace(base, cases=one))
         except typer.Exit as ended:

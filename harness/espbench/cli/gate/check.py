@@ -50,6 +50,10 @@ _NO_LOW_LOADS = (
     "the base has no load but the throughputs, where a gateway that is busy all the time hides what a frame costs; "
     "a file of espbench baseline has a tenth of each too"
 )
+_SAME_BUILDS = (
+    "both builds gave the same: in what is under test, the gateways report no difference between the revision "
+    "and the tree"
+)
 _PIPED_WIDTH = 180
 
 
@@ -211,8 +215,10 @@ def _built_and_checked(asked: Asked, commit: Commit, how: Building) -> Check:
         verdict = _in_real_time(asked, run)
         of_base = [Problem(f"base, {problem.case}", problem.why) for problem in real_time.problems(run)]
         verdict = replace(verdict, base=str(commit), problems=[*of_base, *verdict.problems])
-    if (base_written and now_written) or any(was != now for was, now in verdict.subjects.values()):
+    if any(was != now for was, now in verdict.subjects.values()):
         return verdict
+    if base_written and now_written:
+        return replace(verdict, notes=[*verdict.notes, _SAME_BUILDS]) if verdict.subjects else verdict
     why = (
         "after both builds the gateways are the same, and the command wrote nothing where the plan looks: "
         f"{', '.join(map(str, how.paths)) or 'it names neither a prefix nor a kernel'}"

@@ -152,9 +152,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def written_since(paths: Sequence[Path], moment_ns: int) -> bool:
-    """Return whether a file below one of the paths was written since then."""
+    """Return whether a file below one of the paths was written since then, also one that was given an older date."""
     return any(
-        file.lstat().st_mtime_ns >= moment_ns
+        file.lstat().st_ctime_ns >= moment_ns
         for path in paths
         for file in ([path] if path.is_file() else path.rglob("*"))
         if not file.is_dir()
