@@ -447,6 +447,42 @@ def test_commits_that_do_not_build_are_gone_around(project: Project) -> None:
     assert "1 commits between could not be built" in done.stdout
 
 
+def test_an_answer_that_no_build_confirmed_says_so_until_one_does(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commits that failed are tried again, and no other one."""
+    project.grow(step_at(11))
+    monkeypatch.setenv("FAIL", "1")
+    build = f'test -z "$FAIL" || ! expr "$(cat number)" : "1[345]" || exit 1; {project.build}'
+    done = project.bisect("--no-profile", "--build", build)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"not confirmed: 3 builds failed between it and \w+ commit 16", done.stdout)
+    assert "not confirmed" in (folder_of(project) / "bisect.md").read_text()
+    before = len(project.measured)
+    monkeypatch.setenv("FAIL", "")
+    done = project.bisect("--no-profile", "--build", build)
+    assert "commit 11 costs +212.000" in done.stdout
+    assert "not confirmed" not in done.stdout
+    assert len(project.measured) == before + 1
+
+
+def test_a_commit_that_can_be_built_after_all_is_measured(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commits around it are not measured twice."""
+    project.grow(step_at(11))
+    monkeypatch.setenv("FAIL", "1")
+    build = f'test -z "$FAIL" || ! expr " 8 10 " : ".* $(cat number) " || exit 1; {project.build}'
+    done = project.bisect("--no-profile", "--build", build)
+    assert done.returncode == 3
+    monkeypatch.setenv("FAIL", "")
+    done = project.bisect("--no-profile", "--build", build)
+    assert done.returncode == 0, done.stderr
+    assert "commit 11 costs +212.000" in done.stdout
+    steps = json.loads((folder_of(project) / "bisect.json").read_text())["steps"]
+    assert len({step["commit"] for step in steps}) == len(steps) == len(project.measured) - 1
+
+
 @pytest.mark.parametrize("costs", [step_at(99), step_at(11, more=1.0)])
 def test_where_bad_is_no_worse_than_the_limit_there_is_no_commit(
     project: Project, costs: list[float | None], monkeypatch: pytest.MonkeyPatch

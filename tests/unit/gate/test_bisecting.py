@@ -92,7 +92,13 @@ def test_the_answer_stands_if_no_commit_that_confirms_it_can_be_built() -> None:
     """Three of them are tried."""
     costs = [None if 8 < place < 16 else 100.0 * (place >= 3) for place in range(17)]
     answer, _ = bisected(costs)
-    assert (answer.first, answer.single) == (3, True)
+    assert (answer.first, answer.single, answer.unconfirmed) == (3, True, 3)
+
+
+@pytest.mark.parametrize("costs", [[0.0, 0.0, 0.0, 0.0, 100.0], [0.0, 0.0, 100.0, 100.0, 100.0, 100.0]])
+def test_an_answer_that_is_confirmed_or_before_which_nothing_is_left_has_no_doubt(costs: list[float]) -> None:
+    answer, _ = bisected(costs)
+    assert (answer.single, answer.unconfirmed) == (True, 0)
 
 
 def test_commits_that_cannot_be_built_are_gone_around() -> None:

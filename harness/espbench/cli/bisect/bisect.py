@@ -155,8 +155,11 @@ def search(
             say(f"to confirm the answer, {span[place]}")
         else:
             say(f"step {number} of about {number - 1 + bisection.steps_left}: {span[place]}")
-        step = cost_of(span[place])
-        history.add(step)
+        # A commit that is tried again may lead to one that was measured before.
+        step = history.known.get(span[place].name)
+        if step is None:
+            step = cost_of(span[place])
+            history.add(step)
         bisection.add(place, step.cost)
         say("  left out: " + step.why if step.cost is None else f"  {step.cost:,.3f} instructions per frame")
     return bisection.answer()
@@ -168,6 +171,11 @@ def as_markdown(span: Sequence[Commit], answer: Answer, history: History) -> str
     first, last = span[answer.first], span[answer.last]
     if answer.single:
         head = f"{last} costs {answer.cost:+,.3f} instructions per frame, of {answer.whole:+,.3f} in all"
+        if answer.unconfirmed:
+            head += (
+                f"\n\nnot confirmed: {answer.unconfirmed} builds failed between it and {span[-1]}, or could not be "
+                "measured; if one of them undid the commit, a later one made it again"
+            )
     elif answer.first == answer.last:
         head = f"no single commit: {answer.why}; of {answer.whole:+,.3f} in all, {last} costs {answer.cost:+,.3f}"
     else:

@@ -27,7 +27,8 @@ class Answer:
     """The commits first to last made the frame dearer by `cost`; single: one commit did, and it did all of it.
 
     first and last are places in the span; they differ where commits between could not be built. whole: what bad costs
-    more than good. why: what speaks against a single commit; empty of one.
+    more than good. why: what speaks against a single commit; empty of one. unconfirmed: so many commits that were to
+    confirm the answer could not be built or measured, and no other did; 0: it is confirmed, or there is none between.
     """
 
     first: int
@@ -35,6 +36,7 @@ class Answer:
     cost: float
     whole: float
     why: str = ""
+    unconfirmed: int = 0
 
     @property
     def single(self) -> bool:
@@ -73,7 +75,8 @@ class Bisection:
         It is the middle of the largest gap between commits that were measured from the answer on. If the answer was
         undone and made again, it may lie where it was undone.
         """
-        if self._confirmed or self.next() is not None or not self.answer().single:
+        done = self._confirmed or self._unbuildable >= _TRIES
+        if done or self.next() is not None or not self.answer().single:
             return None
         bad = sorted(place for place in self._measured if place >= self._high)
         low, high = max(pairwise(bad), key=lambda gap: gap[1] - gap[0], default=(0, 0))
@@ -84,7 +87,7 @@ class Bisection:
         """Take the cost of a place; None: it has none."""
         if self.next() is None:
             self._unbuildable += cost is None
-            self._confirmed = self._confirmed or cost is not None or self._unbuildable >= _TRIES
+            self._confirmed = self._confirmed or cost is not None
         self._costs[place] = cost
 
     @property
@@ -110,7 +113,10 @@ class Bisection:
                 f"the cost does not go up once: {len(others)} of the {len(self._costs)} commits measured cost "
                 "neither what good does nor what bad does, or not in that order"
             )
-        return Answer(self._low + 1, self._high, measured[self._high] - measured[self._low], whole, why)
+        cost = measured[self._high] - measured[self._low]
+        return Answer(
+            self._low + 1, self._high, cost, whole, why, 0 if self._confirmed else self._unbuildable
+        )  # fmt: skip
 
     @property
     def _measured(self) -> dict[int, float]:

@@ -70,7 +70,10 @@ class History:
 
 
 def open_history(path: Path, asked: Mapping[str, str]) -> History:
-    """Return the history on disk, or a new one; UsageError where it is of something else, or damaged."""
+    """Return the history on disk, or a new one; UsageError where it is of something else, or damaged.
+
+    Commits without a run are left out and tried again: the disk may have been full, or a tool of the build missing.
+    """
     if not path.exists():
         return History(path, asked)
     try:
@@ -79,7 +82,7 @@ def open_history(path: Path, asked: Mapping[str, str]) -> History:
             path,
             document["asked"],
             document["figure"],
-            [Step(**step) for step in document["steps"]],
+            [step for each in document["steps"] if (step := Step(**each)).run or step.cost is not None],
             dict(document.get("profiles", {})),  # older bisections have none
         )
     except (ValueError, KeyError, TypeError, OSError) as error:
