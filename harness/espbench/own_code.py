@@ -15,11 +15,12 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-from espbench.paths import clone_root, program
+from espbench.paths import DataKind, clone_root, data_dir, program
 
 _PACKAGE = Path(__file__).resolve().parent
 # These folders only read results: no figure of a run depends on them.
 READERS = ("reporting", "comparison", "claims", "frames", "over_time", "cli/finished", "cli/history")
+_SETTINGS: tuple[DataKind, ...] = ("topologies", "traffic")
 _DIGITS = 16
 _PATIENCE_S = 120.0
 
@@ -28,14 +29,15 @@ _PATIENCE_S = 120.0
 def own_code() -> dict[str, str]:
     """Describe this espbench as the manifest keeps it.
 
-    `code`: SHA-256 of the Python files with their names; `measuring`: the same without READERS; `generator`: SHA-256 of
-    the traffic generator's program, missing if that is not built; each is cut to 16 digits. `commit`: of the clone;
-    `changed`: present if tracked files were changed since. Both are missing if espbench is installed from a wheel, or
-    if git is not installed.
+    `code`: SHA-256 of the Python files with their names. `measuring`: the same without READERS, with the YAML files
+    that say what is measured: suites, topologies and traffic profiles (the conditions of a run have their names, but
+    not their content). `generator`: SHA-256 of the traffic generator's program, missing if that is not built. Each is
+    cut to 16 digits. `commit`: of the clone; `changed`: present if tracked files were changed since. Both are missing
+    if espbench is installed from a wheel, or if git is not installed.
     """
     identity = {
         "code": digest_of_files(_PACKAGE, "*.py"),
-        "measuring": digest_of_files(_PACKAGE, "*.py", READERS),
+        "measuring": _measuring(),
     }
     if digest := generator_digest():
         identity["generator"] = digest
@@ -43,6 +45,15 @@ def own_code() -> dict[str, str]:
     if root is not None and (commit := _commit(root)):
         identity |= commit
     return identity
+
+
+def _measuring() -> str:
+    digests = [
+        digest_of_files(_PACKAGE, "*.py", READERS),
+        digest_of_files(_PACKAGE / "catalogue", "*.yaml"),
+        *(digest_of_files(data_dir(kind), "*.yaml") for kind in _SETTINGS),
+    ]
+    return _digest(" ".join(digests).encode())
 
 
 def generator_digest() -> str:

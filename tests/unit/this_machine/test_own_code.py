@@ -30,6 +30,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     program.write_bytes(b"ab")
     monkeypatch.setattr(own_code, "_PACKAGE", package)
     monkeypatch.setattr(own_code, "clone_root", lambda: root)
+    monkeypatch.setattr(own_code, "data_dir", lambda kind: root / kind)
     monkeypatch.setattr(own_code, "program", lambda name, variable: program)
     yield root
     own_code.own_code.cache_clear()  # else later tests of this process would be of that clone
@@ -69,6 +70,20 @@ def test_code_that_only_reads_results_does_not_measure(clone: Path) -> None:
     assert described()["code"] != first["code"]
     (clone / "harness/espbench/cli/b.py").write_text("two = 2\n")
     assert described()["measuring"] != first["measuring"]
+
+
+@pytest.mark.parametrize(
+    "name", ["harness/espbench/catalogue/suites.yaml", "topologies/t.yaml", "traffic/rfc2544.yaml"]
+)
+def test_the_files_that_say_what_is_measured_do_measure(clone: Path, name: str) -> None:
+    """A suite of another ICV costs a frame more, and the conditions of a run have only its name."""
+    file = clone / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("icv_bits: 96\n")
+    first = described()
+    file.write_text("icv_bits: 128\n")
+    assert described()["measuring"] != first["measuring"]
+    assert described()["code"] == first["code"]
 
 
 def test_a_copy_within_another_clone_has_no_commit(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
