@@ -27,19 +27,25 @@ _NS = "ns_per_instruction"
 ROUNDING_NS = 4
 
 
-def profiles(run: RunDirectory) -> list[Profile]:
-    """Return the profile of each gateway in the last trial of each case, and remove the files that were read.
+def profiles(run: RunDirectory) -> tuple[list[Profile], list[str]]:
+    """Return the profile of each gateway in the last trial of each case, and for cases without one the reason.
 
-    EspbenchError if a profile is missing, or if its sum is not the CPU time of the trial's record.
+    The files that were read are removed. A profile whose sum is not the CPU time of the trial's record is none.
     """
-    profiles_made = []
+    made: list[Profile] = []
+    problems: list[str] = []
     duts = {entry.case: entry.dut for entry in run.manifest.cases}
     for case in run.manifest.base_loads:
-        trial = valid_trial(case, run.trials_of(case))
         ns = _ns_per_instruction(run.manifest.conditions.get("profiles", {}).get(duts[case], {}))
-        for side in trial.gateways:
-            profiles_made.append(_profile(run.logs / f"profile-{case}-{side}.txt", case, side, trial, ns))
-    return profiles_made
+        try:
+            trial = valid_trial(case, run.trials_of(case))
+            made += [
+                _profile(run.logs / f"profile-{case}-{side}.txt", case, side, trial, ns)
+                for side in trial.gateways
+            ]
+        except EspbenchError as error:
+            problems.append(str(error))
+    return made, problems
 
 
 def _profile(file: Path, case: str, side: Any, trial: Trial, ns: Fraction) -> Profile:

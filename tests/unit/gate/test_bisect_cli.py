@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from espbench.cli.gate import bases, measuring
-from espbench.errors import EspbenchError
 from espbench.profile import from_run
 from espbench.profile.attribution import Profile
 from espbench.profile.symbols import Function
@@ -115,7 +114,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-def profiles(run: RunDirectory) -> list[Profile]:
+def profiles(run: RunDirectory) -> tuple[list[Profile], list[str]]:
     """Stand in for the counts that a profiled run leaves: `esp_output` executes what a commit costs."""
     made = []
     for case in run.manifest.base_loads:
@@ -128,7 +127,7 @@ def profiles(run: RunDirectory) -> list[Profile]:
                 (Function("esp_output", "esp4"), "softirq"): rest,
             }
             made.append(Profile(case, side, reading.frames, costs, {}))  # type: ignore[arg-type]
-    return made
+    return made, []
 
 
 def installs_where_the_plan_looks(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,8 +260,8 @@ def test_a_profile_that_fails_costs_no_verdict(
             project.profile_ends_with = 4
         elif fault == "the counts":
 
-            def fails(run: RunDirectory) -> list[Profile]:
-                raise EspbenchError("no profile")
+            def fails(run: RunDirectory) -> tuple[list[Profile], list[str]]:
+                return [], ["no profile"]
 
             broken.setattr(from_run, "profiles", fails)
         else:

@@ -60,3 +60,12 @@ def test_a_reference_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match=r"expected: cases of at least two stacks\n  got: cases of xfrm"):
         pairs.demand_stacks(ENTRIES, only, "xfrm")
     pairs.demand_stacks(ENTRIES, [*only, ENTRIES[0].case], "xfrm")
+
+
+def test_a_case_without_a_partner_is_named() -> None:
+    """One gateway without a partner is enough."""
+    found = pairs.of_stacks(ENTRIES, PROFILES, "xfrm")
+    assert pairs.without_partner(PROFILES, found) == ["plain-none-512-1", "ike-aes128gcm16-1424-1"]
+    (was, now), *others = found
+    assert now.case in pairs.without_partner(PROFILES, others)
+    assert was.case in pairs.without_partner(PROFILES, others)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from espbench.terms import CaseEntry
 
 _NO_SUITE = "none"  # the suite of a stack without ESP
 Kind = TypeVar("Kind", Profile, SampledProfile)
+Pair = tuple[Profile, Profile] | tuple[SampledProfile, SampledProfile]
 
 
 class Place(NamedTuple):
@@ -67,3 +68,9 @@ def of_stacks(
     at = {(place(p), p.side): p for p in of_reference}
     others = [p for p in profiles if known[p.case].stack != reference]
     return [(at[key], p) for p in others if (key := (place(p), p.side)) in at]
+
+
+def without_partner(profiles: Iterable[Profile | SampledProfile], compared: Iterable[Pair]) -> list[str]:
+    """Return the cases of the profiles of which some gateway is in no pair, each once."""
+    paired = {id(profile) for pair in compared for profile in pair}
+    return list(dict.fromkeys(profile.case for profile in profiles if id(profile) not in paired))

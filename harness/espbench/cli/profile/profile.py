@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -90,8 +91,13 @@ def _against(how: Profiling, subject: Path, against: Path, console: Console, top
             "and one that is counted in virtual time; their figures have nothing in common"
         )
     at = loads_of_profile(other) | loads_of_profile(run)
-    tables.show_differences(pairs.of_two_runs(other, was_counted, run, counted), at, console, top)
-    sampled_tables.show_differences(pairs.of_two_runs(other, was_sampled, run, sampled), at, console, top)
+    of_counted = pairs.of_two_runs(other, was_counted, run, counted)
+    of_sampled = pairs.of_two_runs(other, was_sampled, run, sampled)
+    tables.show_differences(of_counted, at, console, top)
+    sampled_tables.show_differences(of_sampled, at, console, top)
+    compared: list[pairs.Pair] = [*of_counted, *of_sampled]
+    _say_not_compared(other, pairs.without_partner(was, compared))
+    _say_not_compared(run, [*how.unpaired, *pairs.without_partner(profiles, compared)])
     return run
 
 
@@ -101,10 +107,11 @@ def _by_stack(how: Profiling, subject: Path, reference: str, console: Console, t
     run, profiles = how.of(subject)
     entries, loads = run.manifest.cases, loads_of_profile(run)
     counted, sampled = _kinds(profiles)
-    tables.show_differences(pairs.of_stacks(entries, counted, reference), loads, console, top, _STACKS)
-    sampled_tables.show_differences(
-        pairs.of_stacks(entries, sampled, reference), loads, console, top, _STACKS
-    )
+    of_counted = pairs.of_stacks(entries, counted, reference)
+    of_sampled = pairs.of_stacks(entries, sampled, reference)
+    tables.show_differences(of_counted, loads, console, top, _STACKS)
+    sampled_tables.show_differences(of_sampled, loads, console, top, _STACKS)
+    _say_not_compared(run, pairs.without_partner(profiles, [*of_counted, *of_sampled]))
     if len(set(loads.values())) > 1:
         each = ", ".join(f"{case} {load:,.0f}" for case, load in loads.items())
         console.print(
@@ -112,6 +119,13 @@ def _by_stack(how: Profiling, subject: Path, reference: str, console: Console, t
             soft_wrap=True,
         )
     return run
+
+
+def _say_not_compared(run: RunDirectory, cases: Sequence[str]) -> None:
+    """Name cases that have nothing to be compared with."""
+    if cases:
+        why = "not compared, since there is no other profile at the same point"
+        print(f"{why}: {run.path}: {', '.join(cases)}", file=sys.stderr)
 
 
 def _kinds(profiles: Profiles) -> tuple[list[Profile], list[SampledProfile]]:

@@ -46,6 +46,8 @@ class Profiling:
         self._half = half
         self.chosen = chosen
         self.problems: list[str] = []  # why some cases have no profile
+        # The cases that were not measured, because the other run has no load of them.
+        self.unpaired: list[str] = []
 
     def of(self, subject: Path, loads: Loads | None = None) -> tuple[RunDirectory, Profiles]:
         """Return the run that was measured with its profiles; loads: those to measure at in place of its own.
@@ -70,7 +72,7 @@ class Profiling:
         own = loads is None
         if loads is None:
             loads = _loads_of(run, 0.5 if self._half else 1.0)
-        wanted = self._wanted(entries, loads, subject)
+        wanted = self._wanted(entries, loads, subject, own=own)
         words = ["--profiled", *(["--beside", beside] if beside else []), *self._options]
         made = Measuring(self._out, words).run(plan, wanted)
         title = f"espbench: {made.manifest.name}"
@@ -83,7 +85,10 @@ class Profiling:
             write_atomically(made.flame_graph, flame.sampled_page(title, sampled))
             write_report(made)
             return made, sampled
-        counted = from_run.profiles(made)
+        counted, problems = from_run.profiles(made)
+        if not counted:
+            raise EspbenchError("\n".join(problems))
+        self.problems += problems
         write_atomically(made.path / csv_file.FILE, csv_file.text_of(counted))
         write_atomically(made.flame_graph, flame.page(title, counted))
         write_report(made)
@@ -113,13 +118,20 @@ class Profiling:
             return run, [p for p in sampled_file.read(sampled.read_text(), str(sampled)) if p.case in names]
         return run, [p for p in csv_file.read(counted.read_text(), str(counted)) if p.case in names]
 
-    def _wanted(self, entries: Sequence[CaseEntry], loads: Loads, subject: Path) -> dict[str, list[BaseLoad]]:
+    def _wanted(
+        self, entries: Sequence[CaseEntry], loads: Loads, subject: Path, *, own: bool
+    ) -> dict[str, list[BaseLoad]]:
+        """Return the load of each case, and remember the cases without one; own: the loads are the subject's own."""
         wanted = {}
         gated = [entry for entry in entries if kind_of_test(entry.test) == GATED]
         for entry in self._choose(gated, subject):
             if (at := loads.get((Point.of(entry), entry.repeat))) is not None:
                 load = BaseLoad(goal=_ANY_LOSS, load_fps=at[0], duration_s=at[1], floor_fps=at[0])
                 wanted[entry.case] = [load]
+            elif own:
+                self.problems.append(f"{entry.case}: no throughput, at whose load it would be measured")
+            else:
+                self.unpaired.append(entry.case)
         if not wanted:
             raise UsageError(
                 f"{subject}: nothing to profile\n  expected: a case with a throughput, at whose load it is measured\n"
@@ -198,8 +210,11 @@ def say_if_another(run: RunDirectory, made: RunDirectory) -> None:
     """Warn if the profiled trials are not the run's own ones, because its gateways differed."""
     finals = finals_of(run)
     for name in made.manifest.base_loads:
+        trials = made.trials_of(name)
+        if not trials or trials[-1].validity != "VALID":
+            continue  # it has no profile, and the reason is told
         was = instructions.per_frame(finals[name][1])
-        now = instructions.per_frame(made.trials_of(name)[-1])
+        now = instructions.per_frame(trials[-1])
         if was != now:
             print(
                 f"note: {name}: the run's own trial had {_shown(was)} instructions per frame, this one {_shown(now)}: "
