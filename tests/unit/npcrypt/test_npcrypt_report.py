@@ -18,6 +18,7 @@ from espbench.plan import resolve
 from espbench.plan.reading.reader import read_text
 from espbench.procedures.boards.cipher_kernels import measure
 from espbench.reporting.kernels.sections import sections
+from espbench.reporting.kernels.select import usual_compiler
 from espbench.reporting.report import write_report
 from espbench.results import FORMAT, RunDirectory, kernels
 from espbench.terms import Manifest
@@ -53,6 +54,29 @@ def test_every_figure_of_the_paper_has_its_section() -> None:
             assert {row["series"] for rows in spec["datasets"].values() for row in rows} <= set(
                 section.legend
             )
+
+
+def test_figures_are_of_the_papers_compilation_where_as_many_are_of_others() -> None:
+    """plans/npcryptbench-compilers.yaml has each kernel once for each compiler and option, -O0 first."""
+    compared = [made(compiler=c, option=o) for c in ("clang-14", "gcc") for o in ("O0", "O1", "O2")]
+    assert usual_compiler(compared) == ("gcc", "O2")
+    assert usual_compiler([r for r in compared if r.compiler != "gcc"]) == ("clang-14", "O2")
+    assert usual_compiler([made(compiler="clang", option="O1"), made(option="O1")]) == ("clang", "O1")
+
+
+def test_each_section_names_the_compiler_and_option_of_its_figures() -> None:
+    for section in sections(everything()):
+        assert "gcc -O2" in section.about or {"Compiler", "Option"} <= set(section.table.head), section.anchor
+    few = sections([made(option=option) for option in ("O0", "O1")])
+    assert few[0].about.endswith("Compiled by gcc -O1.")
+    assert [row[3:5] for row in few[-1].table.rows[::3]] == [["gcc", "-O0"], ["gcc", "-O1"]]
+
+
+def test_one_thread_has_its_figures_where_many_were_compiled_in_another_way() -> None:
+    one = [made(compiler="clang", option=option) for option in ("O0", "O1")]
+    by_anchor = {s.anchor: s for s in sections([*one, made(engines=8, threads=8)])}
+    assert by_anchor["kernels-throughput"].about.endswith("Compiled by clang -O1.")
+    assert "that of clang -O1" in by_anchor["kernels-compilers"].about
 
 
 def test_what_was_not_measured_has_no_section() -> None:

@@ -60,6 +60,11 @@ def sections(results: Sequence[KernelResult]) -> list[KernelSection]:
     return [section for section in made if section is not None]
 
 
+def _compiled(chosen: Sequence[KernelResult]) -> str:
+    """Return the compiler and option of results that have one, as a sentence."""
+    return f"Compiled by {chosen[0].compiler} -{chosen[0].option}."
+
+
 def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
     chosen = select.least_level(results)
     if not chosen:
@@ -77,7 +82,7 @@ def _throughput(results: Sequence[KernelResult]) -> KernelSection | None:
     return KernelSection(
         "kernels-throughput",
         f"Throughput at level {chosen[0].level}",
-        "One thread of one engine (figure 3 of the paper); of a board, its core alone.",
+        f"One thread of one engine (figure 3 of the paper); of a board, its core alone. {_compiled(chosen)}",
         table,
         [
             Chart(
@@ -116,7 +121,8 @@ def _levels(results: Sequence[KernelResult]) -> KernelSection | None:
     return KernelSection(
         "kernels-levels",
         "Optimisation by hand",
-        "Each level holds those before it: 1 for any processor, 2 for this kind, 3 for many threads. One thread.",
+        "Each level holds those before it: 1 for any processor, 2 for this kind, 3 for many threads. One thread. "
+        + _compiled(chosen),
         Table(head, rows, numeric=list(range(2, len(head)))),
         panels,
         charts.hues([f"level {n}" for n in levels]),
@@ -136,7 +142,8 @@ def _storage(results: Sequence[KernelResult]) -> KernelSection | None:
     return KernelSection(
         "kernels-storage",
         "Control data",
-        "Subkeys, tables and states in each memory (table IV); local memory is of each engine. Data are in DRAM.",
+        "Subkeys, tables and states in each memory (table IV); local memory is of each engine. Data are in DRAM. "
+        + _compiled(chosen),
         Table(head, rows, numeric=[2, 3, 4, 5]),
     )
 
@@ -168,7 +175,7 @@ def _mix(
         rows.append([dut, "mean", *(f"{share:.1f}" for share in means)])
     head = ["Processor", "Kernel", *(f"{name}, %" for name in _KIND_NAMES.values())]
     table = Table(head, rows, numeric=list(range(2, len(head))))
-    return KernelSection(anchor, title, about, table, panels, _KIND_HUES)
+    return KernelSection(anchor, title, f"{about} {_compiled(chosen)}", table, panels, _KIND_HUES)
 
 
 def _static_mix(results: Sequence[KernelResult]) -> KernelSection | None:
@@ -206,7 +213,8 @@ def _time(results: Sequence[KernelResult]) -> KernelSection | None:
         "kernels-time",
         "Executing, aborted, idle",
         "One thread, level 0 (figure 4). Aborted: lost in the pipeline after a branch that was taken, or when the "
-        "thread gave way. Idle: it waits for memory. Stalled: no room for another command.",
+        "thread gave way. Idle: it waits for memory. Stalled: no room for another command. "
+        + _compiled(chosen),
         Table(head, rows, numeric=[2, 3, 4, 5]),
         panels,
         _TIME_HUES,
@@ -245,7 +253,8 @@ def _cycles(results: Sequence[KernelResult]) -> KernelSection | None:
     return KernelSection(
         "kernels-cycles",
         "Time by kind of instruction",
-        "One thread, level 0 (figure 5). Memory: references to shared memory, waiting for them included.",
+        "One thread, level 0 (figure 5). Memory: references to shared memory, waiting for them included. "
+        + _compiled(chosen),
         Table(head, rows, numeric=list(range(2, len(head)))),
         panels,
         _CYCLE_HUES,
@@ -257,7 +266,7 @@ def _compilers(results: Sequence[KernelResult]) -> KernelSection | None:
     compilations = list(dict.fromkeys((r.compiler, r.option) for r in plain))
     if len(compilations) < 2:
         return None
-    usual = select.usual_compiler(results)
+    usual = select.usual_compiler(plain)
     by = {(r.dut, r.kernel, r.level, r.compiler, r.option): r for r in plain}
     speeds, sizes, rows = [], [], []
     compared = [r for r in plain if all((r.dut, r.kernel, r.level, *each) in by for each in compilations)]
@@ -332,7 +341,7 @@ def _scaling(results: Sequence[KernelResult]) -> KernelSection | None:
     return KernelSection(
         "kernels-scaling",
         "Threads and engines",
-        "Level 2 (figure 8). Threads are those of each engine.",
+        f"Level 2 (figure 8). Threads are those of each engine. {_compiled(chosen)}",
         Table(head, rows, numeric=list(range(2, len(head)))),
         panels,
         charts.hues([f"{n} thread{'s' if n > 1 else ''}" for n in threads]),
@@ -370,7 +379,7 @@ def _bursts(results: Sequence[KernelResult]) -> KernelSection | None:
         "kernels-bursts",
         "Bursts against faster memory",
         f"Level 3, and level 2 with memories faster by {100 * one.faster_dram:g} % (DRAM) and "
-        f"{100 * one.faster_sram:g} % (SRAM), against level 2 (figure 9).",
+        f"{100 * one.faster_sram:g} % (SRAM), against level 2 (figure 9). Compiled by {usual[0]} -{usual[1]}.",
         Table(
             ["Processor", "Kernel", "Engines × threads", "Level 2, Mbps", "Level 3, Mbps", "Faster memory, Mbps",
              "Level 3, %", "Faster memory, %"],
@@ -385,7 +394,7 @@ def _bursts(results: Sequence[KernelResult]) -> KernelSection | None:
 def _ports(results: Sequence[KernelResult]) -> KernelSection | None:
     chosen = [r for r in results if r.engines * r.threads == max(x.engines * x.threads for x in results)]
     rows = [
-        [r.dut, shown(r.kernel), str(r.level), f"{r.engines} × {r.threads}",
+        [r.dut, shown(r.kernel), str(r.level), r.compiler, f"-{r.option}", f"{r.engines} × {r.threads}",
          "yes" if r.faster_dram or r.faster_sram else "no", name, count(use.reads + use.writes),
          f"{100 * use.busy:.1f}", count(use.refused), number(use.waited / max(1, use.reads + use.writes), 3),
          f"{100 * r.stalled:.1f}"]
@@ -394,12 +403,12 @@ def _ports(results: Sequence[KernelResult]) -> KernelSection | None:
         if use.transfers
     ]  # fmt: skip
     head = [
-        "Processor", "Kernel", "Level", "Engines × threads", "Faster memory", "Memory", "References", "Ports busy, %",
-        "Found the queue full", "Waited, cycles each", "Engines stalled, %",
+        "Processor", "Kernel", "Level", "Compiler", "Option", "Engines × threads", "Faster memory", "Memory",
+        "References", "Ports busy, %", "Found the queue full", "Waited, cycles each", "Engines stalled, %",
     ]  # fmt: skip
     return KernelSection(
         "kernels-ports",
         "Ports of the memories",
-        "Where most threads worked at once: what congestion comes from.",
-        Table(head, rows, numeric=[6, 7, 8, 9, 10]),
+        "Where most threads worked at once: what congestion comes from. Each row names its compiler and option.",
+        Table(head, rows, numeric=[8, 9, 10, 11, 12]),
     )
