@@ -60,8 +60,11 @@ def _everything() -> Iterator[KernelResult]:
                 if engines * threads > 1:
                     cycles = 20_480 * threads * max(1, engines // 2)
                     yield made(kernel=kernel, level=2, engines=engines, threads=threads, cycles=cycles)
-        for dut in ("ixp2800-long-queues", "ixp2800-large-local"):
+        for dut in (
+            "ixp2800-long-queues", "ixp2800-large-local", "ixp2800-fast-engines", "ixp2800-short-latency"
+        ):  # fmt: skip
             yield made(dut=dut, kernel=kernel, level=2, engines=8, threads=8, cycles=20_480 * 32)
+        yield made(dut="ixp2800-short-latency", kernel=kernel, level=2)
         yield made(kernel=kernel, level=3, engines=8, threads=8)
         yield made(kernel=kernel, level=2, engines=8, threads=8, faster_dram=0.165, faster_sram=0.335)
     for kernel in KERNELS:

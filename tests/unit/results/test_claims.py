@@ -701,8 +701,6 @@ def test_what_limits_has_a_row_for_small_medium_and_large(row: str, size: int, b
         "low-level-start",
         "low-level",  # any time of an access to a register
         "low-level-no-crossover",
-        "np-faster-engine",
-        "np-shorter-latency",
     ],
 )
 def test_what_would_agree_whatever_is_measured_has_no_verdict(row: str) -> None:
