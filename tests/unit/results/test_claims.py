@@ -17,7 +17,7 @@ from espbench.claims import Claim, Judged, Points, claims, judge_all
 from espbench.claims.model import CpuFalls, LimitAt
 from espbench.claims.other_tests import bus_counts, floods, in_clear, lifetimes
 from espbench.claims.points import Limit, behaviour_of, link_fps, points
-from espbench.plan import StackChoice
+from espbench.plan import StackChoice, load_profile
 from espbench.quantities import Key, figure
 from espbench.reporting.published.published_view import BY_ARITHMETIC
 from espbench.results.accelerator import AcceleratorResult, Variant
@@ -118,23 +118,44 @@ def test_a_bound_in_percent_has_no_tolerance() -> None:
     assert [c.id for c in bounds if c.tolerance] == []
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "accelerator-aes",
-        "accelerator-timer",
-        "accelerator-worst",
-        "accelerators-keys-alone",
-        "mpc8548e-aes",
-        "np-hashes-ceiling",
-        *(f"rsa-{sizes}" for sizes in ("512", "512-3", "1024", "1024-3", "2048", "2048-3")),
-        "rsa-held-out",
-        "rsa-held-out-measured",
-    ],
-)
+CAN_HARDLY_FAIL = [
+    "accelerator-aes",
+    "accelerator-timer",
+    "accelerator-worst",
+    "accelerators-keys-alone",
+    "bus-bottleneck",
+    "mpc8548e-aes",
+    "np-hashes-ceiling",
+    *(f"rsa-{sizes}" for sizes in ("512", "512-3", "1024", "1024-3", "2048", "2048-3")),
+    "rsa-held-out",
+    "rsa-held-out-measured",
+]
+
+
+@pytest.mark.parametrize("row", CAN_HARDLY_FAIL)
 def test_a_row_that_can_hardly_fail_says_so(row: str) -> None:
     (one,) = [c for c in claims() if c.id == row]
     assert re.search("by itself|cannot fail|can hardly fail", one.note)
+
+
+def test_the_document_counts_the_rows_that_can_hardly_fail() -> None:
+    text = (ROOT / "docs/published.md").read_text(encoding="utf-8")
+    assert {15: "* *Rows that cannot fail.* Fifteen rows agree"}[len(CAN_HARDLY_FAIL)] in text
+
+
+def test_the_row_on_a_narrow_bus_says_all_that_its_profile_has_otherwise() -> None:
+    """The profile of 16 bits differs from that of 64 in the CPU's cache misses, too."""
+    bus = {}
+    for name in ("mpc8360ea-bus", "mpc8360ea-bus16"):
+        board = load_profile(name).board
+        assert board is not None
+        assert board.bus is not None
+        bus[name] = (board.bus.width, board.bus.misses_per_us)
+    assert [*bus.values()] == [(64, 10), (16, 5)]
+    (one,) = [c for c in claims() if c.id == "bus-bottleneck"]
+    said = [one.note, (ROOT / "docs/board-hardware.md").read_text(encoding="utf-8")]
+    pattern = r"16 bits instead of 64, and\s+5 cache misses per µs instead of 10"
+    assert [text for text in said if not re.search(pattern, text)] == []
 
 
 @pytest.mark.parametrize(
