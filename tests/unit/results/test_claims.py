@@ -244,6 +244,24 @@ def test_the_document_has_the_numbers_of_rows_with_and_without_predictions() -> 
     assert [int(number) for number in numbers] == [len(judged_by_runs), *of_kinds]
 
 
+@pytest.mark.parametrize(
+    "row",
+    ["np-localised", "np-storage-1200", "np-storage-2800", "np-second-memory-1200", "np-second-memory-2800"],
+)
+def test_rows_on_table_iv_follow_from_where_level_0_puts_its_tables(row: str) -> None:
+    (one,) = [c for c in claims() if c.id == row]
+    assert (one.predicted, one.unpredicted) == ("", "follows from the profile")
+    assert "table" in one.note
+
+
+def test_the_document_counts_the_rows_that_lack_something() -> None:
+    text = " ".join((ROOT / "docs/published.md").read_text(encoding="utf-8").split())
+    (number,) = re.findall(r"For (\d+) claims the row says instead what espbench lacks", text)
+    assert int(number) == sum(bool(c.lacks) for c in claims())
+    (rows,) = re.findall(r"(\d+) claims in all", text)
+    assert int(rows) == len(claims())
+
+
 def test_a_claim_without_our_side_says_why() -> None:
     with pytest.raises(ValueError, match="cannot"):
         claim()
@@ -722,6 +740,8 @@ def test_what_limits_has_a_row_for_small_medium_and_large(row: str, size: int, b
         "low-level-start",
         "low-level",  # any time of an access to a register
         "low-level-no-crossover",
+        "decryption-faster",  # the SEC's model takes as long for both operations
+        "accelerator-decrypts",
     ],
 )
 def test_what_would_agree_whatever_is_measured_has_no_verdict(row: str) -> None:
