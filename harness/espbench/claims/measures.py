@@ -343,20 +343,23 @@ def _accelerator(m: Accelerator, claim: Claim, measured: Points) -> OurValue:
 
 @_measure.register
 def _accelerator_variant(m: AcceleratorVariant, claim: Claim, measured: Points) -> OurValue:
-    """Return the ratio of the speed of a variant to that of the usual test with as many operations."""
-    by_operations: dict[int, dict[bool, float]] = {}
-    for a in _of_articles(claim.dut(m), measured):
-        if (a.suite, a.size) == (m.suite, m.size) and a.variant.words in ([], [m.variant]):
-            each = a.at_once_ns if m.way == "all at once" else a.after_ns
-            by_operations.setdefault(a.operations, {})[bool(a.variant.words)] = each / a.operations
-    both = [times for times in by_operations.values() if len(times) == 2]
-    if not both:
-        return lacking(
-            f"{claim.dut(m)}: accelerator test of {m.suite} at {m.size} B with and without {m.variant}"
-        )
-    times = both[-1]
-    text = f"{m.way}, {m.size} B: {times[True] / 1e3:.2f} µs, without {m.variant} {times[False] / 1e3:.2f} µs"
-    return ranged([times[False] / times[True]], text=text)
+    """Return the ratios of the speed of a variant to that of the usual test with as many operations."""
+    ratios, texts = [], []
+    for size in m.sizes:
+        by_operations: dict[int, dict[bool, float]] = {}
+        for a in _of_articles(claim.dut(m), measured):
+            if (a.suite, a.size) == (m.suite, size) and a.variant.words in ([], [m.variant]):
+                each = a.at_once_ns if m.way == "all at once" else a.after_ns
+                by_operations.setdefault(a.operations, {})[bool(a.variant.words)] = each / a.operations
+        both = [times for times in by_operations.values() if len(times) == 2]
+        if not both:
+            return lacking(
+                f"{claim.dut(m)}: accelerator test of {m.suite} at {size} B with and without {m.variant}"
+            )
+        with_it, without = both[-1][True], both[-1][False]
+        ratios.append(without / with_it)
+        texts.append(f"{size} B: {with_it / 1e3:.2f} µs, without {m.variant} {without / 1e3:.2f} µs")
+    return ranged(ratios, text=f"{m.way}, {'; '.join(texts)}")
 
 
 @_measure.register

@@ -193,13 +193,13 @@ class AcceleratorTrend(_Data):
 
 
 class AcceleratorVariant(_Data):
-    """The ratio of the speed of a variant of the driver-level test to that of the usual test, at one block size."""
+    """The ratio of the speed of a variant of the driver-level test to that of the usual test, at each block size."""
 
     quantity: Literal["accelerator variant"]
     variant: Literal["prebuilt", "decrypt", "cached", "check=after", "check=during"]
     way: Literal["n+1 after n", "all at once"]
     suite: str
-    size: int
+    sizes: list[int] = Field(min_length=1)
     dut: str = ""
 
 

@@ -73,6 +73,24 @@ def test_a_row_has_the_tolerance_of_its_words_or_says_why_not(claim: Claim) -> N
     assert is_usual != bool(claim.tolerance_why), words_of(claim)
 
 
+# An order asks for the ratio that a search can tell, 2 %; "no more than another" asks for 1.
+ORDERS = {"above": {1.0, 1.02}, "below": {0.98, 1.0}}
+# bus-main asks that a ratio falls by no more than what a search can tell.
+AN_ORDER_DENIED = {"bus-main": 0.98}
+
+
+def test_an_order_asks_for_what_a_search_can_tell() -> None:
+    """A threshold of 0.99 would take less than that for "slower"."""
+    orders = [
+        c
+        for c in WITH_VALUES
+        if c.ours and c.unit == "x" and c.qualifier in ORDERS and 0.9 < (c.value or 0) < 1.1
+    ]
+    assert len(orders) > 30
+    others = {c.id: c.value for c in orders if c.value not in ORDERS[c.qualifier]}
+    assert others == AN_ORDER_DENIED
+
+
 def test_a_statement_has_no_tolerance() -> None:
     assert [c.id for c in claims() if c.value is None and (c.tolerance_why or c.tolerance != 0.10)] == []
 
