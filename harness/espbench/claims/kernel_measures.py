@@ -446,15 +446,18 @@ def _other_branch_time(k: Kernels, dut: str) -> OurValue:
 
 
 def _immediate_code(k: Kernels, dut: str) -> OurValue:
-    shares = {
-        n: 100 * (r.code["immediate"] + r.code["other"]) / r.instructions for n, r in k.all(_NEW).items()
+    values = {
+        d: _mean_share(k.all(d), lambda r: (r.code["immediate"] + r.code["other"]) / r.instructions)
+        for d in (GENERATIONS[0], _NEW)
     }
-    return ranged([mean(shares.values())], text=_listed(shares, "{:.1f}"))
+    return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
 def _immediate_time(k: Kernels, dut: str) -> OurValue:
-    shares = {n: 100 * r.time_share("immediate", "other") for n, r in k.all(_NEW).items()}
-    return ranged([mean(shares.values())], text=_listed(shares, "{:.1f}"))
+    values = {
+        d: _mean_share(k.all(d), lambda r: r.time_share("immediate", "other")) for d in (GENERATIONS[0], _NEW)
+    }
+    return ranged([*values.values()], text=_listed(values, "{:.1f}"))
 
 
 def _memory_time(k: Kernels, dut: str) -> OurValue:

@@ -231,6 +231,18 @@ def test_figures_of_other_amounts_of_data_are_not_mixed_in(what: str) -> None:
         assert repr(held(what, results)) == repr(held(what, everything()))
 
 
+@pytest.mark.parametrize(
+    ("what", "field"),
+    [("immediate code", "code"), ("immediate time", "cycles_of"), ("memory time", "cycles_of")],
+)
+def test_figure_5_is_of_the_ixp1200_and_the_ixp2800(what: str, field: str) -> None:
+    """Another figure on either changes ours, and one on the IXP2400 does not."""
+    usual = held(what, everything())
+    for dut in ("ixp1200", "ixp2400", "ixp2800"):
+        ours = held(what, changed(dut=dut, level=0, to={field: count(immediate=1, load=9)}))
+        assert ((ours.low, ours.high) != (usual.low, usual.high)) == (dut != "ixp2400"), dut
+
+
 def test_a_figure_is_that_of_the_kernels_it_is_about() -> None:
     """The most of any, MD5's own, a count, and the shares of kinds apart."""
     least = changed(kernel="md5", level=0, to={"run": count(simple=998, load=2)})
