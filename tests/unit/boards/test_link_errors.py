@@ -7,15 +7,18 @@ import ctypes
 import hashlib
 import subprocess
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from espbench.paths import data_dir
+from espbench.plan.keys.links import Links
 from espbench.platforms.chance import Chance
 from espbench.platforms.link_errors import Errors, LinkErrors
 
+ROOT = Path(__file__).parents[3]
 ALL = 2**64
 LATE_NS = 5_000
 # The shim calls what the device's header has as functions for whoever includes it.
@@ -68,6 +71,15 @@ def fates(
     buffer = ctypes.create_string_buffer(count)
     ends.fates(seed, lose, flip, late, count, buffer)
     return buffer.raw
+
+
+def test_the_delay_is_there_without_a_seed_and_the_documents_say_so() -> None:
+    """A link has its delay from its start on; it has errors only when a trial gives it a seed."""
+    assert LinkErrors(delay_ns=2_000_000).flags == ["--latency-ns", "2050000"]
+    assert LinkErrors(delay_ns=2_000_000).flags_of_wire == ["--delay-ns", "2000000"]
+    document = " ".join((ROOT / "docs/board-hardware.md").read_text(encoding="utf-8").split())
+    assert "a delay is there while the gateways are set up, too" in document
+    assert "`delay`, but no other fault" in (Links.__doc__ or "")
 
 
 @needs_compiler
