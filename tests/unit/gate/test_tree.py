@@ -163,7 +163,10 @@ def test_a_build_that_fails_is_told_with_its_last_words(tree: Path, tmp_path: Pa
 def test_an_interrupted_build_ends_with_all_that_it_started(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaf: str
 ) -> None:
-    """SIGTERM reaches espbench alone, and `make -j` would go on; what ignores it is killed."""
+    """SIGTERM reaches espbench alone, and `make -j` would go on; what ignores it is killed.
+
+    The command waits first, so that espbench does not only begin to start it when the signal comes.
+    """
     monkeypatch.setattr(tree_module, "_PATIENCE_S", 0.2)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -180,7 +183,10 @@ def test_an_interrupted_build_ends_with_all_that_it_started(
     try:
         with pytest.raises(KeyboardInterrupt):
             build(
-                f"{deaf}exec > {pipe}; (echo running; sleep 600; true); true", tree, "abc", tmp_path / "log"
+                f"{deaf}exec > {pipe}; (sleep 0.5; echo running; sleep 600; true); true",
+                tree,
+                "abc",
+                tmp_path / "log",
             )
         waiting.join()
         assert os.read(reader, 100) == b"running\n"

@@ -88,7 +88,7 @@ class LinkErrors(Strict):
 
 
 class Links(Strict):
-    """The faults of the links, in every trial. While gateways are set up, the links have `delay`, but no other fault."""
+    """The faults of the links, in every trial. While gateways are set up, links have `delay`, but no other fault."""
 
     keys_are: ClassVar[str] = "a link (west, middle, east) or seed"
 

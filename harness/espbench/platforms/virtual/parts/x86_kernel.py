@@ -76,9 +76,9 @@ def kernel_of(vmlinuz: bytes) -> bytes:
 def modules(folder: Path, wanted: Iterable[str]) -> dict[str, bytes]:
     """Return modules of a release's folder and all their dependencies by file name; a module follows its dependencies.
 
-    Of a module that is there twice, the one outside of kernel/ is taken, such as extra/, and before all that of updates/,
-    as depmod does. Modules that are built into the kernel are left out. Raise EspbenchError for a module that is neither in the folder
-    nor built in.
+    If a module is there twice, that of updates/ is taken, else that of another folder than kernel/, such as extra/, as
+    depmod does. Modules that are built into the kernel are left out. Raise EspbenchError for a module that is neither
+    in the folder nor built in.
     """
 
     def order(file: Path) -> tuple[int, Path]:
