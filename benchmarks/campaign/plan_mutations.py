@@ -30,6 +30,7 @@ from espbench.plan.duts.profiles import profile_of
 from espbench.plan.reading.reader import check, read_text
 from espbench.plan.resolved.asked import asked
 from espbench.plan.traffic import traffic_profiles
+from espbench.plan.traffic.traffic_pattern import pattern_of
 from espbench.procedures.boards import accelerator, cipher_kernels
 from espbench.search.loads import Loads
 
@@ -288,9 +289,10 @@ def _read_profile(text: str, folder: Path) -> None:
 
 
 def _read_traffic(text: str, folder: Path) -> None:
-    check(
-        traffic_profiles.Profile, read_text(text, _NAME, TRAFFIC_PROFILE), traffic_profiles.profile_problems
-    )
+    document = read_text(text, _NAME, TRAFFIC_PROFILE)
+    profile = check(traffic_profiles.Profile, document, traffic_profiles.profile_problems)
+    if profile.pcap is not None:  # a template would start Scapy's process for each plan
+        pattern_of(document, folder)
 
 
 _READERS = {PLAN: _read, DUT_PROFILE: _read_profile, TRAFFIC_PROFILE: _read_traffic}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from espbench.plan import conditions, load_profile, resolve
 from espbench.plan.duts.profiles import PerGateway
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.e500.own_kernel import files_of, identified, read
-from espbench.platforms.virtual.own import own_files
+from espbench.platforms.virtual.own import additions, own_files
 from espbench.platforms.virtual.own.additions import Own
 from espbench.platforms.virtual.parts import recipe
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
@@ -65,6 +66,15 @@ def test_what_no_board_can_boot_is_refused(data: bytes, words: str, tmp_path: Pa
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected: a file that can be read"):
         identified(tmp_path / "vmlinux")
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "a\0b"])
+def test_a_file_that_never_ends_or_cannot_exist_is_not_read(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(
+        UsageError, match=r"expected: a file that can be read\n  got: (not a regular file|no path)"
+    ):
+        additions.content(tmp_path / name, "kernel")
 
 
 def test_a_profile_names_it_and_the_conditions_say_so(tmp_path: Path) -> None:

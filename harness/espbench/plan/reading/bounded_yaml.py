@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML that may be hostile: only from regular files, of bounded size, depth and number of values.
+"""Reads YAML that may be hostile: of bounded depth and number of values, and from files of at most MOST_BYTES.
 
 PyYAML composes by recursion, and its constructors of `!!int` and the like raise many kinds of errors. Here all of
 these become a YAMLError with its place, or NotRead. libyaml reads a text ten times as fast as PyYAML's own reader.
@@ -9,9 +9,6 @@ text. So the messages are always PyYAML's.
 
 from __future__ import annotations
 
-import os
-import stat
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -23,41 +20,13 @@ from yaml.reader import Reader
 from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
+from espbench.regular_files import NotRead
+
 MOST_BYTES = 64 * 1024
 MOST_VALUES = 3_000  # aliases can multiply values: more than this are a mistake or an attack
 DEEPEST = 32
 # libyaml reads a tab between words, and a tag without a name, differently. It counts no column for a byte order mark.
 _READ_OTHERWISE = "\t!\ufeff"
-
-
-class NotRead(Exception):
-    """A file or a value that cannot or must not be read; the text says why."""
-
-
-def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file with at most `most` bytes; devices and pipes might never end. Raise
-    NotRead.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise NotRead(error.strerror or str(error)) from error
-    except ValueError as error:  # its name has a NUL or a lone surrogate
-        raise NotRead(f"no path: {error}") from error
-    try:
-        kind = os.fstat(fd).st_mode
-        if not stat.S_ISREG(kind):
-            raise NotRead("Is a directory" if stat.S_ISDIR(kind) else "not a regular file")
-        data = b""
-        while len(data) <= most and (more := os.read(fd, most + 1 - len(data))):
-            data += more
-    except OSError as error:
-        raise NotRead(error.strerror or str(error)) from error
-    finally:
-        os.close(fd)
-    if len(data) > most:
-        raise NotRead(f"more than {most // 1024} KiB")
-    return data
 
 
 def composed(text: str) -> tuple[Loader, yaml.Node | None]:

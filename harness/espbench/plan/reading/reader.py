@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from espbench.errors import UsageError
-from espbench.plan.reading.bounded_yaml import MOST_BYTES, MOST_VALUES, Loader, NotRead, bytes_of, composed
+from espbench.plan.reading.bounded_yaml import MOST_BYTES, MOST_VALUES, Loader, composed
 from espbench.plan.reading.units import Expected
+from espbench.regular_files import NotRead, bytes_of
 
 KeyPath = tuple[str | int, ...]
 Position = tuple[int, int]
@@ -128,7 +129,7 @@ def did_you_mean(got: object, choices: Iterable[object], otherwise: str) -> str:
 def read(path: Path, what: str) -> Document:
     """Return the document of a file; `what` is the file's kind in messages (`plan`). Raise UsageError."""
     try:
-        text = bytes_of(path).decode("utf-8-sig")
+        text = bytes_of(path, MOST_BYTES).decode("utf-8-sig")
     except NotRead as error:
         name = _printable(str(path))
         raise UsageError(f"{name}: expected a {what} file, got: {error}; check the path") from error

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from espbench.plan.reading.reader import KeyPath, Problem, check_and_resolve, read, shown
+from espbench.plan.reading.reader import Document, KeyPath, Problem, check_and_resolve, read, shown
 from espbench.plan.traffic.headers import Header
 from espbench.plan.traffic.pcap import NotARecording
 from espbench.plan.traffic.replay import replay
@@ -22,7 +22,9 @@ from espbench.plan.traffic.traffic_profiles import (
     profile_problems,
     rfc2544_frame,
 )
+from espbench.regular_files import NotRead, bytes_of
 
+MOST_RECORDED_BYTES = 256 << 20  # many more frames than can be replayed, beside others that are left out
 Shares = tuple[tuple[int, ...], ...]
 
 
@@ -94,15 +96,20 @@ def load_pattern(traffic: str, plan_path: Path | None = None) -> Pattern:
     if traffic == RFC2544:
         return rfc2544_pattern()
     path = path_of(traffic, plan_path)
+    return pattern_of(read(path, "traffic profile"), path.parent)
+
+
+def pattern_of(document: Document, folder: Path) -> Pattern:
+    """Return the pattern of a traffic profile in this folder, as `load_pattern` does. Raise UsageError."""
 
     def resolve(profile: Profile) -> tuple[Pattern, list[Problem]]:
         if problems := profile_problems(profile):
             return rfc2544_pattern(), problems
-        pattern, problems = _pattern(profile, path.parent)
+        pattern, problems = _pattern(profile, folder)
         notes = (f"traffic {profile.name}: {profile.description}", *pattern.notes)
         return replace(pattern, notes=notes), problems
 
-    return check_and_resolve(Profile, read(path, "traffic profile"), resolve)
+    return check_and_resolve(Profile, document, resolve)
 
 
 def mix_shares(name: str) -> Shares:
@@ -173,9 +180,9 @@ def _of_mix(profile: Profile, index_of: Callable[[str, KeyPath], int], problems:
 def _of_recording(profile: Profile, pcap: str, folder: Path) -> tuple[Pattern, list[Problem]]:
     version = profile.ip_version or 4
     try:
-        recording = replay((folder / pcap).read_bytes(), version)
-    except (OSError, NotARecording) as error:
-        said = error.strerror if isinstance(error, OSError) else f"one {error}"
+        recording = replay(bytes_of(folder / pcap, MOST_RECORDED_BYTES), version)
+    except (NotRead, NotARecording) as error:
+        said = f"one {error}" if isinstance(error, NotARecording) else str(error)
         problem = Problem(
             ("pcap",),
             "a recording that can be replayed",

@@ -154,3 +154,11 @@ def test_plans_and_what_they_name_are_read_as_they_are(kind: str) -> None:
 def test_a_mistake_in_a_profile_is_refused_with_its_place(kind: str) -> None:
     result = tried("name: a\nplatform: 1e99999999\n", kind)
     assert result.verdict == "refused", result
+
+
+@pytest.mark.parametrize("pcap", ["/dev/zero", "pipe.pcap", "/", '"a\\0b.pcap"', '"\\ud800.pcap"'])
+def test_a_recording_that_is_no_file_or_never_ends_is_not_read(tmp_path: Path, pcap: str) -> None:
+    os.mkfifo(tmp_path / "pipe.pcap")
+    result = tried(f"name: a\ndescription: d\npcap: {pcap}\n", TRAFFIC_PROFILE, folder=tmp_path)
+    assert result.verdict == "refused", result
+    assert "3:7: pcap: expected a recording that can be replayed, got " in result.said

@@ -21,11 +21,13 @@ from espbench.platforms.virtual.own import own_files
 from espbench.platforms.virtual.own.own_files import OwnFiles
 from espbench.platforms.virtual.parts.cpio import Entry, archive, entries
 from espbench.platforms.virtual.parts.x86_kernel import MODULES, name_of
+from espbench.regular_files import NotRead, bytes_of
 
 ORDER = f"{MODULES}/order"  # the file that names the modules in the order of loading
 # It stands there before a module that may find nothing that it could drive (harness/emulator/init/PROTOCOL.md).
 OPTIONAL = "?"
 RELEASE = re.compile(rb"Linux version (\S+) \(")
+MOST_BYTES = 1 << 30  # of a file; a kernel with its symbols has several hundred MiB
 _FEW = 3  # so many modules are named one by one in the Security Context
 _DIGITS = 16
 _GZIP = b"\x1f\x8b"
@@ -58,11 +60,11 @@ def refused(key: str, path: Path, expected: str, got: str) -> UsageError:
 
 
 def content(file: Path, key: str) -> bytes:
-    """Return a file's content; raise UsageError if it cannot be read."""
+    """Return a file's content; raise UsageError if it cannot be read, or is no regular file."""
     try:
-        return file.read_bytes()
-    except OSError as error:
-        raise refused(key, file, "a file that can be read", error.strerror or str(error)) from None
+        return bytes_of(file, MOST_BYTES)
+    except NotRead as error:
+        raise refused(key, file, "a file that can be read", str(error)) from None
 
 
 def digest(data: bytes) -> str:
