@@ -360,11 +360,15 @@ class PairedLoads:
         encryption: Encryption,
         warnings: Sequence[Remark],
     ) -> Finding:
-        """Return the finding for results.json, from which the comparison is judged; `arms`: the names of the arms."""
+        """Return the finding for results.json, from which the comparison is judged.
+
+        arms: the names of the arms. warnings: the remarks on both cases; those on the trials of the pairs are added.
+        """
         if self.violation is not None:
             return self._violated(self.violation, identity, warnings)
         made, void = self._made_so_far, sum(self.void.values())
         a, b = arms["a"], arms["b"]
+        of_trials = [remark for _, trial in self._trials_of_rows for remark in trial.warnings]
         words = Statement.of(Code.PAIRS_MADE, pairs=len(self.rows), a=a, b=b, void=void, trials=made)
         return Finding(
             **{**identity, "test": PAIRED},
@@ -380,7 +384,7 @@ class PairedLoads:
                 Reason.of(Code.VOID_TRIALS, void=n, trials=made, why=why)
                 for why, n in self.void.most_common(3)
             ],
-            warnings=list(warnings),
+            warnings=[*dict.fromkeys([*warnings, *of_trials])],
             paired={
                 "a": a,
                 "b": b,

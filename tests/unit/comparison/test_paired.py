@@ -41,6 +41,7 @@ from espbench.terms import (
     PAIRED,
     DirectionReading,
     Finding,
+    Remark,
 )
 from support.session.examples import examples
 from support.simulated import pairs as sim
@@ -170,6 +171,18 @@ def test_a_host_that_spoils_everything_ends_the_comparison() -> None:
 
 def finding_of(running: PairedLoads) -> Finding:
     return running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [])
+
+
+def test_what_the_trials_of_the_pairs_remark_is_a_remark_of_the_comparison_once() -> None:
+    """The generator said in each trial that it was not pinned; a void trial has no figure that this could touch."""
+    of_case, of_trials, of_void = map(Remark.of_text, ("of the case", "not pinned", "of a void trial"))
+    running = start()
+    while (ask := running.next()) is not None:
+        void = not any(running.trials.values())
+        trial = sim.made(ask, 50.0, lost=ask.request.load_fps > 20_000, valid=not void)
+        running.add(trial.model_copy(update={"warnings": [of_case, of_void if void else of_trials]}))
+    finding = running.finding(sim.IDENTITY, {"a": "a", "b": "b"}, "proven", [of_case])
+    assert finding.warnings == [of_case, of_trials]
 
 
 def test_all_speeds_of_a_verdict_are_shares_of_one_full_speed() -> None:
