@@ -32,7 +32,7 @@ from espbench.platforms.base import LinkCounters, Testbed
 from espbench.procedures.ipsec.ipsec_common import upset as rekeys
 from espbench.sentences import Code
 from espbench.stacks.base import SaCounters, Stack
-from espbench.terms import ARRIVED_AT_THE_END, Trial
+from espbench.terms import ARRIVED_AT_THE_END, Remark, Trial
 from support.generators.streams import counts
 
 SENT, CLEAR = 1000, 10
@@ -297,9 +297,10 @@ def test_a_leaks_codes_are_written_and_read_again() -> None:
 def test_what_the_generator_noticed_stands_with_the_trial() -> None:
     """Nothing that it tells is dropped, though the trial be valid and no figure affected."""
     note = "port west: 2 frames never left: its driver had no room for them; they count as not sent"
-    delta = moved()
-    assert trial_of(delta, notes=[note]).host["notes"] == [note]
-    assert trial_of(delta).host["notes"] == []
+    delta, remark = moved(), Remark.of_text("its sender is not pinned to a CPU")
+    trial = trial_of(delta, notes=[note], warnings=[remark])
+    assert (trial.host["notes"], trial.warnings) == ([note], [remark])
+    assert (trial_of(delta).host["notes"], trial_of(delta).warnings) == ([], [])
 
 
 @pytest.mark.parametrize(
