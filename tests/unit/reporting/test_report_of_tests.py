@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from espbench.comparison import compare
 from espbench.errors import UsageError
-from espbench.reporting.findings.finding_tables import figure_text
+from espbench.reporting.findings import finding_tables
+from espbench.reporting.findings.finding_tables import Column, figure_text
 from espbench.reporting.one_run.view import Report, view
 from espbench.reporting.parts.trial_digest import TrialDigest, digest
 from espbench.reporting.parts.wording import count, figure
@@ -214,6 +215,27 @@ def test_back_to_back_frames_with_both_buffer_times(run: RunDirectory, report: R
     not_searched = row_of(part_of(report, "back_to_back"), "plain", 1280)
     assert not_searched.telling.startswith("Not searched: ")
     assert not_searched.rfc2544 == "–", "what was not measured was not too short either"
+
+
+def test_a_burst_is_a_bound_whatever_its_columns_are_called(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text for people decides nothing: a sub-heading may be reworded."""
+
+    def reworded(title: str, unit: str = "", **form: bool) -> Column:
+        return Column(title, f"another word for {unit}", **form)
+
+    bounded = [
+        f.model_copy(update={"warnings": [Remark.of(Code.NO_BURST_LOST)]})
+        for f in _findings(run.path)
+        if f.test == "back_to_back" and f.quantities
+    ]
+    before = viewed(run, bounded).tests[0].parts[0].table
+    monkeypatch.setattr(finding_tables, "Column", reworded)
+    after = viewed(run, bounded).tests[0].parts[0].table
+    assert [c.unit for c in after.columns] == [f"another word for {c.unit}" for c in before.columns]
+    assert [row.figures for row in after.rows] == [row.figures for row in before.rows]
+    assert any(cell.startswith("≥") for cell in after.rows[0].figures[1:5])
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def _latency() -> _Columns:
     }
     return [
         _LOAD,
-        *_spread(Key.LATENCY_TAGGED, "Tagged frame", "µs", "n"),
+        *((column, cell) for _, column, cell in _spread(Key.LATENCY_TAGGED, "Tagged frame", "µs", "n")),
         # The least of all trials together is the minimum of each trial's least; the greatest likewise.
         (Column("All frames, µs", "least"), _extreme(Key.LATENCY_LEAST, "minimum")),
         *((Column("All frames, µs", name), _cell(key)) for name, key in all_frames.items()),
@@ -218,7 +218,7 @@ def _back_to_back() -> _Columns:
     bursts = _spread(Key.BURST, "Burst", "frames", "searches")
     return [
         (Column("Rate of bursts", "frames/s"), lambda f: count(f.load_fps)),
-        *((column, _burst(column.unit, cell)) for column, cell in bursts),
+        *((column, _burst(field, cell)) for field, column, cell in bursts),
         (Column("Buffer", "implied, µs"), _bound(_cell(Key.IMPLIED_BUFFER_TIME), is_lower_bound)),
         (
             Column("Buffer", "corrected, µs", strong=True),
@@ -228,14 +228,14 @@ def _back_to_back() -> _Columns:
     ]
 
 
-def _burst(statistic: str, cell: Cell) -> Cell:
-    """Return the cell of a column of bursts, for searches of which some may have lost nothing."""
-    match statistic:
-        case "mean" | "greatest":
+def _burst(field: str, cell: Cell) -> Cell:
+    """Return the cell of this field of a Quantity of bursts, for searches of which some may have lost nothing."""
+    match field:
+        case "value" | "maximum":
             return _bound(cell, is_lower_bound)
-        case "least":  # if some searches found an end, the least of them is a figure
+        case "minimum":  # if some searches found an end, the least of them is a figure
             return _bound(cell, lambda f: is_lower_bound(f) and _are_equal(f))
-        case "st. dev.":  # that of bounds says nothing
+        case "stdev":  # that of bounds says nothing
             return lambda f: NONE if is_lower_bound(f) else cell(f)
     return cell
 
@@ -270,7 +270,7 @@ def _system_recovery() -> _Columns:
         (Column("Throughput", "frames/s"), _bound(_whole(Key.THROUGHPUT), _is_at_bound)),
         (Column("Overload", "frames/s"), lambda f: count(f.load_fps)),
         (Column("Reduced load", "frames/s"), _whole(Key.REDUCED_LOAD)),
-        *_spread(Key.RECOVERY_TIME, "Recovery time", "s", "n"),
+        *((column, cell) for _, column, cell in _spread(Key.RECOVERY_TIME, "Recovery time", "s", "n")),
         (Column("Frame loss", "whole trial, %"), _cell(Key.LOSS_OVER_TRIAL)),
     ]
 
@@ -286,12 +286,15 @@ def _flood() -> _Columns:
     ]
 
 
-def _spread(key: Key, title: str, unit: str, n: str) -> _Columns:
-    """Return columns for mean, least, greatest, standard deviation, and the number of values."""
+def _spread(key: Key, title: str, unit: str, n: str) -> list[tuple[str, Column, Cell]]:
+    """Return columns for mean, least, greatest, standard deviation, and the number of values, each with the field of
+    the Quantity that it shows.
+    """
 
     def of(field: str) -> Cell:
         # A burst is a whole number of frames; the mean of several bursts is not.
-        written = count if unit == "frames" and field in ("minimum", "maximum") else figure
+        whole = field == "n" or (unit == "frames" and field in ("minimum", "maximum"))
+        written = count if whole else figure
 
         def cell(f: Finding) -> str:
             q = quantity(f, key)
@@ -299,16 +302,10 @@ def _spread(key: Key, title: str, unit: str, n: str) -> _Columns:
 
         return cell
 
-    def how_many(f: Finding) -> str:
-        q = quantity(f, key)
-        return count(q.n) if q else NONE
-
+    shown = {"value": "mean", "minimum": "least", "maximum": "greatest", "stdev": "st. dev.", "n": n}
     return [
-        (Column(f"{title}, {unit}", "mean", strong=True), of("value")),
-        (Column(f"{title}, {unit}", "least"), of("minimum")),
-        (Column(f"{title}, {unit}", "greatest"), of("maximum")),
-        (Column(f"{title}, {unit}", "st. dev."), of("stdev")),
-        (Column(f"{title}, {unit}", n), how_many),
+        (field, Column(f"{title}, {unit}", head, strong=field == "value"), of(field))
+        for field, head in shown.items()
     ]
 
 
