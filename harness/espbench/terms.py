@@ -94,6 +94,10 @@ ARRIVED_AT_THE_END = "arrived_at_the_end"
 FCS_BYTES = 4
 CACHE_LINE_BYTES = 32  # of the e500 and the e300 cores
 # A key of Trial.proof: what the tester, as the ESP peer of a single gateway, found in the packets that it opened.
+# Keys of a Security Context that one module writes and another looks for. Reports show them as they are.
+SHOWN_BEFORE = "shown before the first trial"
+LIBRARIES_OF_HOST = "libraries of this machine"  # that the user's own daemons need
+KERNEL_CONFIGURATION = "configuration of the kernel"  # of the user's own kernel
 OPENED_BY_TESTER = "opened by the tester"
 goal_name = sentences.goal_name
 PREAMBLE_AND_GAP_BYTES = 20

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from espbench.comparison.sorting.comparability import flat, of_machine
 from espbench.comparison.sorting.samples import VERSION_OPTIONS, options_of
-from espbench.terms import CaseEntry, Manifest
+from espbench.terms import KERNEL_CONFIGURATION, CaseEntry, Manifest
 
 _SCOPE_ENDS = ": "
 _CODE = "espbench.code"
 _KIND, _VERSION = "kind", "version"  # conditions of a stack
 _PROFILE = "profile."
-_OF_KERNELS = ("kernel", "modules", "overlay", "configuration of the kernel")
+_OF_KERNELS = ("kernel", "modules", "overlay", KERNEL_CONFIGURATION)
 # Parts of a Security Context that belong to the device, and not to the stack on it.
 _OF_DEVICES = ("kernel", "emulation")
 _BETWEEN = " / "  # the values of cases that differ

@@ -22,7 +22,7 @@ from espbench.plan.traffic.traffic_profiles import rfc2544_frame
 from espbench.platforms.base import BUILD, EMULATION, EMULATOR, Port, PortName, Testbed
 from espbench.runs.beds import Beds
 from espbench.stacks.daemons.daemon import NegotiationFailed
-from espbench.terms import Manifest
+from espbench.terms import SHOWN_BEFORE, Manifest
 from espbench.this_machine import interfaces
 
 
@@ -87,7 +87,7 @@ class Setups:
             inspected, wrong = self._beds.inspect(bed, case)
             context |= bed.facts | inspected
             context.setdefault("stack_version", dict.fromkeys(bed.gateways, "kernel"))
-            context["shown before the first trial"] = shown
+            context[SHOWN_BEFORE] = shown
             if mismatches := [*context.pop("mismatches", []), *wrong]:
                 text = "; ".join(mismatches)
                 raise readiness.NotReady(f"the gateways do not run what the plan asks: {text}")

@@ -13,7 +13,7 @@ from typing import Any
 from espbench.comparison.sorting.model import Axis, Condition, Difference, Part
 from espbench.comparison.sorting.samples import BASELINES, VERSION_OPTIONS, Run, options_of, said
 from espbench.errors import UsageError
-from espbench.terms import MACHINE, Manifest, kind_of_test
+from espbench.terms import LIBRARIES_OF_HOST, MACHINE, Manifest, kind_of_test
 
 # Values that differ between any two runs on one machine are not compared.
 _FLUCTUATING = {"cpu_mhz", "load average at start"}
@@ -32,7 +32,7 @@ _FOLLOWS: dict[Axis, Places] = {
 }
 # The parts of emulated gateways that depend on the stack, by their names in the Security Context. The last is of the
 # user's own daemons.
-_OF_STACKS = ("x86-userland", "e500-strongswan", "libraries of this machine")
+_OF_STACKS = ("x86-userland", "e500-strongswan", LIBRARIES_OF_HOST)
 _CEILINGS_DIFFER = 1.1
 GENERATOR: tuple[Part, str] = ("tools", "generator")
 _PIN = (

@@ -22,6 +22,7 @@ from espbench.platforms.virtual.parts.cpio import files_of as files_of_archives
 from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.parts.x86_kernel import name_of
 from espbench.platforms.virtual.virtual_guest import Built
+from espbench.terms import KERNEL_CONFIGURATION
 
 PORTS = "e1000e"
 # Without these modules a gateway cannot forward or encrypt. Other modules are used if the kernel has them.
@@ -110,7 +111,7 @@ def _kernel(own: Own, built: Built) -> Kernel:
         _demand_built_in(own.kernel, data, release)
     config = _config(data)
     facts = {"kernel": f"{release}, {own.kernel.name} sha256 {additions.digest(file)}"}
-    facts |= {"configuration of the kernel": f"sha256 {additions.digest(config)}"} if config else {}
+    facts |= {KERNEL_CONFIGURATION: f"sha256 {additions.digest(config)}"} if config else {}
     facts |= {"modules": additions.modules_fact(modules)} if modules else {}
     optional = (
         frozenset(modules) - {f"{name}.ko" for name in _added(own.modules)} if own.modules else frozenset()

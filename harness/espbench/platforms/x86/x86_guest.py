@@ -15,6 +15,7 @@ from espbench.platforms.virtual.parts.cpio import joined
 from espbench.platforms.virtual.virtual_guest import Built, LinkEnd
 from espbench.platforms.x86.own_daemon import OwnDaemon
 from espbench.platforms.x86.own_kernel import PORTS, Kernel
+from espbench.terms import LIBRARIES_OF_HOST
 
 # The kernel trusts the TSC, is not relocated, and does not test timers or ciphers at boot.
 _KERNEL_WORDS = (
@@ -78,7 +79,7 @@ def libraries_of_host(machine: Machine) -> dict[str, str]:
     The stack reports the daemons themselves.
     """
     of_host = ", ".join(daemon.libraries for daemon in machine.own if daemon.libraries)
-    return {"libraries of this machine": of_host} if of_host else {}
+    return {LIBRARIES_OF_HOST: of_host} if of_host else {}
 
 
 def command(

@@ -11,10 +11,9 @@ from typing import Any
 
 from espbench.reporting.parts.table import Table
 from espbench.reporting.parts.wording import NONE, flat
-from espbench.terms import Manifest
+from espbench.terms import SHOWN_BEFORE, Manifest
 
 _SIDES = {"home": "Home", "office": "Office"}
-_SHOWN = "shown before the first trial"
 _TERMS = {
     "ip_version": "IP version",
     "ike": "IKE",
@@ -83,7 +82,7 @@ def _block(name: str, context: dict[str, Any], cases: int) -> ContextBlock:
     policies: dict[str, list[str]] = {}
     held: dict[tuple[str, ...], list[str]] = {}  # an SA → the gateways that hold it
     for key, value in context.items():
-        if key == _SHOWN:
+        if key == SHOWN_BEFORE:
             continue
         if key == "policies" and isinstance(value, dict):
             policies |= {_SIDES.get(str(side), str(side)): list(texts) for side, texts in value.items()}
@@ -95,7 +94,7 @@ def _block(name: str, context: dict[str, Any], cases: int) -> ContextBlock:
             rows += [[f"{_SIDES[key]}: {term(k)}", t] for k, t in _others(value)]
         else:
             rows.append([term(key), flat(value)])
-    shown: dict[str, Any] = context.get(_SHOWN, {})
+    shown: dict[str, Any] = context.get(SHOWN_BEFORE, {})
     return ContextBlock(
         name=name,
         cases=cases,
