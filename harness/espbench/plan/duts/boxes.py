@@ -12,7 +12,7 @@ from pydantic import Field, PlainValidator
 
 from espbench.plan.keys.ports import Interface
 from espbench.plan.keys.values import TrialDuration, text
-from espbench.plan.reading.reader import Problem, Strict, shown
+from espbench.plan.reading.reader import KeyPath, Problem, Strict, shown
 from espbench.plan.reading.units import Expected
 
 _HOST, _USER = r"[A-Za-z0-9_][A-Za-z0-9._:%-]*", r"[A-Za-z0-9_][A-Za-z0-9._-]*"
@@ -112,6 +112,7 @@ def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool)
             yield Problem((), f"{key}: with platform: remote", "none", remedy, involves=_PLATFORM)
     if boxes is not None:
         for side, box in (("home", boxes.home), ("office", boxes.office)):
+            yield from _paths_without_a_home(side, box)
             if box.lan == box.wan:
                 remedy = "cleartext and ESP each have a port of their own"
                 yield Problem(("boxes", side, "wan"), "another interface than lan", shown(box.wan), remedy)
@@ -138,6 +139,23 @@ def box_problems(boxes: Boxes | None, ports: TesterPorts | None, *, owned: bool)
                     "if this network carries nothing but the test (RFC 6815), add i_own_this_network: true",
                     involves=(("i_own_this_network",), ("ports", name, "netns")),
                 )
+
+
+def _paths_without_a_home(side: str, box: Box) -> Iterator[Problem]:
+    """Find paths that begin with the home of a user whom this machine does not know."""
+    paths: list[tuple[KeyPath, str | None]] = [
+        (("identity",), box.identity),
+        (("known_hosts",), box.known_hosts),
+    ]
+    if box.labgrid is not None:
+        paths.append((("labgrid", "config"), box.labgrid.config))
+    for key, path in paths:
+        try:
+            Path(path or "").expanduser()
+        except (RuntimeError, ValueError):  # ValueError: the name has a NUL
+            remedy = "write ~/ for your own home, or an absolute path"
+            expected = "a path, which may begin with the home of a user of this machine"
+            yield Problem(("boxes", side, *key), expected, shown(path), remedy)
 
 
 def with_files_beside(boxes: Boxes, folder: Path) -> Boxes:

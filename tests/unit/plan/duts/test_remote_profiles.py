@@ -83,6 +83,22 @@ def test_the_example_is_a_profile() -> None:
         ("boxes.home.user", "-x", "boxes.home.user: expected a user name"),
         ("boxes.home.port", 0, "boxes.home.port: expected"),
         ("boxes.home.hots", "x", 'boxes.home.hots: expected a key of a box, got "hots"; did you mean host?'),
+        (
+            "boxes.home.identity",
+            "~nobody-here/key",
+            "boxes.home.identity: expected a path, which may begin with",
+        ),
+        (
+            "boxes.office.known_hosts",
+            "~nobody-here/k",
+            'home of a user of this machine, got "~nobody-here/k"; write ~/',
+        ),
+        ("boxes.home.identity", "~a\0b/key", "boxes.home.identity: expected a path"),
+        (
+            "boxes.home.labgrid",
+            {"config": "~nobody-here/lg.yaml"},
+            "boxes.home.labgrid.config: expected a path",
+        ),
         ("ports.west.netns", None, "ports.west.interface: expected an interface in a network namespace"),
         ("ports.east.netns", "t1", "ports.east.interface: expected another interface than west's"),
         (
