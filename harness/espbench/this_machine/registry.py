@@ -367,6 +367,7 @@ def _undo_file(record: dict[str, Any]) -> None:
 
 # A killed process ends when it gets a CPU, which may take a while on a busy host.
 _GROUP_EMPTIES_S = _KILLED_S = 60.0
+_MOST_QUOTED = 60  # characters of a line that is no record
 _LIVING: list[Registry] = []
 UNDO: dict[str, Callable[[dict[str, Any]], None]] = {
     "netns": _undo_netns,
@@ -396,30 +397,44 @@ def clean(directory: Path | None = None, run_id: str = "*") -> list[str]:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             continue  # its run has ended meanwhile, or another `clean` was faster
-        with os.fdopen(descriptor) as journal:
+        with os.fdopen(descriptor, errors="replace") as journal:
             try:
                 fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
             if not os.fstat(descriptor).st_nlink:
                 continue
-            failed = False
-            for record in _left_behind(journal):
-                thing = f"{record['kind']} {record['name']}"
-                try:
-                    if why := _not_ours(path.stem, record):
-                        raise EspbenchError(f"left alone: {why}; once you have seen to it, remove {path}")
-                    UNDO[record["kind"]](record)
-                except (OSError, EspbenchError, subprocess.SubprocessError) as error:
-                    failures.append(f"{thing}: {error}")
-                    failed = True
-                else:
-                    report.append(f"{path.stem}: {thing}")
-            if not failed:
+            undone, left = _clean_journal(path, journal)
+            report += undone
+            failures += left
+            if not left:
                 path.unlink(missing_ok=True)
     if failures:
         raise EspbenchError("could not undo:\n  " + "\n  ".join(failures))
     return report
+
+
+def _clean_journal(path: Path, journal: IO[str]) -> tuple[list[str], list[str]]:
+    """Undo what a dead controller's journal names; return a line for each thing undone, and for each that was not."""
+    seen_to = f"once you have seen to it, remove {path}"
+    records, damaged = _left_behind(journal)
+    undone: list[str] = []
+    left = [f"{line}: left alone: expected a record of espbench; {seen_to}" for line in damaged]
+    for record in records:
+        thing = f"{record['kind']} {record['name']}"
+        try:
+            if record["kind"] not in UNDO:
+                left.append(f"{thing}: left by a newer espbench; use its `espbench clean`, or, {seen_to}")
+            elif why := _not_ours(path.stem, record):
+                left.append(f"{thing}: left alone: {why}; {seen_to}")
+            else:
+                UNDO[record["kind"]](record)
+                undone.append(f"{path.stem}: {thing}")
+        except (OSError, EspbenchError, subprocess.SubprocessError) as error:
+            left.append(f"{thing}: {error}")
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            left.append(f"{thing}: left alone: its record is damaged ({error!r}); {seen_to}")
+    return undone, left
 
 
 def _not_ours(run_id: str, record: dict[str, Any]) -> str:
@@ -451,15 +466,24 @@ def _no_path_of_ours(run_id: str, kind: str, path: Path) -> str:
     return "" if owner == os.geteuid() else f"it belongs to user {owner}"
 
 
-def _left_behind(journal: IO[str]) -> list[dict[str, Any]]:
-    """Return the records of things that were made and not undone, according to a journal, in reverse order."""
+def _left_behind(journal: IO[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the records of things that were made and not undone, according to a journal, in reverse order; and the
+    lines that are no records, as they are quoted.
+    """
     made: dict[int, dict[str, Any]] = {}
+    damaged: list[str] = []
     for line in journal:
         try:
             record = json.loads(line)
         except ValueError:  # the controller was killed while it wrote this line
             continue
-        if record.get("kind") in UNDO:
-            made[record["made"]] = record
-        made.pop(record.get("undone"), None)
-    return list(reversed(made.values()))
+        match record:
+            case {"run": _}:  # the first line: who the controller was
+                continue
+            case {"undone": int(number)}:
+                made.pop(number, None)
+            case {"made": int(number), "kind": str(), "name": str()}:
+                made[number] = record
+            case _:
+                damaged.append(ascii(line.strip()[:_MOST_QUOTED]))
+    return list(reversed(made.values())), damaged

@@ -415,6 +415,44 @@ def planted(folder: Path, **record: object) -> Path:
     return journal
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            '{"made": 2, "kind": "wormhole", "name": "w"}',
+            "wormhole w: left by a newer espbench; use its `espbench clean`",
+        ),
+        ("5", "'5': left alone: expected a record of espbench"),
+        ("[]", "left alone: expected a record"),
+        ('{"kind": "file", "name": "x"}', "left alone: expected a record"),
+        ('{"made": 2, "kind": "file"}', "left alone: expected a record"),
+        ('{"made": 2, "kind": ["file"], "name": "x"}', "left alone: expected a record"),
+        ('{"undone": [1]}', "left alone: expected a record"),
+        (
+            '{"made": 2, "kind": "process", "name": "sleep"}',
+            "process sleep: left alone: its record is damaged .*start",
+        ),
+    ],
+)
+def test_clean_keeps_a_journal_that_it_does_not_understand_and_does_the_rest(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    """The things of the journal's other lines, and of later journals, are undone all the same."""
+    lefts = [tmp_path / "espbench-a-left", tmp_path / "espbench-b-left"]
+    for left, text in zip(lefts, (line + "\n", ""), strict=True):
+        left.write_text("x")
+        record = json.dumps({"made": 1, "kind": "file", "name": str(left)})
+        (tmp_path / f"{left.name[9]}.journal").write_text(f"{text}{record}\n")
+    with pytest.raises(EspbenchError, match=f"could not undo:\n  .*{said}.*, remove .*a.journal"):
+        clean(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.journal"]
+
+
+def test_clean_passes_over_bytes_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.journal").write_bytes(b"\xff\n")
+    assert clean(tmp_path) == []
+
+
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
     """A directory that a journal names as if a run had made it."""
