@@ -692,6 +692,8 @@ class BaseLoad(Record):
 
 
 MACHINE = "machine"  # the key of Manifest.host that identifies the machine
+# If one of these values of Manifest.host changes, the machine is no longer the same: its generator has another ceiling.
+OF_SAME_MACHINE = ("cpu", "kernel", "cpus usable")
 # Tables of the manifest of which each entry of Manifest.machines has its own; the manifest has what all share.
 OF_EACH_MACHINE = ("host", "tools", "placement", "queues")
 

@@ -12,11 +12,9 @@ from espbench.own_code import own_code
 from espbench.plan import Profile, ResolvedPlan, conditions
 from espbench.plan.resolved.asked import Change, asked, changes, recorded_changes
 from espbench.results import FORMAT, RunDirectory
-from espbench.terms import CaseEntry, Manifest
+from espbench.terms import OF_SAME_MACHINE, CaseEntry, Manifest
 from espbench.version import __version__
 
-_MACHINE = ("cpu", "kernel", "cpus usable")  # the generator's ceiling depends on these
-_EMULATED = ("qemu_e500", "qemu_x86", "ixp")
 _MOST_SHOWN = 8
 _UNDO = "undo the change, or start a new run, which measures every case anew"
 
@@ -27,6 +25,7 @@ def same_run(
     profiles: Sequence[Profile],
     *,
     platform: str,
+    virtual_time: bool,
     reasons: str,
     entries: list[CaseEntry],
 ) -> None:
@@ -67,7 +66,7 @@ def same_run(
     if begun.espbench != __version__:
         raise _changed(directory, [Change("espbench's version", begun.espbench, __version__)])
     # No figure in virtual time depends on the machine; those of a cluster say themselves whether they are the same.
-    if platform not in _EMULATED and begun.machines is None:
+    if not virtual_time and begun.machines is None:
         moved = _machine_changes(begun.host, machine.describe())
         if moved:
             raise _changed(directory, moved)
@@ -107,7 +106,7 @@ def code_of_all(begun: Mapping[str, str]) -> dict[str, str]:
 def _machine_changes(was: dict[str, Any], now: dict[str, Any]) -> list[Change]:
     return [
         Change(f"this machine's {key}", str(was[key]), str(now.get(key)))
-        for key in _MACHINE
+        for key in OF_SAME_MACHINE
         if key in was and was[key] != now.get(key)
     ]
 

@@ -473,6 +473,7 @@ def _same_run(directory: RunDirectory, resolved: ResolvedPlan, choices: list[Cho
         resolved,
         profiles_of(choices),
         platform=_platform(choices),
+        virtual_time=virtual(choices),
         reasons="; ".join(_why(choices)),
         entries=[case.entry() for case in cases_of(resolved, choices)],
     )

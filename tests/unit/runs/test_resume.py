@@ -15,6 +15,7 @@ from espbench.measure import machine
 from espbench.plan import load_plan
 from espbench.results import FORMAT, RunDirectory
 from espbench.runs.beds import choose
+from espbench.runs.platform_kinds.namespaces import Namespaces
 from espbench.terms import Manifest
 from support.plans import pair_plan
 
@@ -132,6 +133,15 @@ def test_another_machine_is_refused(
     """The generator's ceiling was measured on the one the run was begun on."""
     monkeypatch.setattr(machine, "describe", lambda: HOST | {key: value})
     assert f"this machine's {key}: {value}" in refusal(begun)
+
+
+def test_a_run_in_virtual_time_goes_on_on_any_machine(
+    begun: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The platform says whether its time is virtual; no list of names can forget a new one."""
+    monkeypatch.setattr(machine, "describe", lambda: HOST | {"cpu": "another CPU"})
+    monkeypatch.setattr(Namespaces, "virtual_time", True)
+    resumed(begun)
 
 
 def test_another_espbench_is_refused(begun: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

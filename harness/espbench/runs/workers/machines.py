@@ -8,10 +8,8 @@ from typing import Any
 
 from espbench.errors import UsageError
 from espbench.plan.resolved.cases import Case
-from espbench.terms import MACHINE, OF_EACH_MACHINE, Calibration, Manifest
+from espbench.terms import MACHINE, OF_EACH_MACHINE, OF_SAME_MACHINE, Calibration, Manifest
 
-# If one of these values changes, the machine no longer counts as the same: its generator has another ceiling.
-_CONSTANT = ("cpu", "kernel", "cpus usable")
 _SEVERAL = "; or "
 
 
@@ -58,7 +56,7 @@ def begun_on(manifest: Manifest, facts: Mapping[str, Any], cases: Collection[str
     known = manifest.machines or {}
     own = known.get(machine, {})
     was, now = own.get("host", {}), facts["host"]
-    if changed := [key for key in _CONSTANT if key in was and was[key] != now.get(key)]:
+    if changed := [key for key in OF_SAME_MACHINE if key in was and was[key] != now.get(key)]:
         raise UsageError(
             f"machine {machine}: it is not as it was when it measured other cases of this run\n"
             f"  expected: {'; '.join(f'{key}: {was[key]}' for key in changed)}\n"
