@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from espbench.errors import UsageError
-from espbench.plan import ResolvedPlan, cases, load_plan, notes, resolve
+from espbench.plan import ResolvedPlan, cases, load_plan, load_profile, notes, resolve
 from espbench.plan.reading.reader import read_text
 from espbench.platforms.virtual.parts.kits import E500_KIT
 from espbench.procedures.boards.cipher_kernels import configurations, listed
@@ -164,3 +165,24 @@ def test_a_profile_without_its_processor_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(PLAN.replace("[ixp1200, ixp2800]", "./mine.yaml"))
     with pytest.raises(UsageError, match="expected processor: with platform: ixp, got none"):
         load_plan(tmp_path / "plan.yaml")
+
+
+def test_the_document_has_the_assumptions_of_the_profiles() -> None:
+    """What the paper does not state, and the machine needs, has a row in the table."""
+    text = (ROOT / "docs/npcryptbench.md").read_text(encoding="utf-8")
+    rows = {}
+    for line in text.partition("| assumption | IXP1200")[2].partition("\n\n")[0].splitlines()[2:]:
+        title, *values = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        rows[re.split("[:;]", title)[0] if title.startswith("`") else title] = values
+    processors = [load_profile(name).processor for name in ("ixp1200", "ixp2400", "ixp2800")]
+    assumed = [p.assumed for p in processors if p is not None]
+    assert [a.dram.interleave for a in assumed] == [0, 0, 128]
+    assert [a.dram.channels for a in assumed] == [1, 1, 3]
+    assert rows["DRAM: `interleave`, bytes after which the next channel begins"] == ["one channel"] * 2 + [
+        "128"
+    ]
+    assert {a.sram.interleave for a in assumed} == {0}  # so the first channel serves all
+    in_use = next(values for title, values in rows.items() if title.startswith("SRAM: channels in use"))
+    assert in_use == ["1"] * 3
+    assert rows["`stack`"] == [f"{a.stack:,}; 1" for a in assumed]
+    assert rows["local memory: cycles of an access of 1, 2 or 4 B"] == ["none", "1", "1"]
