@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from espbench.catalogue.stack_names import STACKS
 from espbench.errors import UsageError
 from espbench.paths import data_dir
 from espbench.plan import ResolvedPlan, cases, conditions, load_profile, resolve
@@ -15,6 +16,7 @@ from espbench.plan.duts.boards import COSTS, SEC_VERSIONS
 from espbench.plan.reading.reader import read_text
 from support.plans import plan_text
 
+ROOT = Path(__file__).parents[4]
 FIRST = data_dir("dut-profiles") / "mpc8548e.yaml"
 PLAN = plan_text(
     dut="mpc8548e",
@@ -124,6 +126,29 @@ def test_a_mistake_in_a_board_is_told_where_it_is(
 def test_a_board_that_is_not_there_is_asked_for(tmp_path: Path) -> None:
     message = profile_said(tmp_path, r"^board:[\s\S]*", "")
     assert "expected board: with platform: qemu_e500, got none" in message
+
+
+def test_the_document_names_the_stacks_that_a_board_accepts() -> None:
+    """None of them is an ESP of the user's own; the document says so, where it is about kernels of one's own."""
+    accepted = []
+    for name in STACKS:
+        stacks = dict.fromkeys(("xfrm", name))  # a plan without a stack that encrypts is refused
+        text = PLAN.replace("[plain, xfrm]", f"[{', '.join(stacks)}]", 1)
+        try:
+            resolve(read_text(text, "plan.yaml", "plan"))
+        except UsageError:
+            continue
+        accepted.append(name)
+    document = " ".join((ROOT / "docs/powerquicc.md").read_text(encoding="utf-8").split())
+    sentence = re.search(
+        r"No stack of a plan lets an ESP of your own.* carry frames: boards accept (.*?)\. ", document
+    )
+    assert sentence is not None
+    assert (
+        set(re.findall("`(.*?)`", sentence[1]))
+        == set(accepted)
+        == {"plain", "null", "xfrm", "lean-esp", "strongswan"}
+    )
 
 
 @pytest.mark.parametrize(
