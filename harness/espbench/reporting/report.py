@@ -64,11 +64,21 @@ def write_report(
             )
         written = of_kernels.write(run, wanted)
     else:
+        _refuse_wide_without_cases(run, wanted)
         written = _of_cases(run, wanted, comparison)
     if "pdf" in wanted:
         written["pdf"] = run.path / "report.pdf"
         printing.print_page(written["html"], written["pdf"])
     return next(written[name] for name in ALL_FORMATS if name in formats)
+
+
+def _refuse_wide_without_cases(run: RunDirectory, formats: Collection[str]) -> None:
+    """Raise UsageError for a wide table of a run without cases: it has a row for each case, so it would be empty."""
+    if "csv-wide" in formats and not run.manifest.cases:
+        raise UsageError(
+            "--format csv-wide: expected a run with cases, got one of driver-level tests alone; its figures are in "
+            f"{accelerator.FILE} and {accelerator.PUBLIC_KEY_FILE}, and in junit.xml (--format junit)"
+        )
 
 
 def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Comparison | None) -> dict[str, Path]:
@@ -112,7 +122,14 @@ def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Compariso
         written["csv"] = run.path / "results.csv"
     if "junit" in formats:
         written["junit"] = run.path / "junit.xml"
-        write_atomically(written["junit"], junit_file.junit_text(run.manifest, run.results(), str(run.path)))
+        text = junit_file.junit_text(
+            run.manifest,
+            run.results(),
+            str(run.path),
+            accelerator.read(run.path),
+            accelerator.read_public_key(run.path),
+        )
+        write_atomically(written["junit"], text)
     if "csv-wide" in formats:
         written["csv-wide"] = run.path / "results-wide.csv"
         write_atomically(written["csv-wide"], wide_file.csv_text(run.results()))

@@ -15,7 +15,8 @@ from espbench.cli.run import ANSWERED
 from espbench.errors import EspbenchError, MachineLacks, UsageError
 from espbench.reporting.parts import printing
 from espbench.reporting.report import ALL_FORMATS, write_report
-from espbench.results import RunDirectory, kernels
+from espbench.results import RunDirectory, accelerator, kernels
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.results.exports.junit_file import junit_text
 from espbench.results.exports.wide_file import ROW_COLUMNS, csv_text
 from espbench.sentences import Code
@@ -176,6 +177,46 @@ def test_a_run_of_kernels_has_no_cases_to_tell(tmp_path: Path) -> None:
     for name in ("junit", "csv-wide"):
         with pytest.raises(UsageError, match="cipher kernels"):
             write_report(run, [name])
+
+
+def driver_level_run(parent: Path) -> RunDirectory:
+    """A run without cases whose host disturbed one of its figures."""
+    with RunDirectory.create(
+        parent, "engine", synthetic_run.manifest([], "engine"), "name: engine\n"
+    ) as made_run:
+        good = AcceleratorResult(
+            dut="mpc8548e", suite="3des-sha1", size=64, operations=1_000, driver="made-up",
+            after_ns=4_000_000, at_once_ns=1_000_000, full=0,
+        )  # fmt: skip
+        disturbed = good.model_copy(update={"size": 1_024, "disturbed_pct": 7.5})
+        accelerator.save(made_run.path, [good, disturbed])
+        of_unit = PublicKeyResult(
+            dut="mpc8548e", clock_mhz=83.0, by="unit", operation="rsa", bits=512, exponent_bits=512,
+            operations=1, whole_ns=8_000_000, idle_ns=0, overhead_ns=0,
+        )  # fmt: skip
+        accelerator.save_public_key(made_run.path, [of_unit])
+    return RunDirectory.open(made_run.path)
+
+
+def test_a_figure_without_a_case_is_a_test_case_and_an_error_if_it_is_invalid(tmp_path: Path) -> None:
+    """`espbench run` ends with 3 for such a figure."""
+    suite = fromstring(write_report(driver_level_run(tmp_path), ["junit"]).read_text(encoding="utf-8"))
+    cases = {case.attrib["name"]: kinds(case) for case in suite.findall("testcase")}
+    assert cases == {
+        "accelerator-mpc8548e-async-3des-sha1-64": set(),
+        "accelerator-mpc8548e-async-3des-sha1-1024": {"error"},
+        "public-key-mpc8548e-83MHz-unit-rsa-512-512": set(),
+    }
+    assert (suite.attrib["tests"], suite.attrib["errors"]) == ("3", "1")
+    assert "7.5 %" in suite.findall("testcase/error")[0].attrib["message"]
+
+
+def test_a_run_without_cases_has_no_wide_table(tmp_path: Path) -> None:
+    """It would be empty, as if there were no figures."""
+    run = driver_level_run(tmp_path)
+    with pytest.raises(UsageError, match=accelerator.FILE):
+        write_report(run, ["csv-wide"])
+    assert not (run.path / "results-wide.csv").exists()
 
 
 def test_the_command_knows_the_forms_that_there_are() -> None:

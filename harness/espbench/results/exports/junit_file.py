@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from espbench.results import accelerator as driver_level
+from espbench.results.accelerator import AcceleratorResult, PublicKeyResult
 from espbench.sentences import goal_name
 from espbench.terms import PAIRED, Finding, Manifest, Outcome
 
@@ -47,8 +49,15 @@ def document(of: Element) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(of, encoding="unicode") + "\n"
 
 
-def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: str) -> str:
-    """Return `junit.xml`: a test case for each case and loss goal of a run, and for each comparison at fixed loads.
+def junit_text(
+    manifest: Manifest,
+    results: Sequence[Outcome | Finding],
+    where: str,
+    accelerator: Sequence[AcceleratorResult] = (),
+    public_keys: Sequence[PublicKeyResult] = (),
+) -> str:
+    """Return `junit.xml`: a test case for each case and loss goal of a run, for each comparison at fixed loads, and for
+    each figure of a driver-level test, which belongs to no case.
 
     VIOLATED is a failure; LOWER_BOUND, INVALID and UNRESOLVABLE are errors. `espbench run` ends with exit code 3 for
     each of them. A case that was not measured yet is skipped. where: path of the run directory.
@@ -72,6 +81,15 @@ def junit_text(manifest: Manifest, results: Sequence[Outcome | Finding], where: 
     for result in results:
         if result.test == PAIRED:  # belongs to no case of the plan
             _tell(result, case(made, f"espbench.{manifest.name}.{PAIRED}", result.case))
+    for figure in accelerator:
+        _tell_accelerator(
+            figure,
+            case(
+                made, f"espbench.{manifest.name}.accelerator", driver_level.name_of(driver_level.key(figure))
+            ),
+        )
+    for of_unit in public_keys:
+        _tell_public_key(of_unit, case(made, f"espbench.{manifest.name}.public_key_unit", _name(of_unit)))
     return document(made)
 
 
@@ -93,3 +111,26 @@ def _tell(result: Outcome | Finding, to: Element) -> None:
     if isinstance(result, Finding):
         lines += [f"{q.name}: {q.value:g} {q.unit}" for q in result.quantities if q.value is not None]
     SubElement(to, "system-out").text = clean("\n".join(line for line in lines if line))
+
+
+def _tell_accelerator(figure: AcceleratorResult, to: Element) -> None:
+    if not figure.is_valid:
+        share = f"{figure.disturbed_pct:.1f} %"
+        because = f"in each attempt the host took too much of the guest's time, in the last {share}"
+        SubElement(to, "error", type="INVALID", message=because)
+    lines = [
+        "OK" if figure.is_valid else "INVALID",
+        f"one after the other: {figure.after_mbps:g} Mbit/s",
+        f"all at once: {figure.at_once_mbps:g} Mbit/s",
+    ]
+    SubElement(to, "system-out").text = "\n".join(lines)
+
+
+def _name(figure: PublicKeyResult) -> str:
+    """Return a name that no other figure of the run has: `public-key-mpc8548e-83MHz-unit-rsa-512-512`."""
+    point = [figure.by, figure.operation, figure.bits, figure.exponent_bits]
+    return "-".join(["public-key", figure.dut, f"{figure.clock_mhz:g}MHz", *map(str, point)])
+
+
+def _tell_public_key(figure: PublicKeyResult, to: Element) -> None:
+    SubElement(to, "system-out").text = f"OK\none operation: {figure.ms:g} ms"
