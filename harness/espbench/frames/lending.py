@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from functools import partial
 from multiprocessing import Pipe
@@ -30,6 +30,7 @@ class Lending:
         self._sending = threading.Lock()
         self._name = secrets.token_hex(6)
         self._under_way: set[Future[bytes]] = set()
+        self._closing = False
 
     @property
     def options(self) -> Sequence[str]:
@@ -54,6 +55,7 @@ class Lending:
         if self._executor is not None:
             from espbench.runs.workers import lent  # noqa: PLC0415  (only lending needs it)
 
+            self._closing = True
             for future in list(self._under_way):
                 future.cancel()
             lent.end_all(self._name)
@@ -78,9 +80,14 @@ class Lending:
         from espbench.runs.workers import lent  # noqa: PLC0415  (only lending needs it)
 
         self._under_way.discard(future)
-        if not future.cancelled():
-            error = future.exception()
-            self._answer(number, future.result() if error is None else lent.lost(error))
+        if future.cancelled():
+            if (
+                not self._closing
+            ):  # the executor cancelled it; without an answer the command would wait for ever
+                self._answer(number, lent.lost(CancelledError("the executor cancelled the task")))
+            return
+        error = future.exception()
+        self._answer(number, future.result() if error is None else lent.lost(error))
 
     def _answer(self, number: int, answer: bytes) -> None:
         with self._sending, suppress(OSError):  # the command has ended

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import sys
@@ -19,6 +20,7 @@ import pytest
 import espbench
 from espbench.errors import EspbenchError, UsageError
 from espbench.frames import measuring
+from espbench.frames.lending import Lending
 from espbench.runs.workers import lent, process
 from support.simulated.command import PROGRAM
 
@@ -92,6 +94,49 @@ def test_the_files_do_not_depend_on_the_executor_or_on_interruptions(tmp_path: P
     assert breaking.given > 1
     assert files(parts) == files(whole)
     assert set(whole.results["status"]) == {"OK"}
+
+
+class Cancels(Executor):
+    """Never begins a task; cancels each at once, if it is told to."""
+
+    def __init__(self, *, at_once: bool) -> None:
+        self._at_once = at_once
+        self.given: list[Future[Any]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.given.append(future)
+        if self._at_once:
+            future.cancel()
+        return future
+
+
+def test_a_task_that_the_executor_cancels_is_lost_and_not_waited_for() -> None:
+    """The driver begins it again or gives it up, as if a worker had been lost."""
+    with Lending(Cancels(at_once=True)) as lending, Connection(os.dup(lending.passed[0])) as driver:
+        lending.begin()
+        driver.send((7, b"task", "version"))
+        assert driver.poll(30), "no answer: the driver would wait for ever"
+        number, pickled = driver.recv()
+    answer = pickle.loads(pickled)
+    assert (number, answer.message) == (7, None)
+    assert isinstance(answer.error, process.WorkerLost)
+    assert "the executor cancelled the task" in str(answer.error)
+
+
+def test_at_the_end_a_task_that_was_not_begun_has_no_answer() -> None:
+    executor = Cancels(at_once=False)
+    with Lending(executor) as lending:
+        driver = Connection(os.dup(lending.passed[0]))
+        lending.begin()
+        driver.send((7, b"task", "version"))
+        deadline = time.monotonic() + 30
+        while not lending._under_way:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert executor.given[0].cancelled()
+    with driver:
+        assert not driver.poll()
 
 
 def test_an_executor_that_takes_nothing_ends_the_run(tmp_path: Path) -> None:
