@@ -752,7 +752,9 @@ class Manifest(Record):
     @property
     def is_virtual(self) -> bool:
         """True if the gateways of all DUTs of the run are in virtual time, where clocks count instructions."""
-        profiles = self.conditions.get("profiles", {})
+        profiles = self.conditions.get("profiles")
+        if not isinstance(profiles, Mapping):  # anything may be in a manifest that was edited
+            return False
         duts = {entry.dut for entry in self.cases} or set(profiles)  # a driver-level test has no cases
         return bool(duts) and all(_counts_instructions(profiles.get(dut, {})) for dut in duts)
 
@@ -767,8 +769,8 @@ class Manifest(Record):
         return ", ".join(filter(None, [self.espbench, commit, code]))
 
 
-def _counts_instructions(profile: Mapping[str, Any]) -> bool:
+def _counts_instructions(profile: object) -> bool:
     """Return whether a DUT profile sets the time of an instruction, and so describes gateways in virtual time."""
-    return "ns_per_instruction" in profile or any(
-        _counts_instructions(inner) for inner in profile.values() if isinstance(inner, Mapping)
+    return isinstance(profile, Mapping) and (
+        "ns_per_instruction" in profile or any(_counts_instructions(inner) for inner in profile.values())
     )

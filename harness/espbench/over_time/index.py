@@ -13,6 +13,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +33,8 @@ APPLICATION_ID = int.from_bytes(b"espb", "big")
 _SQLITE = b"SQLite format 3\0"
 _ID_AT = 68  # its place in the header (https://www.sqlite.org/fileformat.html)
 _WAIT_S = 60.0
+# SQLite raises these for the values of one run; its other errors are about the file: damaged, locked or full.
+_OF_VALUES = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 _READ_OFTEN = 200  # runs between two messages about the progress
 _SCHEMA = """
 CREATE TABLE run (
@@ -145,20 +148,23 @@ class History:
 
 
 def _in_cache(folders: Sequence[Path]) -> Path:
-    names = "\n".join(sorted({str(folder.resolve()) for folder in folders}))
+    names = b"\n".join(sorted({os.fsencode(folder.resolve()) for folder in folders}))
     folder = cache_dir() / "history"
     kept.folder_of_ours(cache_dir())
     kept.folder_of_ours(folder)
-    return folder / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.sqlite"
+    return folder / f"{hashlib.sha256(names).hexdigest()[:16]}.sqlite"
 
 
 def _runs_below(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, stamp) of each run directory; do not search below a run directory, and follow no links."""
+    """Yield (path, stamp) of each run directory; do not search below a run directory, and follow no links.
+
+    A folder that may not be read, or that is removed meanwhile, has no runs.
+    """
     stamp = _stamp(folder)
     if stamp:
         yield folder, stamp
         return
-    with contextlib.suppress(PermissionError), os.scandir(folder) as entries:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield from _runs_below(entry.path)
@@ -228,10 +234,11 @@ def _brought_up(path: Path, stamps: dict[str, str], note: Callable[[str], None])
 def _update(database: sqlite3.Connection, stamps: dict[str, str], note: Callable[[str], None]) -> None:
     """Remove runs that are gone or changed, read those that are new or changed, and search the series concerned."""
     known = dict(database.execute("SELECT path, stamp FROM run"))
-    for path in known.keys() - {path for path, stamp in known.items() if stamps.get(path) == stamp}:
+    now = {_stored(path): stamp for path, stamp in stamps.items()}
+    for path in known.keys() - {path for path, stamp in known.items() if now.get(path) == stamp}:
         _forget(database, path)
     kept = {path for (path,) in database.execute("SELECT path FROM run")}
-    unread = [path for path in stamps if path not in kept]
+    unread = [path for path in stamps if _stored(path) not in kept]
     for done, path in enumerate(unread, 1):
         _read(database, path, stamps[path])
         if done % _READ_OFTEN == 0:
@@ -315,43 +322,54 @@ def _record_copy(database: sqlite3.Connection, path: str, stamp: str, digest: st
 
 
 def _record_unreadable(database: sqlite3.Connection, path: str, stamp: str, error: Exception) -> None:
-    problem = str(error).partition("\n")[0]
+    # Most messages begin with the file; the folder is told anyway.
+    text = str(error).partition("\n")[0].removeprefix(path).removeprefix("/").removeprefix(": ")
+    is_expected = isinstance(error, EspbenchError | OSError | ValueError)
+    problem = text if is_expected else f"not a run that espbench wrote: {type(error).__name__}: {text}"
     database.execute(
-        "INSERT INTO run (path, stamp, name, problem) VALUES (?, ?, ?, ?)",
-        (path, stamp, Path(path).name, problem),
+        "INSERT OR IGNORE INTO run (path, stamp, name, problem) VALUES (?, ?, ?, ?)",
+        (_stored(path), stamp, Path(_stored(path)).name, _stored(problem)),
     )
 
 
+def _stored(text: str) -> str:
+    """Return the text with what UTF-8 cannot express as escapes, since SQLite stores only UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
+    """Read a run; if that fails for any reason, record only the reason, since one odd run must not cost the others."""
+    database.execute("SAVEPOINT one_run")
     try:
-        directory = RunDirectory.open(Path(path))
-        results = directory.results()
-        manifest = directory.manifest
-        digest = _identity(manifest)
-        if _is_copy(database, path, stamp, digest, len(results)):
-            return
-        exact = facts.is_exact(manifest)
-        moment = _moment(manifest.started)
-        by_conditions = facts.by_conditions(manifest, results)
-        machines = {machine for machine, _ in by_conditions} or {""}
-        by_machine = {machine: facts.of_machine(manifest, machine) for machine in machines}
-        series_of = [
-            (machine, conditions, key, of_key)
-            for (machine, conditions), of_conditions in by_conditions.items()
-            for key, of_key in figures.figures(of_conditions, exact=exact).items()
-        ]
-    except (EspbenchError, OSError, ValueError) as error:
+        _save_run(database, path, stamp)
+    except Exception as error:
+        if isinstance(error, sqlite3.Error) and not isinstance(error, _OF_VALUES):
+            raise
+        database.execute("ROLLBACK TO one_run")
         _record_unreadable(database, path, stamp, error)
+    database.execute("RELEASE one_run")
+
+
+def _save_run(database: sqlite3.Connection, path: str, stamp: str) -> None:
+    directory = RunDirectory.open(Path(path))
+    results = directory.results()
+    manifest = directory.manifest
+    digest = _identity(manifest)
+    if _is_copy(database, _stored(path), stamp, digest, len(results)):
         return
+    exact = facts.is_exact(manifest)
+    by_conditions = facts.by_conditions(manifest, results)
+    machines = {machine for machine, _ in by_conditions} or {""}
+    by_machine = {machine: facts.of_machine(manifest, machine) for machine in machines}
     facts_id = _save_facts(database, facts.merged(by_machine))
     statuses = json.dumps(Counter(result.status for result in results))
     run = database.execute(
         "INSERT INTO run (path, stamp, name, plan, started, moment, espbench, platform, exact, cases, statuses, facts,"
         " digest, results, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
         (
-            path, stamp, Path(path).name, manifest.name, manifest.started, moment, manifest.espbench,
-            manifest.platform, exact, len(manifest.cases), statuses, facts_id, digest,
-            len(results),
+            _stored(path), stamp, Path(_stored(path)).name, manifest.name, manifest.started,
+            _moment(manifest.started), manifest.espbench, manifest.platform, exact, len(manifest.cases), statuses,
+            facts_id, digest, len(results),
         ),
     ).lastrowid  # fmt: skip
     assert run is not None
@@ -364,20 +382,39 @@ def _read(database: sqlite3.Connection, path: str, stamp: str) -> None:
         for case, status in figures.unfit(of_conditions).items()
     ]
     _save_unfit(database, run, unfit)
-    for machine, conditions, key, of_key in series_of:
-        named = (manifest.name, conditions, key.case, key.figure)
+    for (machine, conditions), of_conditions in by_conditions.items():
+        of_run = _Owner(run, manifest.name, conditions, "" if exact else machine, exact)
+        _save_figures(database, of_run, figures.figures(of_conditions, exact=exact))
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """The run and the conditions to which figures belong."""
+
+    run: int
+    plan: str
+    conditions: str
+    machine: str
+    exact: bool
+
+
+def _save_figures(
+    database: sqlite3.Connection, owner: _Owner, of_keys: Mapping[figures.Key, figures.Figures]
+) -> None:
+    for key, of_key in of_keys.items():
+        named = (owner.plan, owner.conditions, key.case, key.figure)
         (series,) = database.execute(
             "INSERT INTO series (plan, conditions, name, figure, test, goal, unit, better, exact, machine)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (plan, conditions, name, figure) DO UPDATE SET stale = 1 RETURNING id",
-            (*named, key.test, key.goal, key.unit, key.better, exact, "" if exact else machine),
+            (*named, key.test, key.goal, key.unit, key.better, owner.exact, owner.machine),
         ).fetchone()
         repeats = (
             json.dumps(of_key.by_repeat) if len(of_key.by_repeat) > 1 else next(iter(of_key.by_repeat), None)
         )
         database.execute(
             "INSERT INTO point (series, run, value, repeats, status) VALUES (?, ?, ?, ?, ?)",
-            (series, run, of_key.median, repeats, of_key.status),
+            (series, owner.run, of_key.median, repeats, of_key.status),
         )
 
 

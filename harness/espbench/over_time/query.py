@@ -34,7 +34,8 @@ def runs(database: sqlite3.Connection) -> list[RunRow]:
     by_text = cache(lambda number: json.loads(facts[number]))
     rows = _rows(
         database,
-        "SELECT path, name, plan, started, espbench, platform, exact, cases, statuses, facts, problem FROM run"
+        "SELECT path, name, plan, started, espbench, platform, exact, cases, statuses, facts, problem,"
+        " problem != '' AND digest != '' AS is_copy FROM run"
         " ORDER BY moment IS NULL, moment, path",
     )
     return [
@@ -50,6 +51,7 @@ def runs(database: sqlite3.Connection) -> list[RunRow]:
             statuses=json.loads(row["statuses"] or "{}"),
             facts=by_text(row["facts"]) if row["facts"] else {},
             problem=row["problem"],
+            is_copy=bool(row["is_copy"]),
         )
         for row in rows
     ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from typer.testing import CliRunner
 
 from espbench.cli.main import app
 from espbench.errors import UsageError
-from espbench.over_time import Change, History, facts, telling
+from espbench.over_time import Change, History, facts, index, telling
+from espbench.reporting.over_time import page
 from espbench.results import RunDirectory
 from espbench.runs.workers import machines
 from espbench.sentences import Code
@@ -499,7 +501,115 @@ def test_a_run_that_cannot_be_read_is_told_and_costs_no_other(runs: Path) -> Non
         assert "manifest.json" in bad.problem
     done = CliRunner().invoke(app, ["history", str(runs)])
     assert done.exit_code == 0
-    assert f"left out: {broken}" in done.output.replace("\n", "")
+    assert f"left out: {broken}: manifest.json: damaged" in done.output.replace("\n", "")
+
+
+def without_profiles(path: Path) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["conditions"]["profiles"] = {"synthetic": 5, "other": None}
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def with_null_profiles(path: Path) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["conditions"]["profiles"] = None
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def with_half_a_character(path: Path) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(manifest | {"name": "half \ud800"}))
+
+
+ODD = [
+    without_profiles,
+    with_null_profiles,
+    with_half_a_character,
+    lambda path: path.rename(os.fsdecode(os.fsencode(path) + b"-\xff")),
+    lambda path: (path / "results.json").write_text('{"format":1,"outcomes":[5]}'),
+    lambda path: (path / "results.json").write_text("[" * 100_000),
+    lambda path: (path / "manifest.json").write_text("[" * 100_000),
+]
+
+
+@pytest.mark.parametrize("spoil", ODD)
+def test_one_odd_run_costs_no_other(runs: Path, spoil: Callable[[Path], object]) -> None:
+    """An edited file or a name of another encoding ended the whole command."""
+    write(runs, 0, VIRTUAL)
+    spoil(write(runs, 1, VIRTUAL).path)
+    write(runs, 2, virtual(0.9))
+    with History.open([runs]) as history:
+        listed = {run.name: run.problem for run in history.runs()}
+        assert len(listed) == 3
+        assert [listed[f"2026010{day}T120000Z-nightly"] for day in (1, 3)] == ["", ""]
+        assert history.changes(figure="throughput")
+    done = CliRunner().invoke(app, ["history", str(runs), "--list", "runs"])
+    assert done.exit_code == 0, done.output
+    assert seen(runs) == seen(runs)
+
+
+def test_a_folder_whose_name_is_not_utf_8_may_be_named(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"runs-\xff")
+    write(folder, 0, VIRTUAL)
+    with History.open([folder]) as history:
+        (run,) = history.runs()
+    assert (run.problem, Path(run.path).parent.name) == ("", r"runs-\udcff")
+
+
+def test_a_folder_that_is_removed_meanwhile_has_no_runs(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(runs / "kept", 0, VIRTUAL)
+    (runs / "gone").mkdir()
+    scan = os.scandir
+
+    def scan_late(folder: str) -> Any:
+        if folder.endswith("gone"):
+            raise FileNotFoundError(folder)
+        return scan(folder)
+
+    monkeypatch.setattr("espbench.over_time.index.os.scandir", scan_late)
+    with History.open([runs]) as history:
+        assert len(history.runs()) == 1
+
+
+def test_values_that_the_index_refuses_cost_one_run_and_not_the_index(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index was deleted and made again, and the second time ended in a traceback."""
+    write(runs, 0, VIRTUAL)
+    with History.open([runs]):
+        pass
+    write(runs, 1, VIRTUAL)
+
+    def twice(database: sqlite3.Connection, owner: Any, of_keys: Any) -> None:
+        save(database, owner, of_keys)
+        save(database, owner, of_keys)
+
+    save = index._save_figures
+    monkeypatch.setattr(index, "_save_figures", twice)
+    monkeypatch.setattr(index, "_remove", lambda _: pytest.fail("the index was removed"))
+    with History.open([runs]) as history:
+        good, bad = history.runs()
+        assert good.problem == ""
+        assert "IntegrityError: UNIQUE constraint failed" in bad.problem
+        assert {series.runs for series in history.series()} == {1}
+
+
+def test_what_is_left_out_is_named_with_its_folder_and_copies_are_not_called_unreadable(runs: Path) -> None:
+    whole = write(runs, 0, VIRTUAL).path
+    copy = runs / "again"
+    shutil.copytree(whole, copy)
+    dateless = write(runs, 1, VIRTUAL)
+    dateless.save_manifest(dateless.manifest.model_copy(update={"started": "yesterday"}))
+    copied, undated = f"{copy}: a copy of {whole}", f"{dateless.path}: Invalid isoformat string: 'yesterday'"
+    done = CliRunner().invoke(app, ["history", str(runs), "--list", "runs"])
+    for text in (copied, undated):
+        assert f"left out: {text}" in done.output.replace("\n", "")
+    with History.open([runs]) as history:
+        page_data = page.data(history, runs)
+        text = page.write(history, runs / "page").read_text(encoding="utf-8")
+    assert (page_data["copies"], page_data["unread"]) == ([copied], [undated])
+    assert "1 run left out</strong>, of which another folder has a copy" in text
+    assert "1 run left out</strong>, which could not be read" in text
 
 
 def test_runs_at_any_depth_are_found_and_links_are_not_followed(runs: Path) -> None:

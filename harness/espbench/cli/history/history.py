@@ -52,7 +52,7 @@ def history(
         runs = []
         for run in runs_index.runs():
             if run.problem:
-                print(f"left out: {run.problem}", file=sys.stderr)
+                print(f"left out: {run.path}: {run.problem}", file=sys.stderr)
             else:
                 runs.append(run)
         if html is not None:

@@ -59,7 +59,8 @@ def data(index: History, folder: Path) -> dict[str, Any]:
             _series(series, index.points(series), changes.get(series.number, []), place)
             for series in index.series()
         ],
-        "unread": [run.problem for run in listed if run.problem],
+        "unread": [f"{run.path}: {run.problem}" for run in listed if run.problem and not run.is_copy],
+        "copies": [f"{run.path}: {run.problem}" for run in listed if run.is_copy],
     }
 
 
