@@ -281,7 +281,8 @@ def _read(text: str, folder: Path) -> None:
         if low is not None and high is not None:
             rate = plan.plan.line_rate or 1e9
             minimum, maximum = (limit.to_fps(case.mean_frame_size, rate) for limit in (low, high))
-            Loads(minimum, maximum, getattr(case.settings, "resolution", 0.01))
+            # A minimum above the maximum, in another unit, is the maximum in a run (limits.py).
+            Loads(min(minimum, maximum), maximum, getattr(case.settings, "resolution", 0.01))
 
 
 def _read_profile(text: str, folder: Path) -> None:

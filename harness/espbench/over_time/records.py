@@ -15,8 +15,8 @@ class RunRow:
 
     started: ISO 8601, UTC. is_exact: it is in virtual time, so that another run under the same conditions has the same
     figures to the last bit. statuses: status → number of results. facts: the conditions in its manifest; where those of
-    several machines differ, each value has its machine's name. problem: why it is in no series: it could not be read, or
-    (is_copy) another folder has the same run; else empty.
+    several machines differ, each value has its machine's name. problem: why it is in no series: it could not be read,
+    or (is_copy) another folder has the same run; else empty.
     """
 
     path: str

@@ -168,7 +168,7 @@ def test_a_profile_without_its_processor_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_document_has_the_assumptions_of_the_profiles() -> None:
-    """What the paper does not state, and the machine needs, has a row in the table."""
+    """The table has a row for each thing that the machine needs and the paper does not state."""
     text = (ROOT / "docs/npcryptbench.md").read_text(encoding="utf-8")
     rows = {}
     for line in text.partition("| assumption | IXP1200")[2].partition("\n\n")[0].splitlines()[2:]:
