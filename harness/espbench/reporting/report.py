@@ -118,7 +118,7 @@ def _of_cases(run: RunDirectory, formats: Collection[str], comparison: Compariso
             written["md"] = run.path / "report.md"
             write_atomically(written["md"], render("report.md.j2", **context))
     if "csv" in formats:
-        run.save_results(run.results())
+        run.rewrite_results()
         written["csv"] = run.path / "results.csv"
     if "junit" in formats:
         written["junit"] = run.path / "junit.xml"

@@ -274,6 +274,26 @@ class RunDirectory:
                 self.path / "findings.csv", finding_files.csv_text(findings, self._finding_lines)
             )
 
+    def rewrite_results(self) -> bool:
+        """Write the tables anew from the results that were saved last, and return True.
+
+        If another process is writing the run, return False: it keeps them up to date, and would lose a result that it
+        saves meanwhile.
+        """
+        held = self._lock is not None and self._lock.held
+        try:
+            lock = self.lock()
+        except UsageError:
+            return False
+        except OSError as error:
+            raise write_failure(self.path / LOCK, error, "nothing was changed") from error
+        try:
+            self.save_results(self.results())
+        finally:
+            if not held:
+                lock.release()
+        return True
+
     def outcomes(self) -> list[Outcome]:
         """Return the outcomes of throughput tests that were saved last; none before the first case has ended."""
         return [result for result in self.results() if isinstance(result, Outcome)]

@@ -22,6 +22,11 @@ def test_a_way_that_is_open_to_others_is_refused(address: str) -> None:
         cluster.connect(address)
 
 
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"expected: tls://HOST:PORT\n  got: tls://\[::1:8786"):
+        cluster.connect("tls://[::1:8786")
+
+
 @pytest.mark.parametrize(
     ("plan", "options", "why"),
     [

@@ -170,6 +170,20 @@ def test_results_read_again_and_saved_again_are_the_same_files(tmp_path: Path) -
         assert (first.path / name).read_bytes() == (second.path / name).read_bytes()
 
 
+def test_a_report_rewrites_no_tables_that_another_process_writes(tmp_path: Path) -> None:
+    """That process may save a result meanwhile, which would be lost."""
+    run = synthetic_run.build(tmp_path)
+    table = run.path / "results.csv"
+    whole = table.read_text()
+    table.write_text("old")
+    with RunDirectory.open(run.path).lock():
+        assert not RunDirectory.open(run.path).rewrite_results()
+        assert table.read_text() == "old"
+    assert RunDirectory.open(run.path).rewrite_results()
+    assert table.read_text() == whole
+    RunDirectory.open(run.path).lock().release()  # nobody holds it any more
+
+
 def test_a_full_disk_leaves_the_results_before_it_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

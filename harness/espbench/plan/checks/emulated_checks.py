@@ -10,7 +10,7 @@ from espbench.plan.duts.boards import LINE_RATES, Board
 from espbench.plan.duts.profiles import Profile
 from espbench.plan.keys.model import SINGLE, Plan
 from espbench.plan.keys.stack_choice import StackChoice
-from espbench.plan.reading.reader import KeyPath, Problem, shown
+from espbench.plan.reading.reader import KeyPath, Problem, named, shown
 from espbench.plan.reading.units import Rate
 from espbench.plan.resolved.resolved_plan import ResolvedPlan
 
@@ -182,7 +182,7 @@ def link_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
         return
     others = [dut for dut, profile in resolved.duts if profile is None or not _links_can_err(profile)]
     if others or plan.is_external:
-        where = f" with {'topology: external' if plan.is_external else others[0]}"
+        where = f" with {'topology: external' if plan.is_external else named(others[0])}"
         yield Problem(
             ("links",),
             f"no links that err{where}: gateways of User-Mode Linux and in virtual time alone have them",
@@ -230,7 +230,7 @@ def seed_problems(resolved: ResolvedPlan) -> Iterator[Problem]:
     if "seed" in plan.model_fields_set and (real or plan.is_external):
         yield Problem(
             ("seed",),
-            f"no seed with {real[0] if real else 'topology: external'}: gateways in virtual time alone take one",
+            f"no seed with {named(real[0]) if real else 'topology: external'}: gateways in virtual time alone take one",
             str(plan.seed),
             "elsewhere keys and places of memory are drawn by chance: remove it, or use dut: virt-x86 or mpc8548e",
             on_key=True,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -187,7 +188,8 @@ def _options(plan: Plan, choice: StackChoice, at: KeyPath, path: Path | None) ->
             involves=((*at, "version"),),
         )
     folder = choice.prefix_beside(path)
-    if folder is not None and not folder.is_dir():
+    # Path.is_dir() raises OSError if the name is too long; this does not.
+    if folder is not None and not os.path.isdir(folder):  # noqa: PTH112
         remedy = "relative paths start beside the plan file; check the path"
         yield Problem((*at, "prefix"), "a folder that is there", shown(choice.prefix), remedy)
     if choice.tunnels > 1 and plan.flows.networks > 1:

@@ -89,7 +89,7 @@ def key_path(path: KeyPath) -> str:
     """Return a path as people write it: `tests[0].throughput.trial`."""
     text = ""
     for part in path:
-        name = part if isinstance(part, int) else _printable(_short(part))
+        name = part if isinstance(part, int) else named(part)
         text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else name
     return text
 
@@ -107,6 +107,11 @@ def shown(value: object) -> str:
     if isinstance(value, bool | int | float):
         return json.dumps(value)
     return _printable(json.dumps(_short(str(value)), ensure_ascii=False))
+
+
+def named(name: str) -> str:
+    """Return a name of the user's as a message has it in a sentence: short, and on one line."""
+    return _printable(_short(name))
 
 
 def _short(text: str) -> str:

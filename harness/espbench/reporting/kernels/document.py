@@ -45,7 +45,7 @@ def write(run: RunDirectory, formats: Collection[str]) -> dict[str, Path]:
     if "csv" in formats:
         written["csv"] = run.path / kernels.TABLE
         write_atomically(written["csv"], kernels.table(results))
-        run.save_results(run.results())
+        run.rewrite_results()
     return written
 
 

@@ -106,7 +106,7 @@ class ClusterWorkers:
             with contextlib.suppress(Exception):
                 self.client.unregister_worker_plugin(self._topic)
         with contextlib.suppress(Exception):
-            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor.shutdown(wait=False)
         with contextlib.suppress(Exception):
             self.client.close(timeout=_PATIENCE_S)
 

@@ -50,11 +50,14 @@ def too_many_threads(where: str, threads: int) -> str:
 
 
 def open_to_others(where: str, address: str) -> str:
-    """Return the message that other machines reach this address without a certificate; "" if they do not.
+    """Return the message that other machines reach this address without a certificate, or that it is none; else "".
 
     Tasks are pickled, so anybody who reaches the scheduler or a worker could run programs there.
     """
-    url = urlsplit(address)
+    try:
+        url = urlsplit(address)
+    except ValueError as error:
+        return f"{where}\n  expected: tls://HOST:PORT\n  got: {address} ({error})\n  what to do: correct the address"
     if url.scheme == "tls" or (url.scheme == "tcp" and _is_here(url.hostname)):
         return ""
     return (

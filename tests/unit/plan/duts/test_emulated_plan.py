@@ -367,6 +367,14 @@ def test_links_err_where_espbench_handles_each_frame() -> None:
         assert resolve(read_text(text, "plan.yaml", "plan")).plan.links is not None
 
 
+def test_a_device_whose_name_has_line_ends_is_named_on_one_line() -> None:
+    text = PLAN.replace("dut: mpc8548e", 'dut: "x\\n\\ny"').replace("tests:", LINKS, 1)
+    with pytest.raises(UsageError) as error:
+        resolve(read_text(text, "plan.yaml", "plan"))
+    assert "no links that err with x" in str(error.value)
+    assert all(line.startswith("plan.yaml:") for line in str(error.value).splitlines())
+
+
 @pytest.mark.parametrize("duts", ["netns", "auto", "[uml, netns]"])
 def test_no_link_of_the_kernel_errs(duts: str) -> None:
     """Gateways of the kernel beside others are no exception."""

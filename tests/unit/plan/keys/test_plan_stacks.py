@@ -133,6 +133,9 @@ def test_a_prefix_starts_beside_the_plan(tmp_path: Path) -> None:
         UsageError, match=r'3:38: stacks\[0\].prefix: expected a folder that is there, got "bui'
     ):
         load_plan(file)
+    file.write_text(_text(f"[{{stack: strongswan, prefix: {'x' * 300}}}]"))
+    with pytest.raises(UsageError, match="expected a folder that is there, got"):
+        load_plan(file)
 
 
 @pytest.mark.parametrize(
