@@ -171,7 +171,7 @@ def test_results_read_again_and_saved_again_are_the_same_files(tmp_path: Path) -
 
 
 def test_a_report_rewrites_no_tables_that_another_process_writes(tmp_path: Path) -> None:
-    """That process may save a result meanwhile, which would be lost."""
+    """A result that the process saves meanwhile would be lost."""
     run = synthetic_run.build(tmp_path)
     table = run.path / "results.csv"
     whole = table.read_text()
