@@ -81,9 +81,8 @@ class Lending:
 
         self._under_way.discard(future)
         if future.cancelled():
-            if (
-                not self._closing
-            ):  # the executor cancelled it; without an answer the command would wait for ever
+            # Without an answer to what the executor cancelled, the command would wait for ever.
+            if not self._closing:
                 self._answer(number, lent.lost(CancelledError("the executor cancelled the task")))
             return
         error = future.exception()

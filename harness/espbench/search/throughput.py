@@ -323,7 +323,7 @@ class ThroughputSearch:
         faint = evidence.faint_loss() if evidence.goal == 0 else None
         if faint is not None and evidence.frames_met_at(load) < frames_to_see(faint):
             duration = self._final_s(evidence, load, faint)
-            new = not evidence.same_each_time or evidence.longest_s(load) < duration
+            new = not _only_longer(evidence) or evidence.longest_s(load) < duration
             if new and evidence.finals_at(load) < VERIFICATIONS:
                 return _Wish(load, duration, "final")
             return _Verdict("UNRESOLVABLE", self._too_few(evidence, load))
@@ -356,7 +356,7 @@ class ThroughputSearch:
 
     def _longest_s(self, evidence: Evidence) -> float:
         """Return the duration of the longest final trial for a goal, s."""
-        return self._longest_final_s * (AS_ONE if _verifications(evidence) == 1 else 1)
+        return self._longest_final_s * (AS_ONE if _only_longer(evidence) else 1)
 
     def _inside(self, evidence: Evidence, floor: float, lower: float | None) -> float:
         """Return the next load to try: the hint or the maximum first, then loads inside the bracket until it closes."""
@@ -486,9 +486,14 @@ def _leaves_a_bound(verdict: _Verdict) -> bool:
     return verdict.status == "INVALID" or (verdict.reason is not None and verdict.reason.code in too_few)
 
 
+def _only_longer(evidence: Evidence) -> bool:
+    """Return whether only a longer trial shows more for this goal: a repetition would be the same (virtual time)."""
+    return evidence.goal == 0 and evidence.same_each_time
+
+
 def _verifications(evidence: Evidence) -> int:
-    """Return how many final trials at a load are worth making to exclude a faint loss, if the goal is zero loss."""
-    return 1 if evidence.goal == 0 and evidence.same_each_time else VERIFICATIONS
+    """Return how many final trials at a load are worth making to exclude a faint loss."""
+    return 1 if _only_longer(evidence) else VERIFICATIONS
 
 
 def _round_up(load: float) -> float:

@@ -446,13 +446,19 @@ def test_commits_that_do_not_build_are_gone_around(project: Project) -> None:
     assert "1 commits between could not be built" in done.stdout
 
 
+def fails_at(project: Project, monkeypatch: pytest.MonkeyPatch, *commits: int) -> str:
+    """Return a build command that fails at these commits while FAIL is set; commit 11 costs more than those before."""
+    project.grow(step_at(11))
+    monkeypatch.setenv("FAIL", "1")
+    numbers = " ".join(map(str, commits))
+    return f'test -z "$FAIL" || ! expr " {numbers} " : ".* $(cat number) " || exit 1; {project.build}'
+
+
 def test_an_answer_that_no_build_confirmed_says_so_until_one_does(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commits that failed are tried again, and no other one."""
-    project.grow(step_at(11))
-    monkeypatch.setenv("FAIL", "1")
-    build = f'test -z "$FAIL" || ! expr "$(cat number)" : "1[345]" || exit 1; {project.build}'
+    build = fails_at(project, monkeypatch, 13, 14, 15)
     done = project.bisect("--no-profile", "--build", build)
     assert done.returncode == 0, done.stderr
     assert re.search(r"not confirmed: 3 builds failed between it and \w+ commit 16", done.stdout)
@@ -469,9 +475,7 @@ def test_a_commit_that_can_be_built_after_all_is_measured(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commits around it are not measured twice."""
-    project.grow(step_at(11))
-    monkeypatch.setenv("FAIL", "1")
-    build = f'test -z "$FAIL" || ! expr " 8 10 " : ".* $(cat number) " || exit 1; {project.build}'
+    build = fails_at(project, monkeypatch, 8, 10)
     done = project.bisect("--no-profile", "--build", build)
     assert done.returncode == 3
     monkeypatch.setenv("FAIL", "")
